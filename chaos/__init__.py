@@ -1,0 +1,1 @@
+"""chaos (room in the making)."""

@@ -1,0 +1,1 @@
+"""conductor (room in the making)."""

@@ -1,0 +1,1 @@
+"""faults (room in the making)."""

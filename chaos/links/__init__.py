@@ -1,0 +1,1 @@
+"""links (room in the making)."""

@@ -1,0 +1,1 @@
+"""proxy (room in the making)."""

@@ -1,0 +1,1 @@
+"""cluster (room in the making)."""

@@ -1,0 +1,1 @@
+"""broker (room in the making)."""

@@ -1,0 +1,1 @@
+"""control (room in the making)."""

@@ -1,0 +1,1 @@
+"""handlers (room in the making)."""

@@ -1,0 +1,1 @@
+"""replicas (room in the making)."""

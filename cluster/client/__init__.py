@@ -1,0 +1,1 @@
+"""client (room in the making)."""

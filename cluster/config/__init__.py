@@ -1,0 +1,1 @@
+"""config (room in the making)."""

@@ -1,0 +1,1 @@
+"""controller (room in the making)."""

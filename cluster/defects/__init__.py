@@ -1,0 +1,1 @@
+"""defects (room in the making)."""

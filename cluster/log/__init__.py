@@ -1,0 +1,1 @@
+"""log (room in the making)."""

@@ -1,0 +1,1 @@
+"""process (room in the making)."""

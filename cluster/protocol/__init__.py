@@ -1,0 +1,1 @@
+"""protocol (room in the making)."""

@@ -1,0 +1,107 @@
+"""Storage: the only place that touches files. Owns the seam's shape.
+
+The forms are ``cluster.seams.os_storage`` (real files) and ``cluster.seams.memory_storage`` (a dictionary that
+knows which bytes were synced, so that a power loss can drop the others).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+#: What can be written: anything with a buffer that we use (3.11 has no ``collections.abc.Buffer``).
+Bytes = bytes | bytearray | memoryview
+
+
+class File(Protocol):
+    """One open file. All calls are blocking; errors are ``OSError``."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def size_bytes(self) -> int:
+        """The size as this handle knows it (it is the only writer), without a system call."""
+        ...
+
+    def append(self, *buffers: Bytes) -> int:
+        """Write all buffers at the end, whole, and return the bytes written. Not synced."""
+        ...
+
+    def pwrite(self, data: Bytes, offset: int) -> None:
+        """Write all of ``data`` at ``offset``."""
+        ...
+
+    def pread(self, size: int, offset: int) -> bytes:
+        """Up to ``size`` bytes from ``offset``; fewer only at the end of the file."""
+        ...
+
+    def truncate(self, size: int) -> None: ...
+
+    def fsync(self) -> None: ...
+
+    def fileno(self) -> int | None:
+        """The descriptor for sendfile, or None where there is none (memory)."""
+        ...
+
+    def close(self) -> None:
+        """Close; a second call does nothing."""
+        ...
+
+
+class Storage(Protocol):
+    """A tree of files. Paths are strings, absolute or relative to the process."""
+
+    def open(self, path: str, *, create: bool = True) -> File:
+        """Open for reading and appending. Raises ``FileNotFoundError`` if absent and not ``create``."""
+        ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def listdir(self, path: str) -> list[str]:
+        """Names in a directory, sorted; empty if there is no such directory."""
+        ...
+
+    def makedirs(self, path: str) -> None: ...
+
+    def read(self, path: str) -> bytes:
+        """A whole small file. Raises ``FileNotFoundError``."""
+        ...
+
+    def write_atomic(self, path: str, data: bytes) -> None:
+        """Write ``path + '.tmp'``, fsync, rename over ``path``, fsync the directory (Kafka's checkpoint rule)."""
+        ...
+
+    def append_line(self, path: str, line: str) -> None:
+        """Append one line to a text file and push it to the kernel before returning (journals, defect firings)."""
+        ...
+
+    def rename(self, source: str, target: str) -> None: ...
+
+    def remove(self, path: str) -> None:
+        """Remove a file; nothing happens if it is absent."""
+        ...
+
+    def remove_tree(self, path: str) -> None: ...
+
+    def free_bytes(self, path: str) -> int:
+        """Free space on the file system that holds ``path``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FileRange:
+    """Bytes ``[position, position + size)`` of an open file, to be sent without copying them (sendfile)."""
+
+    file: File
+    position: int
+    size: int
+
+
+Payload = Bytes | FileRange
+
+
+def payload_size(parts: Iterable[Payload]) -> int:
+    """The bytes that ``parts`` will put on the wire."""
+    return sum(part.size if isinstance(part, FileRange) else len(part) for part in parts)

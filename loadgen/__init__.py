@@ -1,0 +1,1 @@
+"""loadgen (room in the making)."""

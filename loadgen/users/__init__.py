@@ -1,0 +1,1 @@
+"""users (room in the making)."""

@@ -1,0 +1,1 @@
+"""verifier (room in the making)."""

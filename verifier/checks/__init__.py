@@ -1,0 +1,1 @@
+"""checks (room in the making)."""
