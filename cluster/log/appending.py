@@ -1,0 +1,204 @@
+"""Appender: how a batch gets into a log, as its leader and as a follower.
+
+Owns the order in which a batch is judged and then changes file, epochs and producers, and the roll before it. Does not
+own the file (``local_log.py``) or the checks themselves (``sequence.py``, ``timestamps.py``, ``replicated.py``).
+
+The sequence is judged before the segment is rolled, unlike in Kafka (kafka-semantics 2.5 rows 18 and 19): a batch that
+is not appended leaves no trace. Nothing is noted of a batch before it is wholly in the file. Its records are not
+looked at.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from cluster.log.epochs import LeaderEpochCache
+from cluster.log.errors import LogError
+from cluster.log.local_log import LocalLog
+from cluster.log.producers import ProducerStates
+from cluster.log.replicated import PlacedBatch, verify_replicated
+from cluster.log.roll import RollState
+from cluster.log.sequence import CheckSequence, Verdict, VerdictKind
+from cluster.log.snapshots import SnapshotFiles
+from cluster.log.timestamps import timestamp_problem
+from cluster.protocol.batch import BatchHeader, set_log_append_time, set_offset_and_epoch
+from cluster.protocol.errors import ErrorCode
+from cluster.seams.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class AppendInfo:
+    """What became of an append.
+
+    A batch answered as a duplicate has the offsets of the original; one below the window has offsets -1 and the code
+    DUPLICATE_SEQUENCE_NUMBER. Under acks=all nothing may be answered until the high watermark is above
+    ``must_commit_offset``.
+    """
+
+    first_offset: int
+    last_offset: int
+    log_append_time_ms: int
+    log_start_offset: int
+    must_commit_offset: int
+    duplicate: bool = False
+    error_code: ErrorCode = ErrorCode.NONE
+
+
+class Appender:
+    """The appends of one log. The parts are shared with the ``PartitionLog`` that it belongs to."""
+
+    def __init__(
+        self,
+        local: LocalLog,
+        epochs: LeaderEpochCache,
+        producers: ProducerStates,
+        snapshots: SnapshotFiles,
+        clock: Clock,
+        check_sequence: CheckSequence,
+    ) -> None:
+        self._local = local
+        self._epochs = epochs
+        self._producers = producers
+        self._snapshots = snapshots
+        self._clock = clock
+        self._check_sequence = check_sequence
+
+    def __repr__(self) -> str:
+        return f"Appender({self._local})"
+
+    def append_as_leader(
+        self,
+        batch: memoryview | bytearray,
+        header: BatchHeader,
+        leader_epoch: int,
+        now_ms: int,
+        log_start_offset: int,
+    ) -> AppendInfo:
+        """See ``PartitionLog.append_as_leader``."""
+        local = self._local
+        config = local.config
+        stamps = config.message_timestamp_type == "LogAppendTime"
+        if local.failure is not None:
+            local.check()
+        if header.producer_id >= 0:
+            entry = self._producers.get(header.producer_id)
+            verdict = self._check_sequence(entry, header, log_start_offset, config.unknown_producer)
+            if verdict.kind is not VerdictKind.ACCEPT:
+                return _answer_without_append(verdict, log_start_offset, stamps=stamps)
+        size = len(batch)
+        if size > config.segment_bytes:
+            raise LogError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"a batch of {size} bytes, more than segment.bytes {config.segment_bytes}",
+            )
+        if stamps:
+            set_log_append_time(batch, 0, now_ms)
+            header = header._replace(max_timestamp=now_ms)
+        elif problem := timestamp_problem(header, config, now_ms):
+            raise LogError(ErrorCode.INVALID_TIMESTAMP, problem)
+        base_offset = local.log_end_offset
+        last_offset = base_offset + header.last_offset_delta
+        if leader_epoch != self._epochs.latest_number:
+            self._begin_epoch(leader_epoch, base_offset)
+        reason = local.roll_reason(local.segments.active, size, last_offset, header.max_timestamp, now_ms)
+        if reason is not None:
+            self._roll(reason)
+        set_offset_and_epoch(batch, 0, base_offset, leader_epoch)
+        local.append(batch, last_offset, header.max_timestamp)
+        self._producers.update(header, base_offset)
+        if local.log_end_offset - local.recovery_point >= config.flush_messages:
+            local.flush()
+        log_append_time_ms = now_ms if stamps else -1
+        return AppendInfo(base_offset, last_offset, log_append_time_ms, log_start_offset, last_offset)
+
+    def _begin_epoch(self, leader_epoch: int, base_offset: int) -> None:
+        """A leader's first batch in its epoch, unless it told the cache when it was elected."""
+        if leader_epoch < self._epochs.latest_number:
+            raise LogError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"an append in leader epoch {leader_epoch} after epoch {self._epochs.latest_number}",
+            )
+        self._epochs.assign(leader_epoch, base_offset)
+
+    def append_as_follower(self, records: memoryview, log_start_offset: int) -> AppendInfo | None:
+        """See ``PartitionLog.append_as_follower``."""
+        local = self._local
+        local.check()
+        newest = self._epochs.entries[-1:]
+        # Nothing was written yet in an epoch that begins at the log's end, so an older one may still follow.
+        latest_epoch = newest[0].epoch if newest and newest[0].start_offset < local.log_end_offset else -1
+        batches = verify_replicated(
+            records, local.log_end_offset, latest_epoch, holes_allowed=local.config.is_compacted
+        )
+        if not batches:
+            return None
+        rest = batches
+        while rest:
+            rest = self._append_run(records, rest)
+        if local.log_end_offset - local.recovery_point >= local.config.flush_messages:
+            local.flush()
+        last_offset = batches[-1].header.last_offset
+        return AppendInfo(batches[0].header.base_offset, last_offset, -1, log_start_offset, last_offset)
+
+    def _append_run(self, records: memoryview, batches: list[PlacedBatch]) -> list[PlacedBatch]:
+        """Write as many of ``batches`` as belong to one segment, in one go; returns those that are left."""
+        local = self._local
+        start, first = batches[0]
+        now_ms = self._clock.wall_ms()
+        if reason := self._reason_to_roll(local.segments.active, first, now_ms):
+            self._roll(reason)
+        segment = local.segments.active.state
+        if segment.size_bytes == 0:
+            segment = segment._replace(first_timestamp=first.max_timestamp)
+        count = 1
+        for position, header in batches[1:]:
+            after = segment._replace(size_bytes=segment.size_bytes + position - start)
+            if self._reason_to_roll(after, header, now_ms):
+                break
+            count += 1
+        headers = [batch.header for batch in batches[:count]]
+        for header in headers:
+            if header.leader_epoch != self._epochs.latest_number:
+                self._epochs.assign(header.leader_epoch, header.base_offset)
+        local.append_many(records[start : batches[count - 1].end], headers)
+        for header in headers:
+            self._producers.update(header, header.base_offset)
+        return batches[count:]
+
+    def _reason_to_roll(self, segment: RollState, header: BatchHeader, now_ms: int) -> str | None:
+        return self._local.roll_reason(segment, header.size_bytes, header.last_offset, header.max_timestamp, now_ms)
+
+    def _roll(self, reason: str) -> None:
+        base_offset = self._local.roll(reason)
+        self._producers.mark(base_offset)
+        try:
+            self._snapshots.write(base_offset, self._producers)
+        except OSError as error:  # it can be made again from the log, as it is at every start
+            logger.warning("%s: cannot write the snapshot at %d: %s", self._local.directory, base_offset, error)
+
+
+def _answer_without_append(verdict: Verdict, log_start_offset: int, *, stamps: bool) -> AppendInfo:
+    if verdict.kind is VerdictKind.REJECT:
+        raise LogError(verdict.error_code, verdict.message)
+    original = verdict.batch
+    if original is None:
+        return AppendInfo(
+            -1,
+            -1,
+            -1,
+            log_start_offset,
+            verdict.must_commit_offset,
+            duplicate=True,
+            error_code=ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
+        )
+    return AppendInfo(
+        original.base_offset,
+        original.last_offset,
+        original.timestamp if stamps else -1,
+        log_start_offset,
+        verdict.must_commit_offset,
+        duplicate=True,
+    )

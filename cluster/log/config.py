@@ -1,0 +1,101 @@
+"""LogConfig: the settings of one partition's log, read from Kafka's topic keys.
+
+Owns the defaults (Kafka 3.8's) and which key is which field. Does not own unknown keys, limits or what a broker's
+keys mean for its topics: ``cluster.config`` has settled them before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+INT64_MAX = 2**63 - 1
+HOUR_MS = 3_600_000
+MINUTE_MS = 60_000
+
+UnknownProducer = Literal["gapless", "kafka", "seed"]
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """Settings of one log. ``flush_messages``, ``flush_ms`` and the timestamp bounds are off at INT64_MAX.
+
+    ``unknown_producer`` (a broker's setting, not a topic's) says what becomes of a batch whose producer the log does
+    not know (``sequence.py``). The retention fields are carried for those who enforce them.
+    """
+
+    segment_bytes: int = 1_073_741_824
+    segment_ms: int = 168 * HOUR_MS
+    segment_jitter_ms: int = 0
+    index_interval_bytes: int = 4096
+    segment_index_bytes: int = 10_485_760
+    max_message_bytes: int = 1_048_588
+    message_timestamp_type: str = "CreateTime"
+    message_timestamp_before_max_ms: int = INT64_MAX
+    message_timestamp_after_max_ms: int = INT64_MAX
+    flush_messages: int = INT64_MAX
+    flush_ms: int = INT64_MAX
+    unknown_producer: UnknownProducer = "gapless"
+    retention_ms: int = 168 * HOUR_MS
+    retention_bytes: int = -1
+    cleanup_policy: tuple[str, ...] = ("delete",)
+    delete_retention_ms: int = 24 * HOUR_MS
+    file_delete_delay_ms: int = MINUTE_MS
+
+    @property
+    def is_log_append_time(self) -> bool:
+        return self.message_timestamp_type == "LogAppendTime"
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether holes in the offsets are legal, because compaction made them."""
+        return "compact" in self.cleanup_policy
+
+    @classmethod
+    def from_mapping(cls, topic_config: Mapping[str, Any], defaults: LogConfig | None = None) -> LogConfig:
+        """From Kafka's topic keys (``segment.bytes``); what is absent is taken from ``defaults``.
+
+        Values may be texts or already typed. Keys that are not about a log are passed over. Raises ``ValueError``.
+        """
+        return replace(defaults or cls(), **_read(topic_config))
+
+
+_TOPIC_KEYS = {
+    "segment.bytes": "segment_bytes",
+    "segment.ms": "segment_ms",
+    "segment.jitter.ms": "segment_jitter_ms",
+    "index.interval.bytes": "index_interval_bytes",
+    "segment.index.bytes": "segment_index_bytes",
+    "max.message.bytes": "max_message_bytes",
+    "message.timestamp.type": "message_timestamp_type",
+    "message.timestamp.before.max.ms": "message_timestamp_before_max_ms",
+    "message.timestamp.after.max.ms": "message_timestamp_after_max_ms",
+    "flush.messages": "flush_messages",
+    "flush.ms": "flush_ms",
+    "retention.ms": "retention_ms",
+    "retention.bytes": "retention_bytes",
+    "cleanup.policy": "cleanup_policy",
+    "delete.retention.ms": "delete_retention_ms",
+    "file.delete.delay.ms": "file_delete_delay_ms",
+}
+
+_TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
+
+
+def _read(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for key, name in _TOPIC_KEYS.items():
+        raw = mapping.get(key)
+        if raw is None:
+            continue
+        if name == "cleanup_policy":
+            parts = raw.split(",") if isinstance(raw, str) else raw
+            values[name] = tuple(part.strip() for part in parts)
+        elif name == "message_timestamp_type":
+            if raw not in _TIMESTAMP_TYPES:
+                raise ValueError(f"{key} is {raw!r}, not one of {', '.join(_TIMESTAMP_TYPES)}")
+            values[name] = raw
+        else:
+            values[name] = int(raw)
+    return values

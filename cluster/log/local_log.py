@@ -1,0 +1,225 @@
+"""LocalLog: the segments of one log as a whole: where it ends, what is synced, rolling, reading, cutting.
+
+Owns the log end offset and the recovery point. Does not own what a batch means to producers, epochs or clients
+(``partition_log.py``).
+
+After a failed fsync the kernel may have dropped the pages and would report success the next time, so such a log is
+failed for good: it answers KAFKA_STORAGE_ERROR until it is opened anew. A failed write only fails that append.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cluster.log.config import LogConfig
+from cluster.log.errors import OffsetOutOfRange, StorageFailed
+from cluster.log.flush import PendingFlush
+from cluster.log.roll import RollState, roll_reason
+from cluster.log.segment import Segment
+from cluster.log.segments import Segments
+from cluster.protocol.batch import BatchHeader
+from cluster.seams.clock import Clock
+from cluster.seams.randomness import derive
+from cluster.seams.storage import Bytes, FileRange, Storage
+
+logger = logging.getLogger(__name__)
+
+
+class ReadResult(NamedTuple):
+    """Whole batches, or None if there are none to be read now.
+
+    ``segment_base_offset`` names the segment of the records. ``next_segment`` says that they end where it ends and
+    that there is more below the bound in the next one: a read does not cross segments.
+    """
+
+    records: FileRange | None
+    segment_base_offset: int
+    next_segment: bool
+
+
+class LocalLog:
+    """See the module's text. ``directory`` is the replica's own."""
+
+    def __init__(
+        self, directory: str, segments: Segments, config: LogConfig, storage: Storage, clock: Clock, recovery_point: int
+    ) -> None:
+        self.directory = directory
+        self.segments = segments
+        self.config = config
+        self.log_end_offset = segments.active.next_offset
+        self.recovery_point = min(recovery_point, self.log_end_offset)
+        self.failure: str | None = None
+        self._storage = storage
+        self._clock = clock
+        self._cuts = 0
+        self._jitter_ms = self._draw_jitter_ms()
+        self._last_flush_ms = clock.monotonic_ms()
+
+    def __repr__(self) -> str:
+        return f"LocalLog({self.directory}, {self.segments}, synced to {self.recovery_point})"
+
+    def check(self) -> None:
+        """Raises ``StorageFailed`` if this log is failed."""
+        if self.failure is not None:
+            raise StorageFailed(f"{self.directory} failed before: {self.failure}")
+
+    # -- appending ----------------------------------------------------------------------------------------------------
+
+    def roll_reason(
+        self, segment: RollState, size: int, last_offset: int, max_timestamp: int, now_ms: int
+    ) -> str | None:
+        """Why a batch of ``size`` bytes may not go to ``segment``, or None."""
+        return roll_reason(segment, self.config, self._jitter_ms, size, last_offset, max_timestamp, now_ms)
+
+    def append(self, data: Bytes, last_offset: int, max_timestamp: int) -> None:
+        """Write one batch that ends with ``last_offset`` to the active segment.
+
+        Raises ``StorageFailed``, and then nothing was appended.
+        """
+        segment = self.segments.active
+        segment.write(data)
+        segment.note(last_offset, max_timestamp, len(data))
+        self.log_end_offset = last_offset + 1
+
+    def append_many(self, data: Bytes, headers: Sequence[BatchHeader]) -> None:
+        """Write several batches, which have their offsets already, in one go. Raises as ``append``."""
+        segment = self.segments.active
+        segment.write(data)
+        for header in headers:
+            segment.note(header.last_offset, header.max_timestamp, header.size_bytes)
+        self.log_end_offset = segment.next_offset
+
+    def roll(self, reason: str) -> int:
+        """Begin a new segment at the log's end and return its base offset. Raises ``StorageFailed``.
+
+        The old one is not synced here: an fsync of a whole segment would stall everything else. It waits for the
+        next flush, and until then the recovery point stays below it.
+        """
+        base_offset = self.log_end_offset
+        try:
+            self.segments.active.seal()
+            self.segments.add(self._new_segment(base_offset))
+        except OSError as error:
+            raise StorageFailed(f"rolling {self.directory} at {base_offset}: {error}") from error
+        self._jitter_ms = self._draw_jitter_ms()
+        logger.info("%s: new segment at %d (%s)", self.directory, base_offset, reason)
+        return base_offset
+
+    def _new_segment(self, base_offset: int) -> Segment:
+        segment = Segment(self.directory, base_offset, self.config, self._storage, self._clock.wall_ms())
+        segment.flush_indexes()
+        return segment
+
+    def _draw_jitter_ms(self) -> int:
+        """Spread the rolls of many logs: a draw that depends on the log and segment alone, so it needs no generator."""
+        if self.config.segment_jitter_ms <= 0:
+            return 0
+        return derive(self.segments.active.base_offset, self.directory).randrange(self.config.segment_jitter_ms)
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def read(
+        self, offset: int, max_bytes: int, upper_bound_offset: int, log_start_offset: int, at_least_one: bool
+    ) -> ReadResult:
+        """Whole batches from the one that holds ``offset``, all below the bound. Raises ``OffsetOutOfRange``."""
+        end = self.log_end_offset
+        if not log_start_offset <= offset <= end:
+            raise OffsetOutOfRange(offset, log_start_offset, end)
+        if offset < upper_bound_offset and offset < end:
+            for segment in self.segments.from_offset(offset):
+                position = segment.locate(offset)
+                if position is None:
+                    continue
+                records = segment.read(position, max_bytes, upper_bound_offset, at_least_one)
+                more = (
+                    records is not None
+                    and records.position + records.size == segment.size_bytes
+                    and segment.next_offset < min(upper_bound_offset, end)
+                )
+                return ReadResult(records, segment.base_offset, more)
+        return ReadResult(None, self.segments.active.base_offset, False)
+
+    # -- cutting ------------------------------------------------------------------------------------------------------
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove everything at or above ``offset``, which is not below the first segment. Raises ``StorageFailed``."""
+        self._cuts += 1
+        try:
+            self.segments.drop_from_end(offset)
+            self.segments.active.truncate_to(offset)
+            self.segments.active.flush_indexes()
+        except OSError as error:
+            raise self.fail(f"truncating to {offset}: {error}") from error
+        self._set_end()
+
+    def start_anew(self, offset: int) -> None:
+        """Remove everything and begin at ``offset``. Raises ``StorageFailed``."""
+        self._cuts += 1
+        try:
+            self.segments.delete_all()
+            self.segments.replace_all(self._new_segment(offset))
+        except OSError as error:
+            raise self.fail(f"starting anew at {offset}: {error}") from error
+        self._set_end()
+
+    def drop_below(self, offset: int) -> bool:
+        """Delete whole segments below ``offset``; whether there were any. Raises ``StorageFailed``."""
+        try:
+            dropped = self.segments.drop_from_start(offset)
+        except OSError as error:
+            raise StorageFailed(f"deleting segments of {self.directory} below {offset}: {error}") from error
+        self._cuts += dropped
+        return dropped > 0
+
+    def _set_end(self) -> None:
+        self.log_end_offset = self.segments.active.next_offset
+        self.recovery_point = min(self.recovery_point, self.log_end_offset)
+
+    # -- flushing -----------------------------------------------------------------------------------------------------
+
+    def flush_due(self, now_ms: int) -> bool:
+        """Whether ``flush.ms`` (monotonic) has passed with something unsynced."""
+        return self.recovery_point < self.log_end_offset and now_ms - self._last_flush_ms >= self.config.flush_ms
+
+    def begin_flush(self, up_to: int | None = None) -> PendingFlush | None:
+        """Plan to sync everything below ``up_to`` (default: all); None if that is done already."""
+        self.check()
+        offset = self.log_end_offset if up_to is None else min(up_to, self.log_end_offset)
+        if offset <= self.recovery_point:
+            return None
+        files = [
+            segment.file for segment in self.segments.from_offset(self.recovery_point) if segment.base_offset < offset
+        ]
+        return PendingFlush(tuple(files), offset, self._cuts)
+
+    def finish_flush(self, pending: PendingFlush, error: OSError | None = None) -> None:
+        """Take note that ``pending`` ran, or with what ``error``. It proves nothing if the log was cut meanwhile.
+
+        Raises ``StorageFailed`` for an error.
+        """
+        self._last_flush_ms = self._clock.monotonic_ms()
+        if pending.cuts != self._cuts:
+            return
+        if error is not None:
+            raise self.fail(f"syncing: {error}") from error
+        self.recovery_point = max(self.recovery_point, pending.offset)
+
+    def flush(self, up_to: int | None = None) -> None:
+        """Sync everything below ``up_to`` (default: all) and move the recovery point. Raises ``StorageFailed``."""
+        pending = self.begin_flush(up_to)
+        if pending is None:
+            return
+        error: OSError | None = None
+        try:
+            pending.run()
+        except OSError as caught:
+            error = caught
+        self.finish_flush(pending, error)
+
+    def fail(self, reason: str) -> StorageFailed:
+        """This log cannot be trusted any more; returns what to raise."""
+        logger.error("%s failed: %s", self.directory, reason)
+        self.failure = reason
+        return StorageFailed(f"{self.directory}: {reason}")

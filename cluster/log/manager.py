@@ -1,0 +1,307 @@
+"""LogManager: all logs in one broker's data directory, and the files beside them.
+
+Owns which logs exist, opening them at start, the recovery-point, log-start and high-watermark checkpoints,
+``meta.properties`` and the marker of a clean stop. Does not own when checkpoints are written (the broker's timers),
+or the high watermarks: it is handed them.
+
+Checkpoints may be written from another thread than the one that appends, as they wait for the disk. One lock orders
+the writers, and what is written is looked up under it: a truncation that lowers a recovery point must not be
+overtaken by a checkpoint that was begun before.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Mapping
+from uuid import UUID
+
+from cluster.log.checkpoints import (
+    CLEAN_SHUTDOWN_FILE,
+    HIGH_WATERMARK_FILE,
+    LOG_START_FILE,
+    META_PROPERTIES_FILE,
+    RECOVERY_POINT_FILE,
+    TopicPartition,
+    clean_shutdown_text,
+    meta_properties_text,
+    offsets_text,
+    parse_meta_properties,
+    parse_offsets,
+    read_text,
+)
+from cluster.log.config import LogConfig
+from cluster.log.directories import (
+    delete_directory,
+    is_going_away,
+    parse_replica_directory_name,
+    replica_directory_name,
+)
+from cluster.log.errors import CheckpointError, LogError, StorageFailed
+from cluster.log.flush import PendingFlush
+from cluster.log.partition_log import PartitionLog
+from cluster.log.sequence import CheckSequence, check_sequence
+from cluster.protocol.errors import ErrorCode
+from cluster.seams.clock import Clock
+from cluster.seams.storage import Storage
+
+logger = logging.getLogger(__name__)
+
+CHECKPOINT_FILES = (RECOVERY_POINT_FILE, LOG_START_FILE, HIGH_WATERMARK_FILE)
+
+
+class LogManager:
+    """The logs of one broker. ``load`` first."""
+
+    def __init__(
+        self,
+        data_dir: str,
+        storage: Storage,
+        clock: Clock,
+        config: LogConfig,
+        check_sequence: CheckSequence = check_sequence,
+    ) -> None:
+        self.data_dir = data_dir
+        self._storage = storage
+        self._clock = clock
+        self._config = config
+        self._check_sequence = check_sequence
+        self._logs: dict[TopicPartition, PartitionLog] = {}
+        self._offline: dict[TopicPartition, StorageFailed] = {}
+        self._writing = threading.RLock()
+        #: What each checkpoint file says, by its name.
+        self._written: dict[str, dict[TopicPartition, int]] = {name: {} for name in CHECKPOINT_FILES}
+
+    def __repr__(self) -> str:
+        return f"LogManager({self.data_dir}, {len(self._logs)} logs, {len(self._offline)} offline)"
+
+    def __len__(self) -> int:
+        return len(self._logs)
+
+    def __iter__(self) -> Iterator[PartitionLog]:
+        return iter(self._logs.values())
+
+    def claim(self, broker_id: int, cluster_id: str) -> None:
+        """Write ``meta.properties``, or check that it names this broker and cluster. Raises ``LogError``."""
+        path = self._path(META_PROPERTIES_FILE)
+        try:
+            self._storage.makedirs(self.data_dir)
+            text = read_text(self._storage, path)
+            if text is None:
+                self._storage.write_atomic(path, meta_properties_text(broker_id, cluster_id).encode())
+                return
+        except OSError as error:
+            raise StorageFailed(f"cannot use the data directory {self.data_dir}: {error}") from error
+        stored_broker, stored_cluster = parse_meta_properties(text)
+        if stored_cluster != cluster_id:
+            raise LogError(
+                ErrorCode.INCONSISTENT_CLUSTER_ID,
+                f"{self.data_dir} belongs to cluster {stored_cluster}, not to {cluster_id}",
+            )
+        if stored_broker != broker_id:
+            raise StorageFailed(f"{self.data_dir} belongs to broker {stored_broker}, not to {broker_id}")
+
+    def load(self, configs: Mapping[str, LogConfig] | None = None) -> None:
+        """Open every log that is there; ``configs`` by topic, the default for others.
+
+        A log that cannot be opened is offline: ``get_or_create`` raises what was wrong, and the others are not
+        concerned. Raises ``StorageFailed`` if the directory itself cannot be used.
+        """
+        try:
+            self._storage.makedirs(self.data_dir)
+            marker = self._path(CLEAN_SHUTDOWN_FILE)
+            clean = self._storage.exists(marker)
+            # First of all: a crash from here on is not clean any more.
+            self._storage.remove(marker)
+            names = self._storage.listdir(self.data_dir)
+            for name in names:
+                if is_going_away(name):
+                    self._storage.remove_tree(self._path(name))
+        except OSError as error:
+            raise StorageFailed(f"cannot use the data directory {self.data_dir}: {error}") from error
+        self._written = {name: self._read_offsets(name) for name in CHECKPOINT_FILES}
+        for name in names:
+            topic_partition = parse_replica_directory_name(name)
+            if topic_partition is None or topic_partition in self._logs:
+                continue
+            config = (configs or {}).get(topic_partition[0], self._config)
+            try:
+                self._open(
+                    topic_partition,
+                    config,
+                    clean=clean,
+                    recovery_point=self._written[RECOVERY_POINT_FILE].get(topic_partition, 0),
+                    log_start_offset=self._written[LOG_START_FILE].get(topic_partition, 0),
+                )
+            except LogError as error:
+                logger.error("log %s-%d is offline: %s", *topic_partition, error)
+                self._offline[topic_partition] = StorageFailed(error.message)
+        written = self._written[RECOVERY_POINT_FILE]
+        if any(written.get(key, 0) > log.recovery_point for key, log in self._logs.items()):
+            self.checkpoint_recovery_points()
+        logger.info("%s: %d logs after a%s stop", self.data_dir, len(self._logs), " clean" if clean else "n unclean")
+
+    def _read_offsets(self, name: str) -> dict[TopicPartition, int]:
+        """A checkpoint, or nothing: without it more is verified, and high watermarks are learned again."""
+        try:
+            return parse_offsets(read_text(self._storage, self._path(name)) or "")
+        except (CheckpointError, OSError) as error:
+            logger.warning("passing over %s: %s", self._path(name), error)
+            return {}
+
+    def _open(
+        self,
+        topic_partition: TopicPartition,
+        config: LogConfig,
+        *,
+        clean: bool,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+    ) -> PartitionLog:
+        log = PartitionLog.open(
+            self._path(replica_directory_name(*topic_partition)),
+            *topic_partition,
+            config,
+            self._storage,
+            self._clock,
+            clean=clean,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+            check_sequence=self._check_sequence,
+        )
+
+        def on_recovery_point_lowered() -> None:
+            with self._writing:
+                if self._written[RECOVERY_POINT_FILE].get(topic_partition, 0) > log.recovery_point:
+                    self.checkpoint_recovery_points()
+
+        log.on_recovery_point_lowered = on_recovery_point_lowered
+        self._logs[topic_partition] = log
+        return log
+
+    def get(self, topic: str, partition: int) -> PartitionLog | None:
+        return self._logs.get((topic, partition))
+
+    def get_or_create(self, topic: str, partition: int, topic_id: UUID | None, config: LogConfig) -> PartitionLog:
+        """The log of a replica, with ``config`` from now on.
+
+        Raises ``LogError``: INCONSISTENT_TOPIC_ID if the log is that of a former topic of this name,
+        ``StorageFailed`` if it is offline or cannot be made.
+        """
+        topic_partition = (topic, partition)
+        if topic_partition in self._offline:
+            raise self._offline[topic_partition]
+        log = self._logs.get(topic_partition)
+        if log is None:
+            self._forget(topic_partition)
+            log = self._open(topic_partition, config, clean=True)
+        if topic_id is not None and log.topic_id != topic_id:
+            if log.topic_id is not None:
+                raise LogError(
+                    ErrorCode.INCONSISTENT_TOPIC_ID,
+                    f"the log of {topic}-{partition} here is of topic id {log.topic_id}, not {topic_id}",
+                )
+            log.set_topic_id(topic_id)
+        log.update_config(config)
+        return log
+
+    def delete(self, topic: str, partition: int) -> None:
+        """Delete a log with all its files and its lines in the checkpoints. Raises ``StorageFailed``."""
+        topic_partition = (topic, partition)
+        log = self._logs.pop(topic_partition, None)
+        offline = self._offline.pop(topic_partition, None)
+        self._forget(topic_partition)
+        if log is not None:
+            log.delete()
+        elif offline is not None:
+            delete_directory(
+                self._path(replica_directory_name(topic, partition)), self._storage, self._clock.monotonic_ns()
+            )
+
+    def _forget(self, topic_partition: TopicPartition) -> None:
+        """Remove a log's lines, so that the next one of this name does not take them for its own."""
+        with self._writing:
+            for name, offsets in self._written.items():
+                if offsets.pop(topic_partition, 0) > 0:
+                    self._write_offsets(name, offsets)
+
+    # -- checkpoints --------------------------------------------------------------------------------------------------
+
+    def high_watermark(self, topic: str, partition: int) -> int:
+        """As last checkpointed, 0 if never; the log may end below it."""
+        return self._written[HIGH_WATERMARK_FILE].get((topic, partition), 0)
+
+    def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
+        """Write ``replication-offset-checkpoint``; logs that are not in the mapping keep their former lines."""
+        with self._writing:
+            self._write_offsets(HIGH_WATERMARK_FILE, {**self._written[HIGH_WATERMARK_FILE], **high_watermarks})
+
+    def checkpoint_recovery_points(self) -> None:
+        """Write ``recovery-point-offset-checkpoint``. Raises ``StorageFailed``."""
+        with self._writing:
+            points = {key: log.recovery_point for key, log in self._logs.copy().items()}
+            self._write_offsets(RECOVERY_POINT_FILE, {**self._lines_of_offline(RECOVERY_POINT_FILE), **points})
+
+    def checkpoint_log_starts(self) -> None:
+        """Write ``log-start-offset-checkpoint``; as in Kafka only starts that no segment's name tells."""
+        with self._writing:
+            starts = {
+                key: log.log_start_offset
+                for key, log in self._logs.copy().items()
+                if log.log_start_offset > log.segment_base_offsets[0]
+            }
+            self._write_offsets(LOG_START_FILE, {**self._lines_of_offline(LOG_START_FILE), **starts})
+
+    def _lines_of_offline(self, name: str) -> dict[TopicPartition, int]:
+        """Kept as they are: without its recovery point a damaged log would be cut at the next start."""
+        return {key: offset for key, offset in self._written[name].items() if key in self._offline}
+
+    def _write_offsets(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        try:
+            self._storage.write_atomic(self._path(name), offsets_text(offsets).encode())
+        except OSError as error:
+            raise StorageFailed(f"writing {self._path(name)}: {error}") from error
+        self._written[name] = dict(offsets)
+
+    def flush_due(self) -> None:
+        """Sync the logs whose ``flush.ms`` has passed. A log that fails is failed; the others go on."""
+        now_ms = self._clock.monotonic_ms()
+        for log in self._logs.values():
+            if not log.is_failed and log.flush_due(now_ms):
+                try:
+                    log.flush()
+                except StorageFailed as error:
+                    logger.error("%s", error)
+
+    def rolled(self) -> Iterator[tuple[PartitionLog, PendingFlush]]:
+        """What rolls have left to be synced. Run each, in another thread if need be, then ``log.finish_flush``."""
+        for log in list(self._logs.values()):
+            if not log.is_failed and (pending := log.begin_flush_of_rolled()) is not None:
+                yield log, pending
+
+    def close(self, clean: bool) -> None:
+        """Close all logs; ``clean``: sync them, write the checkpoints, and at the very end the marker.
+
+        A log that fails to close does not keep the others from it, but there is no marker then. Raises
+        ``StorageFailed`` with the first failure.
+        """
+        failure: StorageFailed | None = None
+        for log in self._logs.values():
+            try:
+                log.close(clean)
+            except StorageFailed as error:
+                failure = failure or error
+        if clean and failure is None and not self._offline:
+            self.checkpoint_recovery_points()
+            self.checkpoint_log_starts()
+            marker = clean_shutdown_text().encode()
+            try:
+                self._storage.write_atomic(self._path(CLEAN_SHUTDOWN_FILE), marker)
+            except OSError as error:
+                failure = StorageFailed(f"writing the marker of a clean stop: {error}")
+        self._logs.clear()
+        if failure is not None:
+            raise failure
+
+    def _path(self, name: str) -> str:
+        return f"{self.data_dir}/{name}"

@@ -1,0 +1,146 @@
+"""Opening a log: everything that is made from its files before the first append or read.
+
+Owns the order of kafka-semantics 4.4. Does not own the treatment of damage (``recovery.py``).
+
+Epochs and producers are taken from the batches themselves, by walking all headers: a ``leader-epoch-checkpoint`` that
+lags or was lost (KAFKA-16541) and a snapshot with one batch for each producer cannot mislead. Snapshots matter only
+for producers whose batches the log no longer has.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from uuid import UUID
+
+from cluster.log.checkpoints import (
+    LEADER_EPOCH_FILE,
+    PARTITION_METADATA_FILE,
+    parse_partition_metadata,
+    read_text,
+    write_unsynced,
+)
+from cluster.log.config import LogConfig
+from cluster.log.epochs import LeaderEpochCache
+from cluster.log.errors import StorageFailed
+from cluster.log.producers import ProducerStates
+from cluster.log.recovery import UNTIL_THE_END, open_segments, tidy
+from cluster.log.segment import Segment
+from cluster.log.segments import Segments
+from cluster.log.snapshots import SnapshotFiles
+from cluster.protocol.batch import BatchHeader
+from cluster.seams.storage import Storage
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedLog:
+    """What a log is made of."""
+
+    segments: Segments
+    snapshots: SnapshotFiles
+    producers: ProducerStates
+    epochs: LeaderEpochCache
+    topic_id: UUID | None
+    log_start_offset: int
+
+
+def open_log(
+    directory: str,
+    config: LogConfig,
+    storage: Storage,
+    now_ms: int,
+    *,
+    clean: bool,
+    recovery_point: int,
+    log_start_offset: int,
+) -> OpenedLog:
+    """Read, verify and mend what is in ``directory``; an empty one gets a segment at ``log_start_offset``.
+
+    Raises ``StorageFailed``.
+    """
+    try:
+        storage.makedirs(directory)
+        metadata = read_text(storage, f"{directory}/{PARTITION_METADATA_FILE}")
+        topic_id = parse_partition_metadata(metadata) if metadata is not None else None
+        snapshots = SnapshotFiles(directory, storage)
+        producers = ProducerStates()
+        epochs = LeaderEpochCache(on_change=None)
+        segments = _walk_segments(
+            directory, config, storage, now_ms, UNTIL_THE_END if clean else recovery_point, snapshots, producers, epochs
+        )
+        if segments is None or segments.active.next_offset < log_start_offset:
+            # All that is there lies below the log's start: it was deleted, whatever the files say.
+            if segments is not None:
+                segments.delete_all()
+            producers.clear()
+            epochs.clear()
+            segments = Segments([Segment(directory, log_start_offset, config, storage, now_ms)])
+        end = segments.active.next_offset
+        if not clean and end < recovery_point:
+            # It was cut and its broker crashed before it could say so, or somebody else took records away.
+            logger.warning("%s ends at %d, although it was synced up to %d", directory, end, recovery_point)
+        start = max(log_start_offset, segments.first.base_offset)
+        epochs.truncate_from_start(start)
+        for segment in segments:
+            if segment is not segments.active:
+                segment.seal()
+        segments.active.flush_indexes()
+        snapshots.drop_strays(segments.base_offsets, end)
+        if not clean:
+            snapshots.write(end, producers)
+        _keep_epochs(directory, storage, epochs)
+    except OSError as error:
+        raise StorageFailed(f"opening {directory}: {error}") from error
+    return OpenedLog(segments, snapshots, producers, epochs, topic_id, start)
+
+
+def _walk_segments(
+    directory: str,
+    config: LogConfig,
+    storage: Storage,
+    now_ms: int,
+    trusted_below: int,
+    snapshots: SnapshotFiles,
+    producers: ProducerStates,
+    epochs: LeaderEpochCache,
+) -> Segments | None:
+    """Open what is there and fill ``producers`` and ``epochs`` from it; None if there is nothing."""
+    bases = tidy(directory, storage)
+    if not bases:
+        return None
+    snapshots.load(bases[0], producers)
+
+    def on_batch(header: BatchHeader) -> None:
+        if header.leader_epoch != epochs.latest_number and header.leader_epoch >= 0:
+            epochs.assign(header.leader_epoch, header.base_offset)
+        if header.producer_id >= 0:
+            producers.update(header, header.base_offset)
+
+    opened = open_segments(
+        directory,
+        bases,
+        config,
+        storage,
+        now_ms,
+        trusted_below=trusted_below,
+        on_segment=producers.mark,
+        on_batch=on_batch,
+    )
+    return Segments(opened)
+
+
+def _keep_epochs(directory: str, storage: Storage, epochs: LeaderEpochCache) -> None:
+    """Make ``leader-epoch-checkpoint`` follow ``epochs`` from now on."""
+    path = f"{directory}/{LEADER_EPOCH_FILE}"
+
+    def write(cache: LeaderEpochCache) -> None:
+        try:
+            write_unsynced(storage, path, cache.to_text().encode())
+        except OSError as error:
+            raise StorageFailed(f"writing {path}: {error}") from error
+
+    epochs.on_change = write
+    if not storage.exists(path) or storage.read(path) != epochs.to_text().encode():
+        write(epochs)

@@ -1,0 +1,309 @@
+"""PartitionLog: the log of one replica of one partition, as the broker sees it.
+
+Owns the log start, and that files, epochs and producers go back together when the log is cut. Appends are decided in
+``appending.py``, files are kept by ``local_log.py``. Does not own high watermarks, who leads, retention, or the
+answers to clients. One thread only, except that a flush may run elsewhere (``flush.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+from cluster.log.appending import Appender, AppendInfo
+from cluster.log.checkpoints import PARTITION_METADATA_FILE, partition_metadata_text
+from cluster.log.config import INT64_MAX, LogConfig
+from cluster.log.directories import delete_directory
+from cluster.log.errors import OffsetOutOfRange, StorageFailed
+from cluster.log.flush import PendingFlush
+from cluster.log.local_log import LocalLog, ReadResult
+from cluster.log.opening import OpenedLog, open_log
+from cluster.log.sequence import CheckSequence, check_sequence
+from cluster.log.timestamps import find_timestamp
+from cluster.protocol.batch import BatchHeader
+from cluster.protocol.errors import CorruptBatch
+from cluster.seams.clock import Clock
+from cluster.seams.storage import Storage
+
+
+class PartitionLog:
+    """See the module's text. Made by ``open``; a sequence check of another make may be given to it."""
+
+    def __init__(
+        self,
+        directory: str,
+        topic: str,
+        partition: int,
+        config: LogConfig,
+        storage: Storage,
+        clock: Clock,
+        opened: OpenedLog,
+        recovery_point: int,
+        check_sequence: CheckSequence,
+    ) -> None:
+        self.directory = directory
+        self.topic = topic
+        self.partition = partition
+        self.topic_id: UUID | None = opened.topic_id
+        self.epochs = opened.epochs
+        self.producers = opened.producers
+        self.log_start_offset = opened.log_start_offset
+        #: Called after a truncation that took back what a recovery-point checkpoint may call synced.
+        self.on_recovery_point_lowered: Callable[[], None] | None = None
+        self._snapshots = opened.snapshots
+        self._local = LocalLog(directory, opened.segments, config, storage, clock, recovery_point)
+        self._appender = Appender(self._local, self.epochs, self.producers, self._snapshots, clock, check_sequence)
+        self._storage = storage
+        self._clock = clock
+
+    @classmethod
+    def open(
+        cls,
+        directory: str,
+        topic: str,
+        partition: int,
+        config: LogConfig,
+        storage: Storage,
+        clock: Clock,
+        *,
+        clean: bool,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+        check_sequence: CheckSequence = check_sequence,
+    ) -> PartitionLog:
+        """Open the log in ``directory``, or begin one there at ``log_start_offset``.
+
+        ``clean`` says that the last stop was clean; else everything from ``recovery_point`` on is verified. Raises
+        ``StorageFailed`` if the disk fails or what was stored safely is damaged.
+        """
+        opened = open_log(
+            directory,
+            config,
+            storage,
+            clock.wall_ms(),
+            clean=clean,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+        )
+        synced = INT64_MAX if clean else recovery_point
+        return cls(directory, topic, partition, config, storage, clock, opened, synced, check_sequence)
+
+    def __repr__(self) -> str:
+        failed = f", failed: {self._local.failure}" if self._local.failure else ""
+        return (
+            f"PartitionLog({self.topic}-{self.partition}, [{self.log_start_offset}, {self.log_end_offset}), "
+            f"{len(self._local.segments)} segments, {self.epochs}{failed})"
+        )
+
+    @property
+    def config(self) -> LogConfig:
+        return self._local.config
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._local.log_end_offset
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether the disk failed under this log: it answers KAFKA_STORAGE_ERROR until it is opened anew."""
+        return self._local.failure is not None
+
+    @property
+    def recovery_point(self) -> int:
+        """Everything below this offset is synced."""
+        return self._local.recovery_point
+
+    @property
+    def size_bytes(self) -> int:
+        return self._local.segments.size_bytes
+
+    @property
+    def segment_base_offsets(self) -> list[int]:
+        return self._local.segments.base_offsets
+
+    def update_config(self, config: LogConfig) -> None:
+        """Take other settings. Index settings hold from the next segment on."""
+        self._local.config = config
+
+    # -- appending ----------------------------------------------------------------------------------------------------
+
+    def append_as_leader(
+        self, batch: memoryview | bytearray, header: BatchHeader, leader_epoch: int, now_ms: int
+    ) -> AppendInfo:
+        """Append one validated batch of a producer; its offset and epoch are written into ``batch`` in place.
+
+        ``now_ms`` is wall time. Raises ``LogError`` with the code for the client; then nothing was appended, unless
+        it is ``StorageFailed`` from a flush that the settings ask for.
+        """
+        return self._appender.append_as_leader(batch, header, leader_epoch, now_ms, self.log_start_offset)
+
+    def append_as_follower(self, records: memoryview) -> AppendInfo | None:
+        """Append what the leader sent: batches that keep their offsets and epochs, continuing the log without a hole.
+
+        A partial batch at the end is passed over; None if there is no whole one. All are verified before the first is
+        written. Raises ``LogError``: CORRUPT_MESSAGE, ``UnexpectedOffset``, ``StorageFailed``.
+        """
+        return self._appender.append_as_follower(records, self.log_start_offset)
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def read(self, offset: int, max_bytes: int, upper_bound_offset: int, at_least_one: bool = True) -> ReadResult:
+        """Whole batches from the one that holds ``offset``, of one segment, all below ``upper_bound_offset``.
+
+        They are at most ``max_bytes``, but ``at_least_one`` lets the first be larger. Raises ``OffsetOutOfRange``, or
+        ``StorageFailed`` if the file cannot be read.
+        """
+        self._local.check()
+        try:
+            return self._local.read(offset, max_bytes, upper_bound_offset, self.log_start_offset, at_least_one)
+        except (OSError, CorruptBatch) as error:
+            raise StorageFailed(f"reading {self.directory} at offset {offset}: {error}") from error
+
+    @property
+    def max_timestamp(self) -> int:
+        """The newest timestamp in the log in milliseconds, -1 if there is none."""
+        return max(segment.max_timestamp for segment in self._local.segments)
+
+    def offset_for_timestamp(self, timestamp: int, upper_bound_offset: int) -> tuple[int, int] | None:
+        """(timestamp, offset) of the first record as new as ``timestamp`` or newer, if it is below the bound.
+
+        Raises ``StorageFailed``.
+        """
+        self._local.check()
+        try:
+            found = find_timestamp(self._local.segments, timestamp, self.log_start_offset)
+        except (OSError, CorruptBatch) as error:
+            raise StorageFailed(f"reading {self.directory} for timestamp {timestamp}: {error}") from error
+        return found if found is not None and found[1] < upper_bound_offset else None
+
+    # -- cutting ------------------------------------------------------------------------------------------------------
+
+    def truncate_to(self, offset: int) -> int:
+        """Remove everything at or above ``offset``, also a batch that begins before it; returns the records removed.
+
+        Epochs and producers go back with the log. Raises ``StorageFailed``.
+        """
+        local = self._local
+        local.check()
+        before = local.log_end_offset
+        first_offset = local.segments.first.base_offset
+        if offset < first_offset:
+            self.truncate_fully_and_start_at(offset)
+            return before - first_offset
+        if offset < before:
+            recovery_point = local.recovery_point
+            self._drop_snapshots_above(offset)
+            local.truncate_to(offset)
+            if self.producers.holds_above(local.log_end_offset):
+                self._rebuild_producers()
+            self.log_start_offset = min(self.log_start_offset, local.log_end_offset)
+            self._announce_recovery_point(recovery_point)
+            offset = local.log_end_offset
+        # Also when nothing is cut: an epoch that begins at the end may conflict with the leader's.
+        self.epochs.truncate_from_end(offset)
+        return before - local.log_end_offset
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Remove everything and begin at ``offset``, as a follower does whose leader has deleted what it needs."""
+        local = self._local
+        local.check()
+        recovery_point = local.recovery_point
+        self._drop_snapshots_above(-1)
+        local.start_anew(offset)
+        self.producers.clear()
+        self.epochs.clear()
+        self.log_start_offset = offset
+        self._announce_recovery_point(recovery_point)
+
+    def advance_log_start_offset(self, offset: int) -> None:
+        """Let the log begin at ``offset``, which is at most its end; whole segments below it are deleted."""
+        if offset <= self.log_start_offset:
+            return
+        if offset > self.log_end_offset:
+            raise OffsetOutOfRange(offset, self.log_start_offset, self.log_end_offset)
+        self.log_start_offset = offset
+        self.epochs.truncate_from_start(offset)
+        if self._local.drop_below(offset):
+            try:
+                self._snapshots.drop_below(self._local.segments.first.base_offset)
+            except OSError as error:
+                raise StorageFailed(f"removing snapshots of {self.directory}: {error}") from error
+
+    def _drop_snapshots_above(self, offset: int) -> None:
+        """Before the log is cut, so that a crash meanwhile leaves none that speaks of other records."""
+        try:
+            self._snapshots.drop_above(offset)
+        except OSError as error:
+            raise StorageFailed(f"removing snapshots of {self.directory} above {offset}: {error}") from error
+
+    def _announce_recovery_point(self, before: int) -> None:
+        if self._local.recovery_point < before and self.on_recovery_point_lowered is not None:
+            self.on_recovery_point_lowered()
+
+    def _rebuild_producers(self) -> None:
+        """From the newest mark that is left, or the log's first batch, replay the headers."""
+        segments = self._local.segments
+        start = self.producers.rewind(self._local.log_end_offset)
+        if start is None:
+            start = segments.first.base_offset
+            self._snapshots.load(start, self.producers)
+        try:
+            for segment in segments.from_offset(start):
+                position = segment.locate(start)
+                if position is not None:
+                    for _, header in segment.headers(position):
+                        self.producers.update(header, header.base_offset)
+        except (OSError, CorruptBatch) as error:
+            raise self._local.fail(f"replaying producers: {error}") from error
+
+    # -- flushing and the end -----------------------------------------------------------------------------------------
+
+    def flush(self, up_to: int | None = None) -> None:
+        """Sync everything below ``up_to`` (default: all) and move the recovery point. Raises ``StorageFailed``."""
+        self._local.flush(up_to)
+
+    def flush_due(self, monotonic_ms: int) -> bool:
+        """Whether ``flush.ms`` has passed with something unsynced."""
+        return self._local.flush_due(monotonic_ms)
+
+    def begin_flush(self, up_to: int | None = None) -> PendingFlush | None:
+        """A flush whose ``run`` may block another thread instead; ``finish_flush`` must follow on this one."""
+        return self._local.begin_flush(up_to)
+
+    def begin_flush_of_rolled(self) -> PendingFlush | None:
+        """The same for all segments but the active one: what a roll leaves to be synced."""
+        return self._local.begin_flush(self._local.segments.active.base_offset)
+
+    def finish_flush(self, pending: PendingFlush, error: OSError | None = None) -> None:
+        """Move the recovery point, or raise ``StorageFailed`` for an error, after which the log is failed."""
+        self._local.finish_flush(pending, error)
+
+    def set_topic_id(self, topic_id: UUID) -> None:
+        """Write ``partition.metadata``. Raises ``StorageFailed``."""
+        path = f"{self.directory}/{PARTITION_METADATA_FILE}"
+        try:
+            self._storage.write_atomic(path, partition_metadata_text(topic_id).encode())
+        except OSError as error:
+            raise StorageFailed(f"writing {path}: {error}") from error
+        self.topic_id = topic_id
+
+    def close(self, clean: bool) -> None:
+        """Close the files; ``clean``: sync everything first, with indexes and a snapshot at the end.
+
+        Raises ``StorageFailed``; the files are closed all the same.
+        """
+        local = self._local
+        try:
+            if clean:
+                local.flush()
+                local.segments.active.seal()
+                self._snapshots.write(local.log_end_offset, self.producers)
+        except OSError as error:
+            raise StorageFailed(f"closing {self.directory}: {error}") from error
+        finally:
+            local.segments.close()
+
+    def delete(self) -> None:
+        """Close the files and remove the directory. Raises ``StorageFailed``."""
+        self._local.segments.close()
+        delete_directory(self.directory, self._storage, self._clock.monotonic_ns())

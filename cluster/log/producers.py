@@ -1,0 +1,189 @@
+"""ProducerStates: what one log knows of every producer that wrote to it, and Kafka's snapshot file of it.
+
+Owns the map of entries, how an appended batch changes it, how it goes back with the log, and the bytes of
+``%020d.snapshot`` (kafka-semantics 3). Does not own the decision about a batch (``sequence.py``) or reading the log.
+
+The log is the truth: after a start or a truncation the entries are made again from batch headers, because a snapshot
+has only the newest batch of each producer. So that a truncation need not begin at the log's first byte, ``mark``
+remembers the entries at a roll; entries are immutable, so a mark is one copy of a dictionary.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from cluster.log.errors import CheckpointError
+from cluster.log.sequence import SEQUENCE_MASK, WINDOW, BatchMetadata, ProducerEntry
+from cluster.protocol.batch import BatchHeader, decrement_sequence
+
+#: How many marks are kept: truncations reach back a few segments at most.
+MARKS = 8
+
+_SNAPSHOT_VERSION = 1
+_SNAPSHOT_HEAD = struct.Struct(">hIi")
+_SNAPSHOT_ENTRY = struct.Struct(">qhiqiqiq")
+#: The checksum covers everything after itself.
+_SNAPSHOT_CRC_FROM = 6
+
+
+class _Mark(NamedTuple):
+    offset: int
+    entries: dict[int, ProducerEntry]
+
+
+class ProducerStates:
+    """The entries of one log, by producer id."""
+
+    def __init__(self) -> None:
+        self._entries: dict[int, ProducerEntry] = {}
+        self._marks: list[_Mark] = []
+
+    def __repr__(self) -> str:
+        return f"ProducerStates({len(self._entries)} producers, {len(self._marks)} marks)"
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[ProducerEntry]:
+        return iter(self._entries.values())
+
+    def get(self, producer_id: int) -> ProducerEntry | None:
+        return self._entries.get(producer_id)
+
+    def update(self, header: BatchHeader, base_offset: int) -> None:
+        """Note a batch that the log took at ``base_offset`` (the header's own may still be the producer's 0).
+
+        Nothing is judged: the log is what it is. A batch that does not continue its producer's sequence leaves a
+        history that is not complete.
+        """
+        producer_id = header.producer_id
+        if producer_id < 0:
+            return
+        entry = self._entries.get(producer_id)
+        if header.base_sequence < 0:
+            self._update_without_sequence(entry, header)
+            return
+        base_sequence = header.base_sequence
+        last_sequence = (base_sequence + header.last_offset_delta) & SEQUENCE_MASK
+        timestamp = header.max_timestamp
+        batch = BatchMetadata(
+            base_sequence, last_sequence, base_offset, base_offset + header.last_offset_delta, timestamp
+        )
+        if entry is None or entry.producer_epoch != header.producer_epoch:
+            self._entries[producer_id] = ProducerEntry(
+                producer_id, header.producer_epoch, (batch,), base_sequence == 0, timestamp
+            )
+            return
+        batches = entry.batches
+        before = batches[-1].last_sequence if batches else -1
+        self._entries[producer_id] = ProducerEntry(
+            producer_id,
+            entry.producer_epoch,
+            (*batches[1 - WINDOW :], batch),
+            entry.complete and base_sequence == (before + 1) & SEQUENCE_MASK,
+            timestamp,
+            entry.wrapped or last_sequence < before,
+        )
+
+    def _update_without_sequence(self, entry: ProducerEntry | None, header: BatchHeader) -> None:
+        """A transaction marker or a coordinator's batch: it may begin a new epoch, in which 0 is then expected."""
+        if entry is None or entry.producer_epoch != header.producer_epoch:
+            # With no entry the producer's own batches of this epoch may have been deleted before the marker.
+            entry = ProducerEntry(
+                header.producer_id, header.producer_epoch, (), entry is not None, header.max_timestamp
+            )
+        self._entries[header.producer_id] = entry._replace(last_timestamp=header.max_timestamp)
+
+    def expire(self, now_ms: int, expiration_ms: int) -> int:
+        """Forget producers whose newest batch is ``expiration_ms`` old or older; returns how many."""
+        old = [entry.producer_id for entry in self if now_ms - entry.last_timestamp >= expiration_ms]
+        for producer_id in old:
+            del self._entries[producer_id]
+        return len(old)
+
+    def clear(self) -> None:
+        self._entries = {}
+        self._marks = []
+
+    def mark(self, offset: int) -> None:
+        """Remember the entries as they are with the log ending at ``offset``."""
+        self._marks.append(_Mark(offset, dict(self._entries)))
+        del self._marks[:-MARKS]
+
+    def holds_above(self, offset: int) -> bool:
+        """Whether any entry may rest on a batch that reaches ``offset`` or beyond, so that a truncation there matters.
+
+        An entry without batches rests on a marker whose offset is not kept.
+        """
+        return any(entry.last_offset >= offset or not entry.batches for entry in self)
+
+    def rewind(self, offset: int) -> int | None:
+        """Go back to the newest mark at or below ``offset`` and return its offset.
+
+        None if there is no such mark: then the entries are empty. Either way the caller replays the log from there.
+        """
+        while self._marks and self._marks[-1].offset > offset:
+            self._marks.pop()
+        if not self._marks:
+            self._entries = {}
+            return None
+        mark = self._marks[-1]
+        self._entries = dict(mark.entries)
+        return mark.offset
+
+    def snapshot(self) -> bytes:
+        """The entries in Kafka's snapshot format: of each producer the newest batch alone."""
+        return snapshot_bytes(self)
+
+    def load_snapshot(self, data: bytes) -> None:
+        """Take the entries of a snapshot, whose history is unknown. Raises ``CheckpointError``."""
+        self._entries = {entry.producer_id: entry for entry in parse_snapshot(data)}
+
+
+def snapshot_bytes(entries: Iterable[ProducerEntry]) -> bytes:
+    """version int16, CRC-32C of what follows it, count int32, then 46 bytes a producer (kafka-semantics 3)."""
+    rows = []
+    for entry in entries:
+        last = entry.batches[-1] if entry.batches else None
+        rows.append(
+            _SNAPSHOT_ENTRY.pack(
+                entry.producer_id,
+                entry.producer_epoch,
+                last.last_sequence if last else -1,
+                last.last_offset if last else -1,
+                last.last_offset - last.base_offset if last else 0,
+                entry.last_timestamp,
+                -1,  # coordinator epoch
+                -1,  # first offset of the current transaction
+            )
+        )
+    data = bytearray(_SNAPSHOT_HEAD.pack(_SNAPSHOT_VERSION, 0, len(rows)) + b"".join(rows))
+    struct.pack_into(">I", data, 2, crc32c(data[_SNAPSHOT_CRC_FROM:]))
+    return bytes(data)
+
+
+def parse_snapshot(data: bytes) -> list[ProducerEntry]:
+    """The inverse of ``snapshot_bytes``, as far as the format goes. Raises ``CheckpointError``."""
+    if len(data) < _SNAPSHOT_HEAD.size:
+        raise CheckpointError(f"a producer snapshot of {len(data)} bytes")
+    version, crc, count = _SNAPSHOT_HEAD.unpack_from(data)
+    if version != _SNAPSHOT_VERSION:
+        raise CheckpointError(f"a producer snapshot of version {version}, only {_SNAPSHOT_VERSION} is known")
+    if crc32c(data[_SNAPSHOT_CRC_FROM:]) != crc:
+        raise CheckpointError("the checksum of a producer snapshot does not hold")
+    if len(data) != _SNAPSHOT_HEAD.size + count * _SNAPSHOT_ENTRY.size:
+        raise CheckpointError(f"a producer snapshot of {len(data)} bytes for {count} producers")
+    return [_snapshot_entry(row) for row in _SNAPSHOT_ENTRY.iter_unpack(data[_SNAPSHOT_HEAD.size :])]
+
+
+def _snapshot_entry(row: tuple[int, ...]) -> ProducerEntry:
+    producer_id, producer_epoch, last_sequence, last_offset, offset_delta, timestamp, _, _ = row
+    batches: tuple[BatchMetadata, ...] = ()
+    if last_sequence >= 0:
+        base_sequence = decrement_sequence(last_sequence, offset_delta)
+        batches = (BatchMetadata(base_sequence, last_sequence, last_offset - offset_delta, last_offset, timestamp),)
+    return ProducerEntry(producer_id, producer_epoch, batches, False, timestamp)

@@ -1,0 +1,120 @@
+"""Opening the segments of a log after a stop: what is read, what is checked, what is cut off (kafka-semantics 4.4).
+
+Owns the walk over all batches at open, which makes the indexes again and tells the caller of every header (so that
+epochs and producers are made again too), and the treatment of damage:
+
+* After an unclean stop what lies at or above the recovery point may be torn or lost: from its segment on checksums are
+  verified, the log is cut at the first bad batch, and later segments are deleted.
+* Damage below the recovery point, or after a clean stop, is not repaired by deleting: it raises, the log stays as it
+  is, and its replica is offline on this broker. Kafka cuts here too, and may lose what is stored nowhere else.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable
+
+from cluster.log.config import LogConfig
+from cluster.log.errors import StorageFailed
+from cluster.log.roll import INT32_MAX
+from cluster.log.scan import scan_batches
+from cluster.log.segment import Segment, remove_segment
+from cluster.protocol.batch import LOG_OVERHEAD, BatchHeader
+from cluster.protocol.errors import CorruptBatch
+from cluster.seams.storage import Storage
+
+logger = logging.getLogger(__name__)
+
+#: ``trusted_below`` after a clean stop.
+UNTIL_THE_END = 2**63 - 1
+
+_LOG_FILE = re.compile(r"(\d{20})\.log")
+_INDEX_FILE = re.compile(r"(\d{20})\.(?:index|timeindex|txnindex)")
+
+
+def tidy(directory: str, storage: Storage) -> list[int]:
+    """Remove leftovers (``.deleted``, ``.tmp``, indexes without a log) and return the base offsets, ascending."""
+    names = storage.listdir(directory)
+    bases = {int(match[1]) for name in names if (match := _LOG_FILE.fullmatch(name))}
+    for name in names:
+        index = _INDEX_FILE.fullmatch(name)
+        if name.endswith((".deleted", ".tmp")) or (index and int(index[1]) not in bases):
+            storage.remove(f"{directory}/{name}")
+    return sorted(bases)
+
+
+def open_segments(
+    directory: str,
+    bases: list[int],
+    config: LogConfig,
+    storage: Storage,
+    now_ms: int,
+    *,
+    trusted_below: int,
+    on_segment: Callable[[int], None],
+    on_batch: Callable[[BatchHeader], None],
+) -> list[Segment]:
+    """Open and walk the segments ``bases``. Offsets below ``trusted_below`` were synced or stopped cleanly.
+
+    ``on_segment`` is told each base offset before its batches. Raises ``StorageFailed``: see the module's text.
+    """
+    segments: list[Segment] = []
+    try:
+        for number, base_offset in enumerate(bases):
+            if segments and not config.is_compacted and segments[-1].next_offset != base_offset:
+                problem: str | None = f"there is nothing between it and segment {base_offset}"
+            else:
+                segment = Segment(directory, base_offset, config, storage, now_ms)
+                segments.append(segment)
+                on_segment(base_offset)
+                end = bases[number + 1] if number + 1 < len(bases) else UNTIL_THE_END
+                problem = _walk(segment, config, on_batch, check_crc=trusted_below < end)
+            if problem is not None:
+                _cut_off(segments[-1], bases[len(segments) :], directory, storage, trusted_below, problem)
+                break
+    except BaseException:
+        for segment in segments:
+            segment.close()
+        raise
+    return segments
+
+
+def _walk(
+    segment: Segment, config: LogConfig, on_batch: Callable[[BatchHeader], None], *, check_crc: bool
+) -> str | None:
+    """Note every good batch of the file; returns what is wrong with the first that is not."""
+    holes_allowed = config.is_compacted
+    highest = segment.base_offset + INT32_MAX
+    size = segment.file.size_bytes
+    segment.reset()
+    expected = segment.next_offset
+    try:
+        for _, header in scan_batches(segment.file, 0, size, check_crc=check_crc):
+            base_offset = header.base_offset
+            last_offset = base_offset + header.last_offset_delta
+            if base_offset != expected and not (holes_allowed and base_offset > expected):
+                return f"a batch of offset {base_offset} where {expected} is due"
+            if not base_offset <= last_offset <= highest:
+                return f"a batch of offset {base_offset} with last offset delta {header.last_offset_delta}"
+            segment.note(last_offset, header.max_timestamp, header.batch_length + LOG_OVERHEAD)
+            on_batch(header)
+            expected = last_offset + 1
+    except CorruptBatch as error:
+        return str(error)
+    return None
+
+
+def _cut_off(
+    last: Segment, later: list[int], directory: str, storage: Storage, trusted_below: int, problem: str
+) -> None:
+    """End the log where ``last`` is good. Later segments go first, the newest before the others, so that a crash
+    meanwhile leaves no hole."""
+    message = f"{last.file.path} is good up to offset {last.next_offset} and byte {last.size_bytes}: {problem}"
+    if last.next_offset < trusted_below:
+        raise StorageFailed(f"{message}; what follows was stored safely once, so nothing is cut off")
+    logger.warning("%s; cutting off the rest and %d later segments", message, len(later))
+    for base_offset in reversed(later):
+        remove_segment(directory, base_offset, storage)
+    if last.size_bytes < last.file.size_bytes:
+        last.cut(last.size_bytes, last.next_offset)

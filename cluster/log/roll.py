@@ -1,0 +1,69 @@
+"""When a segment is full and a new one begins (kafka-semantics 4.2, seed 002). Pure.
+
+Owns the conditions. Does not own what a roll does (``partition_log.py``).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from cluster.log.config import LogConfig
+
+INT32_MAX = 2**31 - 1
+
+
+class RollState(Protocol):
+    """What of a segment decides about its roll. ``first_timestamp`` is its first batch's max timestamp, or -1."""
+
+    @property
+    def base_offset(self) -> int: ...
+    @property
+    def size_bytes(self) -> int: ...
+    @property
+    def first_timestamp(self) -> int: ...
+    @property
+    def created_ms(self) -> int: ...
+    @property
+    def index_full(self) -> bool: ...
+
+
+class SegmentState(NamedTuple):
+    """A segment as it will be, for deciding about batches that are not written yet."""
+
+    base_offset: int
+    size_bytes: int
+    first_timestamp: int
+    created_ms: int
+    index_full: bool
+
+
+def roll_reason(
+    segment: RollState,
+    config: LogConfig,
+    jitter_ms: int,
+    incoming_bytes: int,
+    incoming_last_offset: int,
+    incoming_max_timestamp: int,
+    now_ms: int,
+) -> str | None:
+    """Why a batch must go to a new segment, or None.
+
+    Time is the records' own: how much newer the batch is than the segment's first one; without timestamps it is the
+    time since the segment was made. An empty segment takes any batch: a roll would only make its like again
+    (KAFKA-6388).
+    """
+    if segment.size_bytes == 0:
+        return None
+    if segment.size_bytes > config.segment_bytes - incoming_bytes:
+        return "size"
+    if segment.first_timestamp >= 0 and incoming_max_timestamp >= 0:
+        age_ms = incoming_max_timestamp - segment.first_timestamp
+    else:
+        age_ms = now_ms - segment.created_ms
+    if age_ms > config.segment_ms - jitter_ms:
+        return "time"
+    if segment.index_full:
+        return "index"
+    if incoming_last_offset - segment.base_offset > INT32_MAX:
+        return "offset"
+    return None

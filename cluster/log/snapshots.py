@@ -1,0 +1,79 @@
+"""SnapshotFiles: the producer snapshots in a log's directory.
+
+Owns their names, when one is worth writing, and which ones must go. Does not own their bytes (``producers.py``).
+``%020d.snapshot`` is the state for records below that offset. They are not synced: what they say is made again from
+the log, as far as the log still has it.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Collection
+
+from cluster.log.checkpoints import write_unsynced
+from cluster.log.errors import CheckpointError
+from cluster.log.producers import ProducerStates
+from cluster.seams.storage import Storage
+
+logger = logging.getLogger(__name__)
+
+_NAME = re.compile(r"(\d{20})\.snapshot")
+
+
+class SnapshotFiles:
+    """The snapshots of one directory. It knows their offsets, so that a truncation reads no directory."""
+
+    def __init__(self, directory: str, storage: Storage) -> None:
+        self._directory = directory
+        self._storage = storage
+        self._offsets = {int(match[1]) for name in storage.listdir(directory) if (match := _NAME.fullmatch(name))}
+
+    def __repr__(self) -> str:
+        return f"SnapshotFiles({sorted(self._offsets)})"
+
+    @property
+    def offsets(self) -> list[int]:
+        return sorted(self._offsets)
+
+    def write(self, offset: int, producers: ProducerStates) -> None:
+        """Write the state for records below ``offset``, unless it is there; offset 0 has none."""
+        if offset > 0 and offset not in self._offsets:
+            write_unsynced(self._storage, self._path(offset), producers.snapshot())
+            self._offsets.add(offset)
+
+    def load(self, offset: int, producers: ProducerStates) -> bool:
+        """Take the snapshot at ``offset`` into ``producers``; False if there is none that can be used."""
+        if offset not in self._offsets:
+            return False
+        try:
+            producers.load_snapshot(self._storage.read(self._path(offset)))
+        except (CheckpointError, OSError) as error:
+            logger.warning("passing over %s: %s", self._path(offset), error)
+            return False
+        return True
+
+    def drop_above(self, offset: int) -> None:
+        """Remove the snapshots above ``offset``: they would speak of records that are no more."""
+        self._drop({known for known in self._offsets if known > offset})
+
+    def drop_below(self, offset: int) -> None:
+        """Remove the snapshots below ``offset``, the first segment's base."""
+        self._drop({known for known in self._offsets if known < offset})
+
+    def drop_strays(self, base_offsets: Collection[int], log_end_offset: int) -> None:
+        """Keep one for each segment's base and the newest at or below the log's end (kafka-semantics 3)."""
+        self.drop_above(log_end_offset)
+        newest = max(self._offsets, default=-1)
+        self._drop({known for known in self._offsets if known not in base_offsets and known != newest})
+
+    def clear(self) -> None:
+        self._drop(set(self._offsets))
+
+    def _drop(self, offsets: set[int]) -> None:
+        for offset in offsets:
+            self._storage.remove(self._path(offset))
+            self._offsets.discard(offset)
+
+    def _path(self, offset: int) -> str:
+        return f"{self._directory}/{offset:020d}.snapshot"

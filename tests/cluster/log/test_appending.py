@@ -1,0 +1,228 @@
+"""Appends as leader and as follower, case by case: answers, errors, timestamps."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.log.config import LogConfig
+from cluster.log.errors import UnexpectedOffset
+from cluster.log.partition_log import PartitionLog
+from cluster.log.sequence import ACCEPTED
+from cluster.protocol.batch import crc_ok, parse_header
+from cluster.protocol.errors import ErrorCode
+from tests.cluster.log.builders import (
+    DIRECTORY,
+    NOW_MS,
+    Bench,
+    append,
+    bench,
+    code_of,
+    content,
+    make_batch,
+    open_log,
+    produce,
+    read_all,
+    replicated,
+)
+
+
+@pytest.fixture
+def on() -> Bench:
+    return bench()
+
+
+def test_offset_and_epoch_are_patched_in_place(on):
+    """The batch that was handed over carries its offset and epoch, with the checksum as it was."""
+    log = open_log(on)
+    produce(log, 0, 3)
+    batch = make_batch(2, producer_id=7, producer_epoch=0, base_sequence=3)
+    before = bytes(batch)
+    info = append(log, batch, leader_epoch=5)
+    header = parse_header(batch)
+    assert (header.base_offset, header.leader_epoch) == (3, 5)
+    assert bytes(batch[16:]) == before[16:] and crc_ok(batch, 0, len(batch))
+    assert (info.first_offset, info.last_offset, info.log_append_time_ms, info.log_start_offset) == (3, 4, -1, 0)
+    assert read_all(log)[-len(batch) :] == bytes(batch)
+    assert repr(log) == "PartitionLog(t-0, [0, 5), 1 segments, LeaderEpochCache(0@0 5@3))"
+
+
+def test_log_append_time(on):
+    """LogAppendTime sets the bit and the max timestamp, with a new checksum; a duplicate has the original's time."""
+    log = open_log(on, LogConfig(message_timestamp_type="LogAppendTime"))
+    batch = make_batch(2, producer_id=7, producer_epoch=0, base_sequence=0, timestamp=5)
+    info = append(log, batch)
+    header = parse_header(batch)
+    assert header.is_log_append_time and header.max_timestamp == NOW_MS and crc_ok(batch, 0, len(batch))
+    assert info.log_append_time_ms == NOW_MS
+    assert log.max_timestamp == NOW_MS
+    again = produce(log, 0, 2)
+    assert again.duplicate and again.log_append_time_ms == NOW_MS
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "attributes", "refused"),
+    [
+        (NOW_MS - 1000, 0, False),
+        (NOW_MS - 1001, 0, True),
+        (NOW_MS + 500, 0, False),
+        (NOW_MS + 501, 0, True),
+        (-1, 0, False),
+        (NOW_MS, 0x08, True),
+    ],
+)
+def test_create_time_bounds(on, timestamp, attributes, refused):
+    """Too old, too new, or LogAppendTime set by a producer: INVALID_TIMESTAMP; -1 is exempt."""
+    config = LogConfig(message_timestamp_before_max_ms=1000, message_timestamp_after_max_ms=500)
+    log = open_log(on, config)
+    if refused:
+        assert code_of(lambda: append(log, timestamp=timestamp, attributes=attributes)) == ErrorCode.INVALID_TIMESTAMP
+        assert log.log_end_offset == 0
+    else:
+        append(log, timestamp=timestamp, attributes=attributes)
+
+
+def test_a_batch_larger_than_a_segment(on):
+    """RECORD_LIST_TOO_LARGE above segment.bytes."""
+    log = open_log(on, LogConfig(segment_bytes=100))
+    assert code_of(lambda: append(log, payload=bytes(40))) == ErrorCode.RECORD_LIST_TOO_LARGE
+    append(log, payload=bytes(39))
+
+
+def test_an_older_leader_epoch_is_refused(on):
+    """A leader of the past leaves no trace: no batch, no epoch, no roll."""
+    log = open_log(on)
+    append(log, leader_epoch=4)
+    assert code_of(lambda: append(log, leader_epoch=3)) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert log.epochs.entries == ((4, 0),) and log.log_end_offset == 1
+
+
+def test_a_duplicate_below_the_window_says_what_must_be_committed(on):
+    """DUPLICATE_SEQUENCE_NUMBER, no offsets, and everything before the first cached batch must be committed."""
+    log = open_log(on)
+    for number in range(7):
+        produce(log, number * 2, 2)
+    info = produce(log, 2, 2)
+    assert info.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER and info.duplicate
+    assert (info.first_offset, info.last_offset, info.must_commit_offset) == (-1, -1, 3)
+    assert log.log_end_offset == 14
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        ("gapless", ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER),
+        ("seed", ErrorCode.UNKNOWN_PRODUCER_ID),
+        ("kafka", ErrorCode.NONE),
+    ],
+)
+def test_the_setting_for_unknown_producers(on, setting, expected):
+    """The log's configuration decides about a producer it does not know."""
+    log = open_log(on, LogConfig(unknown_producer=setting))
+    if expected is ErrorCode.NONE:
+        produce(log, 5)
+        assert code_of(lambda: produce(log, 2)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER  # its past is not known
+    else:
+        assert code_of(lambda: produce(log, 5)) == expected
+
+
+def test_an_unknown_producer_is_accepted_once_the_log_start_has_moved(on):
+    """What it wrote before may have been deleted; its history is then not complete (KIP-360)."""
+    log = open_log(on, log_start_offset=10)
+    assert produce(log, 5).first_offset == 10
+    entry = log.producers.get(7)
+    assert entry is not None and not entry.complete
+    assert code_of(lambda: produce(log, 2)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_another_sequence_check_may_be_given(on):
+    """The check is the log's collaborator: without it duplicates are stored."""
+    log = PartitionLog.open(
+        DIRECTORY, "t", 0, LogConfig(), on.storage, on.clock, clean=True, check_sequence=lambda *_: ACCEPTED
+    )
+    produce(log, 0)
+    assert produce(log, 0).first_offset == 1
+
+
+def test_a_follower_keeps_offsets_and_epochs(on):
+    """Batches are stored as they came; epochs and producers follow."""
+    log = open_log(on)
+    data = replicated(
+        make_batch(2, base_offset=0, leader_epoch=3, producer_id=7, producer_epoch=0, base_sequence=0),
+        make_batch(1, base_offset=2, leader_epoch=5, producer_id=7, producer_epoch=0, base_sequence=2),
+    )
+    info = log.append_as_follower(data)
+    assert info is not None and (info.first_offset, info.last_offset) == (0, 2)
+    assert read_all(log) == bytes(data)
+    assert log.epochs.entries == ((3, 0), (5, 2))
+    entry = log.producers.get(7)
+    assert entry is not None and entry.last_sequence == 2
+    assert log.append_as_follower(memoryview(data[:30])) is None
+    assert log.append_as_follower(memoryview(b"")) is None
+
+
+@pytest.mark.parametrize("base_offset", [0, 1, 3, 4])
+def test_a_gap_or_an_overlap_is_refused(on, base_offset):
+    """The first batch must begin at the log's end, and nothing is written otherwise."""
+    log = open_log(on)
+    append(log, count=2)
+    with pytest.raises(UnexpectedOffset):
+        log.append_as_follower(replicated(make_batch(base_offset=base_offset, leader_epoch=0)))
+    both = replicated(
+        make_batch(base_offset=2, leader_epoch=0),
+        make_batch(base_offset=base_offset + (base_offset == 3), leader_epoch=0),
+    )
+    with pytest.raises(UnexpectedOffset):
+        log.append_as_follower(both)
+    assert log.log_end_offset == 2
+
+
+def test_a_compacted_log_may_have_holes(on):
+    """Compaction removes whole batches on the leader, so a later offset is legal there, an earlier one never."""
+    log = open_log(on, LogConfig(cleanup_policy=("compact",)))
+    log.append_as_follower(
+        replicated(make_batch(2, base_offset=5, leader_epoch=0), make_batch(base_offset=9, leader_epoch=0))
+    )
+    assert log.log_end_offset == 10
+    assert content(log.read(0, 100, 10).records)[:8] == (5).to_bytes(8, "big")
+    assert content(log.read(8, 100, 10).records)[:8] == (9).to_bytes(8, "big")
+    with pytest.raises(UnexpectedOffset):
+        log.append_as_follower(replicated(make_batch(base_offset=8, leader_epoch=0)))
+    assert open_log(on, LogConfig(cleanup_policy=("compact",))).log_end_offset == 10
+
+
+def test_a_damaged_batch_is_refused_with_all_that_came_with_it(on):
+    """CORRUPT_MESSAGE for a checksum that does not hold or a header that cannot be; nothing is written."""
+    log = open_log(on)
+    good = make_batch(base_offset=0, leader_epoch=0)
+    for at in (16, 22, 40, 62):
+        bad = make_batch(base_offset=1, leader_epoch=0)
+        bad[at] ^= 0x40
+        assert code_of(lambda bad=bad: log.append_as_follower(replicated(good, bad))) == ErrorCode.CORRUPT_MESSAGE
+    assert log.log_end_offset == 0
+
+
+def test_an_epoch_that_goes_back_is_refused(on):
+    """No batch of an older epoch after one of a newer; an epoch in which nothing was written does not count."""
+    log = open_log(on)
+    log.append_as_follower(replicated(make_batch(base_offset=0, leader_epoch=4)))
+    with pytest.raises(UnexpectedOffset):
+        log.append_as_follower(replicated(make_batch(base_offset=1, leader_epoch=3)))
+    log.epochs.assign(9, 1)
+    log.append_as_follower(replicated(make_batch(base_offset=1, leader_epoch=5)))
+    assert log.epochs.entries == ((4, 0), (5, 1))
+
+
+def test_a_follower_rolls_where_its_leader_did(on):
+    """Both decide by the same rules, so what the follower gets in one piece is cut at the same places."""
+    config = LogConfig(segment_bytes=400, segment_ms=1000, index_interval_bytes=100)
+    leader = open_log(on, config, directory="data/leader")
+    for number in range(30):
+        append(leader, count=2, timestamp=NOW_MS + number * 300, payload=bytes(number * 5))
+    follower = open_log(on, config, directory="data/follower")
+    follower.append_as_follower(memoryview(bytearray(read_all(leader))))
+    assert follower.segment_base_offsets == leader.segment_base_offsets
+    assert len(leader.segment_base_offsets) > 5
+    for log in (leader, follower):
+        log.close(clean=True)
+    for name in on.storage.listdir("data/leader"):
+        assert on.storage.read(f"data/follower/{name}") == on.storage.read(f"data/leader/{name}"), name

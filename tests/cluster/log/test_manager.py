@@ -1,0 +1,331 @@
+"""LogManager: start, stop, checkpoints and deletion in one broker's data directory."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from uuid import UUID
+
+import pytest
+
+from cluster.log.config import LogConfig
+from cluster.log.errors import LogError, StorageFailed
+from cluster.log.manager import LogManager
+from cluster.log.sequence import ACCEPTED
+from cluster.protocol.errors import ErrorCode
+from cluster.seams.memory_storage import MemoryFile
+from tests.cluster.log.builders import Bench, append, bench
+
+FIRST_ID = UUID(int=1)
+SECOND_ID = UUID(int=2)
+SMALL = LogConfig(segment_bytes=150)
+
+
+@pytest.fixture
+def on() -> Bench:
+    return bench()
+
+
+def manager(on: Bench, config: LogConfig = SMALL, **fields) -> LogManager:
+    made = LogManager("data", on.storage, on.clock, config, **fields)
+    made.load()
+    return made
+
+
+def text(on: Bench, name: str) -> str:
+    return on.storage.read(f"data/{name}").decode()
+
+
+def test_logs_are_found_again(on):
+    """Every ``<topic>-<partition>`` is opened; the topic id is checked, the settings are taken."""
+    first = manager(on)
+    log = first.get_or_create("a-b", 3, FIRST_ID, SMALL)
+    for _ in range(5):
+        append(log)
+    first.close(clean=True)
+    assert on.storage.exists("data/.kafka_cleanshutdown")
+    second = manager(on)
+    assert not on.storage.exists("data/.kafka_cleanshutdown")
+    assert len(second) == 1 and [log.topic for log in second] == ["a-b"]
+    again = second.get("a-b", 3)
+    assert again is not None and again.log_end_offset == again.recovery_point == 5
+    config = LogConfig(segment_bytes=999)
+    assert second.get_or_create("a-b", 3, FIRST_ID, config) is again and again.config is config
+    assert second.get("a-b", 4) is None
+    assert repr(second) == "LogManager(data, 1 logs, 0 offline)"
+
+
+def test_topic_configs_hold_from_the_start(on):
+    """What is known of topics before the logs are opened decides about their recovery."""
+    manager(on).get_or_create("t", 0, FIRST_ID, SMALL)
+    made = LogManager("data", on.storage, on.clock, LogConfig())
+    compact = LogConfig(cleanup_policy=("compact",))
+    made.load({"t": compact})
+    log = made.get("t", 0)
+    assert log is not None and log.config is compact
+
+
+def test_a_topic_of_the_same_name_is_another_topic(on):
+    """Another topic id than that of partition.metadata: INCONSISTENT_TOPIC_ID; an unknown id checks nothing."""
+    made = manager(on)
+    log = made.get_or_create("t", 0, FIRST_ID, SMALL)
+    with pytest.raises(LogError) as caught:
+        made.get_or_create("t", 0, SECOND_ID, SMALL)
+    assert caught.value.error_code == ErrorCode.INCONSISTENT_TOPIC_ID
+    assert made.get_or_create("t", 0, None, SMALL) is log
+
+
+def test_checkpoints_are_kafkas(on):
+    """The three files by name and content; the log start only where no segment's name tells it."""
+    made = manager(on)
+    for partition in (0, 1):
+        log = made.get_or_create("t", partition, FIRST_ID, SMALL)
+        for _ in range(5):
+            append(log)
+    log.flush()
+    log.advance_log_start_offset(3)
+    made.checkpoint_recovery_points()
+    made.checkpoint_log_starts()
+    made.checkpoint_high_watermarks({("t", 0): 4})
+    made.checkpoint_high_watermarks({("t", 1): 5})
+    assert text(on, "recovery-point-offset-checkpoint") == "0\n2\nt 0 0\nt 1 5\n"
+    assert text(on, "log-start-offset-checkpoint") == "0\n1\nt 1 3\n"
+    assert text(on, "replication-offset-checkpoint") == "0\n2\nt 0 4\nt 1 5\n"
+    again = manager(on)
+    assert again.high_watermark("t", 0) == 4 and again.high_watermark("t", 1) == 5 and again.high_watermark("x", 0) == 0
+    moved = again.get("t", 1)
+    assert moved is not None and (moved.log_start_offset, moved.recovery_point) == (3, 5)
+
+
+def test_unreadable_checkpoints_are_passed_over(on, caplog):
+    """More is verified then, and high watermarks are learned again (kafka-semantics 4.1)."""
+    made = manager(on)
+    append(made.get_or_create("t", 0, FIRST_ID, SMALL))
+    for name in ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint"):
+        on.storage.write_atomic(f"data/{name}", b"7\nnonsense\n")
+    again = manager(on)
+    log = again.get("t", 0)
+    assert log is not None and log.log_end_offset == 1 and again.high_watermark("t", 0) == 0
+    assert caplog.text.count("passing over") == 3
+
+
+def test_a_crash_is_not_a_clean_stop(on):
+    """The marker is removed first, so that the second start after a clean stop is unclean if it crashed."""
+    made = manager(on)
+    append(made.get_or_create("t", 0, FIRST_ID, SMALL))
+    made.close(clean=True)
+    manager(on)  # crashes
+    on.storage.open("data/t-0/00000000000000000000.log").append(b"torn")
+    log = manager(on).get("t", 0)
+    assert log is not None and log.log_end_offset == 1
+
+
+def test_an_unclean_close_leaves_no_marker(on):
+    """Nor does it sync anything."""
+    made = manager(on)
+    append(made.get_or_create("t", 0, FIRST_ID, SMALL))
+    made.close(clean=False)
+    assert not on.storage.exists("data/.kafka_cleanshutdown")
+    on.storage.power_loss()
+    assert manager(on).get("t", 0).log_end_offset == 0
+
+
+def test_a_clean_stop_survives_a_power_loss(on):
+    """Everything was synced before the marker was written."""
+    made = manager(on)
+    log = made.get_or_create("t", 0, FIRST_ID, SMALL)
+    for sequence in range(5):
+        append(log, producer_id=7, producer_epoch=0, base_sequence=sequence)
+    made.close(clean=True)
+    on.storage.power_loss()
+    log = manager(on).get_or_create("t", 0, FIRST_ID, SMALL)
+    assert log.log_end_offset == 5
+    assert append(log, producer_id=7, producer_epoch=0, base_sequence=0).duplicate
+
+
+def test_a_damaged_log_is_offline_and_stays_so(on, caplog):
+    """KAFKA_STORAGE_ERROR for it alone. Its recovery point is kept, so that no later start cuts it either."""
+    made = manager(on)
+    for partition in (0, 1):
+        log = made.get_or_create("t", partition, FIRST_ID, SMALL)
+        for _ in range(5):
+            append(log)
+    made.close(clean=True)
+    on.storage.open("data/t-0/00000000000000000002.log").pwrite(b"\x07", 16)
+    for _ in range(3):
+        with caplog.at_level(logging.ERROR):
+            made = manager(on)
+        assert "t-0 is offline" in caplog.text
+        with pytest.raises(StorageFailed):
+            made.get_or_create("t", 0, FIRST_ID, SMALL)
+        whole = made.get_or_create("t", 1, FIRST_ID, SMALL)
+        assert whole.log_end_offset == 5
+        made.close(clean=True)
+        assert not on.storage.exists("data/.kafka_cleanshutdown")
+        assert text(on, "recovery-point-offset-checkpoint") == "0\n2\nt 0 5\nt 1 5\n"
+    made = manager(on)
+    made.delete("t", 0)
+    assert not on.storage.exists("data/t-0")
+    assert made.get_or_create("t", 0, SECOND_ID, SMALL).log_end_offset == 0
+
+
+def test_a_truncation_below_the_checkpoint_rewrites_it(on):
+    """Else a torn tail below the old recovery point would look like damage to what was synced."""
+    made = manager(on)
+    log = made.get_or_create("t", 0, FIRST_ID, SMALL)
+    for _ in range(5):
+        append(log)
+    log.flush()
+    made.checkpoint_recovery_points()
+    log.truncate_to(2)
+    assert text(on, "recovery-point-offset-checkpoint") == "0\n1\nt 0 2\n"
+    append(log)
+    on.storage.open(f"data/t-0/{log.segment_base_offsets[-1]:020d}.log").append(b"torn")
+    assert manager(on).get("t", 0).log_end_offset == 3
+
+
+def test_a_checkpoint_above_the_log_is_rewritten_at_start(on):
+    """The same after a crash between the truncation and the checkpoint."""
+    made = manager(on)
+    for _ in range(3):
+        append(made.get_or_create("t", 0, FIRST_ID, SMALL))
+    on.storage.write_atomic("data/recovery-point-offset-checkpoint", b"0\n1\nt 0 9\n")
+    manager(on)
+    assert text(on, "recovery-point-offset-checkpoint") == "0\n1\nt 0 3\n"
+
+
+def test_delete_forgets_the_checkpoints(on):
+    """A new log of the same name has nothing of the old one: no start, no high watermark, no recovery point."""
+    made = manager(on)
+    log = made.get_or_create("t", 0, FIRST_ID, SMALL)
+    for _ in range(5):
+        append(log)
+    log.flush()
+    log.advance_log_start_offset(3)
+    made.checkpoint_recovery_points()
+    made.checkpoint_log_starts()
+    made.checkpoint_high_watermarks({("t", 0): 5})
+    made.delete("t", 0)
+    made.delete("t", 0)
+    assert [name for name in on.storage.listdir("data") if "t-0" in name] == []
+    for name in ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint"):
+        assert text(on, name) == "0\n0\n"
+    made.get_or_create("t", 0, SECOND_ID, SMALL)
+    assert made.high_watermark("t", 0) == 0
+
+
+def test_a_directory_that_vanished_takes_its_checkpoints_along(on):
+    """Somebody wiped a replica: its new log must not be judged by the old one's numbers (KIP-903)."""
+    made = manager(on)
+    log = made.get_or_create("t", 0, FIRST_ID, SMALL)
+    for _ in range(5):
+        append(log)
+    log.advance_log_start_offset(3)
+    made.checkpoint_high_watermarks({("t", 0): 5})
+    made.close(clean=True)
+    on.storage.remove_tree("data/t-0")
+    made = manager(on)
+    assert made.get_or_create("t", 0, FIRST_ID, SMALL).log_end_offset == 0
+    assert made.high_watermark("t", 0) == 0
+    append(made.get_or_create("t", 0, FIRST_ID, SMALL))
+    assert manager(on).get("t", 0).log_end_offset == 1
+
+
+def test_half_deleted_logs_are_removed_at_start(on):
+    """A crash during a deletion leaves a directory under its other name."""
+    name = "t-0." + "0" * 32 + "-delete"
+    on.storage.makedirs(f"data/{name}")
+    on.storage.open(f"data/{name}/00000000000000000000.log").append(b"x")
+    assert len(manager(on)) == 0
+    assert not on.storage.exists(f"data/{name}")
+
+
+def test_claim(on):
+    """meta.properties names the broker and the cluster; another of either is refused."""
+    made = manager(on)
+    made.claim(1, "cluster-a")
+    made.claim(1, "cluster-a")
+    assert text(on, "meta.properties") == "version=0\nbroker.id=1\ncluster.id=cluster-a\n"
+    with pytest.raises(LogError) as caught:
+        made.claim(1, "cluster-b")
+    assert caught.value.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
+    with pytest.raises(StorageFailed, match="belongs to broker 1"):
+        made.claim(2, "cluster-a")
+
+
+def test_flushes_that_are_due(on, monkeypatch):
+    """flush.ms, log by log; one that fails does not keep the others from it. Rolled segments can be synced apart."""
+    config = LogConfig(segment_bytes=150, flush_ms=1000)
+    made = manager(on, config)
+    logs = [made.get_or_create("t", partition, FIRST_ID, config) for partition in range(2)]
+    for log in logs:
+        for _ in range(5):
+            append(log)
+    for log, pending in made.rolled():
+        pending.run()
+        log.finish_flush(pending)
+    assert [log.recovery_point for log in logs] == [4, 4]
+    assert list(made.rolled()) == []
+    on.clock.advance_ms(1000)
+    real_fsync = MemoryFile.fsync
+
+    def failing(file):
+        if "t-0" in file.path:
+            raise OSError(5, "I/O error")
+        real_fsync(file)
+
+    monkeypatch.setattr(MemoryFile, "fsync", failing)
+    made.flush_due()
+    made.flush_due()
+    assert [log.recovery_point for log in logs] == [4, 5]
+    assert logs[0].is_failed
+    assert list(made.rolled()) == []
+    with pytest.raises(StorageFailed):
+        made.close(clean=True)
+    assert not on.storage.exists("data/.kafka_cleanshutdown")
+
+
+def test_a_data_directory_that_cannot_be_used(on, monkeypatch):
+    """One clear error, at start."""
+    monkeypatch.setattr(on.storage, "makedirs", lambda _: (_ for _ in ()).throw(OSError(13, "Permission denied")))
+    with pytest.raises(StorageFailed, match="cannot use the data directory data"):
+        manager(on)
+    with pytest.raises(StorageFailed, match="cannot use the data directory data"):
+        LogManager("data", on.storage, on.clock, SMALL).claim(1, "c")
+
+
+def test_the_sequence_check_is_handed_to_every_log(on):
+    """A manager made with another check makes logs with it."""
+    made = manager(on, check_sequence=lambda *_: ACCEPTED)
+    log = made.get_or_create("t", 0, FIRST_ID, SMALL)
+    for _ in range(2):
+        append(log, producer_id=7, producer_epoch=0, base_sequence=9)
+    assert log.log_end_offset == 2
+
+
+def test_a_truncation_is_not_overtaken_by_a_checkpoint(on, monkeypatch):
+    """Checkpoints wait for the disk in another thread; one begun before a truncation must not be written after it."""
+    made = manager(on)
+    log = made.get_or_create("t", 0, FIRST_ID, SMALL)
+    for _ in range(5):
+        append(log)
+    log.flush()
+    writing, proceed = threading.Event(), threading.Event()
+    real_write = on.storage.write_atomic
+
+    def slow_write(path: str, data: bytes) -> None:
+        writing.set()
+        assert proceed.wait(10)
+        real_write(path, data)
+
+    monkeypatch.setattr(on.storage, "write_atomic", slow_write)
+    checkpoint = threading.Thread(target=made.checkpoint_recovery_points)
+    checkpoint.start()
+    assert writing.wait(10)
+    truncation = threading.Thread(target=lambda: log.truncate_to(2))
+    truncation.start()
+    truncation.join(0.05)
+    proceed.set()
+    for thread in (checkpoint, truncation):
+        thread.join(10)
+    assert text(on, "recovery-point-offset-checkpoint") == "0\n1\nt 0 2\n"

@@ -1,0 +1,274 @@
+"""PartitionLog, case by case: rolls, reads, cutting, flushing, the end."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from cluster.log.config import LogConfig
+from cluster.log.errors import OffsetOutOfRange, StorageFailed
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.records import NewRecord, build_batch
+from tests.cluster.log.builders import (
+    DIRECTORY,
+    NOW_MS,
+    Bench,
+    append,
+    bench,
+    code_of,
+    make_batch,
+    open_log,
+    produce,
+    replicated,
+)
+
+TOPIC_ID = UUID("f3b1c0de-0000-4000-8000-0123456789ab")
+
+
+@pytest.fixture
+def on() -> Bench:
+    return bench()
+
+
+def test_a_roll_leaves_indexes_and_a_snapshot(on):
+    """The old segment's time index gets its final entry; the snapshot is named after the new base offset."""
+    log = open_log(on, LogConfig(segment_bytes=150))
+    for sequence in range(4):
+        produce(log, sequence, timestamp=NOW_MS + sequence)
+    assert log.segment_base_offsets == [0, 2]
+    names = on.storage.listdir(DIRECTORY)
+    assert names == [
+        "00000000000000000000.index",
+        "00000000000000000000.log",
+        "00000000000000000000.timeindex",
+        "00000000000000000002.index",
+        "00000000000000000002.log",
+        "00000000000000000002.snapshot",
+        "00000000000000000002.timeindex",
+        "leader-epoch-checkpoint",
+    ]
+    assert on.storage.read(f"{DIRECTORY}/{0:020d}.timeindex") == (NOW_MS + 1).to_bytes(8, "big") + bytes([0, 0, 0, 1])
+    log.close(clean=True)
+    assert "00000000000000000004.snapshot" in on.storage.listdir(DIRECTORY)
+
+
+def test_segment_jitter_shortens_the_time_differently_for_each_log(on):
+    """segment.jitter.ms spreads the rolls; the draw depends on the log alone, so it is the same after a restart."""
+    config = LogConfig(segment_ms=1000, segment_jitter_ms=900)
+
+    def rolls_after(directory: str) -> int:
+        for age in range(100, 1001):
+            log = open_log(bench(), config, directory=directory)
+            append(log)
+            append(log, timestamp=NOW_MS + age)
+            if len(log.segment_base_offsets) > 1:
+                return age
+        return -1
+
+    ages = [rolls_after(f"data/t-{partition}") for partition in range(3)]
+    assert len(set(ages)) == 3 and all(100 <= age <= 1001 for age in ages)
+    assert rolls_after("data/t-0") == ages[0]
+
+
+def test_a_snapshot_that_cannot_be_written_does_not_stop_the_log(on, monkeypatch, caplog):
+    """It can be made again from the log."""
+    log = open_log(on, LogConfig(segment_bytes=150))
+    monkeypatch.setattr(on.storage, "rename", lambda *_: (_ for _ in ()).throw(OSError(28, "No space")))
+    log.epochs.on_change = None
+    for sequence in range(4):
+        produce(log, sequence)
+    assert log.log_end_offset == 4
+    assert "cannot write the snapshot" in caplog.text
+
+
+def test_settings_can_be_changed(on):
+    """A new configuration holds for the next append."""
+    log = open_log(on)
+    append(log)
+    append(log)
+    log.update_config(LogConfig(segment_bytes=150))
+    append(log)
+    assert log.segment_base_offsets == [0, 2]
+
+
+def test_partition_metadata(on):
+    """The topic id is stored, and known again after a start."""
+    log = open_log(on)
+    assert log.topic_id is None
+    log.set_topic_id(TOPIC_ID)
+    assert open_log(on).topic_id == TOPIC_ID
+
+
+def test_reads_outside_the_log(on):
+    """Below the start or above the end: OFFSET_OUT_OF_RANGE; at the end, or at the bound, nothing."""
+    log = open_log(on, log_start_offset=5)
+    append(log, count=3)
+    for offset in (-1, 4, 9):
+        with pytest.raises(OffsetOutOfRange) as caught:
+            log.read(offset, 100, 8)
+        assert caught.value.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+        assert (caught.value.log_start_offset, caught.value.log_end_offset) == (5, 8)
+    assert log.read(8, 100, 8).records is None
+    assert log.read(5, 100, 5).records is None
+    assert log.read(6, 100, 7).records is None  # the batch straddles the bound
+    assert log.read(7, 100, 8).records is not None
+
+
+def test_offset_for_timestamp(on):
+    """The first record as new or newer, by record; above the bound or newer than all: None."""
+    log = open_log(on, LogConfig(segment_bytes=300, index_interval_bytes=80))
+    for number in range(20):
+        records = [NewRecord(1000 + number * 10, None, b"a"), NewRecord(1005 + number * 10, None, b"b")]
+        append(log, bytearray(build_batch(records, codec=number % 5)))
+    assert len(log.segment_base_offsets) > 2
+    for timestamp in range(990, 1196):
+        expected = max(0, -(-(timestamp - 1000) // 5))
+        assert log.offset_for_timestamp(timestamp, 40) == (1000 + expected * 5, expected)
+    assert log.offset_for_timestamp(1196, 40) is None
+    assert log.offset_for_timestamp(1100, 20) is None
+    assert log.offset_for_timestamp(1100, 21) == (1100, 20)
+    assert log.max_timestamp == 1195
+    log.advance_log_start_offset(21)
+    assert log.offset_for_timestamp(1000, 40) == (1105, 21)
+
+
+def test_truncation_into_a_batch_removes_it(on):
+    """The log ends at a whole batch, below what was asked."""
+    log = open_log(on)
+    append(log, count=3)
+    append(log, count=3)
+    assert log.truncate_to(4) == 3
+    assert log.log_end_offset == 3
+    append(log, count=1)
+    assert log.log_end_offset == 4
+
+
+def test_truncation_rolls_the_sequence_check_back(on):
+    """What was cut off is not a duplicate any more, and an older retry is known again from the log."""
+    log = open_log(on, LogConfig(segment_bytes=250))
+    for sequence in range(12):
+        produce(log, sequence)
+    assert produce(log, 3).error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
+    log.truncate_to(6)
+    assert produce(log, 3).first_offset == 3
+    assert produce(log, 1).first_offset == 1
+    assert produce(log, 0).must_commit_offset == 0
+    assert code_of(lambda: produce(log, 7)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert produce(log, 6).first_offset == 6 and not produce(log, 7).duplicate
+
+
+def test_truncate_fully_and_start_at(on):
+    """Nothing of the old log is left: segments, snapshots, epochs, producers."""
+    log = open_log(on, LogConfig(segment_bytes=150))
+    for sequence in range(6):
+        produce(log, sequence)
+    log.set_topic_id(TOPIC_ID)
+    log.truncate_fully_and_start_at(100)
+    assert (log.log_start_offset, log.log_end_offset, log.recovery_point, log.size_bytes) == (100, 100, 0, 0)
+    assert len(log.producers) == 0 and log.epochs.entries == ()
+    assert on.storage.listdir(DIRECTORY) == [
+        f"{100:020d}.index",
+        f"{100:020d}.log",
+        f"{100:020d}.timeindex",
+        "leader-epoch-checkpoint",
+        "partition.metadata",
+    ]
+    log.append_as_follower(replicated(make_batch(base_offset=100, leader_epoch=2)))
+    again = open_log(on)
+    assert (again.log_start_offset, again.log_end_offset) == (100, 101)
+
+
+def test_truncation_below_the_first_segment_starts_anew(on):
+    """As Kafka: a target below everything that is left wipes the log."""
+    log = open_log(on, log_start_offset=50)
+    append(log, count=4)
+    assert log.truncate_to(20) == 4
+    assert (log.log_start_offset, log.log_end_offset) == (20, 20)
+
+
+def test_log_start_moves_up_alone(on):
+    """Whole segments below it go with their snapshots; epochs collapse; above the end is an error."""
+    log = open_log(on, LogConfig(segment_bytes=150))
+    for sequence in range(6):
+        produce(log, sequence, leader_epoch=sequence // 2)
+    assert log.segment_base_offsets == [0, 2, 4]
+    log.advance_log_start_offset(3)
+    log.advance_log_start_offset(1)
+    assert log.log_start_offset == 3 and log.segment_base_offsets == [2, 4]
+    assert log.epochs.entries == ((1, 3), (2, 4))
+    with pytest.raises(OffsetOutOfRange):
+        log.read(2, 100, 6)
+    with pytest.raises(OffsetOutOfRange):
+        log.advance_log_start_offset(7)
+    assert produce(log, 0).duplicate  # the memory of producers outlives their records
+    log.advance_log_start_offset(6)
+    assert log.segment_base_offsets == [4]
+    snapshots = [name for name in on.storage.listdir(DIRECTORY) if name.endswith("snapshot")]
+    assert snapshots == [f"{4:020d}.snapshot"]
+    again = open_log(on, log_start_offset=6)
+    assert (again.log_start_offset, again.log_end_offset) == (6, 6)
+    entry = again.producers.get(7)
+    assert entry is not None and entry.last_sequence == 5 and not entry.complete
+
+
+def test_flush_moves_the_recovery_point(on):
+    """Everything below it survives a power loss."""
+    log = open_log(on, LogConfig(segment_bytes=150))
+    for _ in range(5):
+        append(log)
+    log.flush(up_to=3)
+    assert log.recovery_point == 3
+    log.flush()
+    log.flush()
+    assert log.recovery_point == 5
+    append(log)
+    on.storage.power_loss()
+    assert open_log(on, recovery_point=5).log_end_offset == 5
+
+
+def test_flush_messages_and_flush_ms(on):
+    """flush.messages syncs after so many records, flush.ms is told by flush_due."""
+    log = open_log(on, LogConfig(flush_messages=3, flush_ms=1000))
+    append(log, count=2)
+    assert log.recovery_point == 0
+    append(log, count=2)
+    assert log.recovery_point == 4
+    on.clock.advance_ms(5000)
+    assert not log.flush_due(on.clock.monotonic_ms())
+    append(log)
+    assert log.flush_due(on.clock.monotonic_ms())
+    log.flush()
+    append(log)
+    assert not log.flush_due(on.clock.monotonic_ms() + 999)
+    log.append_as_follower(replicated(make_batch(9, base_offset=6, leader_epoch=0)))
+    assert log.recovery_point == 15
+
+
+def test_a_flush_that_ran_while_the_log_was_cut_proves_nothing(on):
+    """What was synced is gone, and what came instead is not (KAFKA-10101): the recovery point stays."""
+    log = open_log(on)
+    append(log)
+    append(log)
+    pending = log.begin_flush()
+    assert pending is not None
+    pending.run()
+    log.truncate_to(1)
+    append(log)
+    log.finish_flush(pending)
+    assert log.recovery_point == 0
+    log.finish_flush(pending, OSError("a file that was closed meanwhile"))
+    assert not log.is_failed
+    pending = log.begin_flush()
+    assert pending is not None
+    with pytest.raises(StorageFailed):
+        log.finish_flush(pending, OSError("a real one"))
+    assert log.is_failed
+
+
+def test_delete_removes_the_directory(on):
+    """With all files, and the log is closed."""
+    log = open_log(on)
+    append(log)
+    log.delete()
+    assert on.storage.listdir("data") == []

@@ -1,0 +1,52 @@
+"""When a segment is rolled (kafka-semantics 4.2), condition by condition."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.log.config import LogConfig
+from cluster.log.roll import INT32_MAX, SegmentState, roll_reason
+
+CONFIG = LogConfig(segment_bytes=1000, segment_ms=100)
+SEGMENT = SegmentState(base_offset=50, size_bytes=900, first_timestamp=1000, created_ms=5000, index_full=False)
+
+
+def reason(segment=SEGMENT, *, jitter_ms=0, size=100, last_offset=60, timestamp=1000, now_ms=5000):
+    return roll_reason(segment, CONFIG, jitter_ms, size, last_offset, timestamp, now_ms)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, None),
+        ({"size": 101}, "size"),
+        ({"timestamp": 1100}, None),
+        ({"timestamp": 1101}, "time"),
+        ({"timestamp": 1091, "jitter_ms": 10}, "time"),
+        ({"timestamp": 1090, "jitter_ms": 10}, None),
+        ({"timestamp": 1000, "now_ms": 99999}, None),
+        ({"timestamp": -1, "now_ms": 5101}, "time"),
+        ({"timestamp": -1, "now_ms": 5100}, None),
+        ({"last_offset": 50 + INT32_MAX}, None),
+        ({"last_offset": 51 + INT32_MAX}, "offset"),
+    ],
+)
+def test_conditions(changes, expected):
+    """Size, age by the records' own time (or the clock without timestamps), relative offset."""
+    assert reason(**changes) == expected
+
+
+def test_a_full_index_rolls():
+    """No entry could be added any more."""
+    assert reason(SEGMENT._replace(index_full=True)) == "index"
+
+
+def test_an_empty_segment_is_never_rolled():
+    """A roll would only make its like again, at the same base offset (KAFKA-6388)."""
+    empty = SEGMENT._replace(size_bytes=0, index_full=True)
+    assert reason(empty, size=5000, timestamp=99999, last_offset=2**40) is None
+
+
+def test_without_first_timestamp_the_clock_counts():
+    """Time since the segment was made."""
+    assert reason(SEGMENT._replace(first_timestamp=-1), timestamp=9999999, now_ms=5101) == "time"
