@@ -1,1 +1,1 @@
-"""coordinator (room in the making)."""
+"""Coordinators of transactions and groups, pure. So far: where one is, which is nowhere, since there are none yet."""

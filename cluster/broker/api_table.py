@@ -1,0 +1,82 @@
+"""Which APIs a listener serves, and who handles each.
+
+Owns the table. Requests between brokers are served on the brokers' own listener alone: elsewhere anybody could depose
+leaders or pass for a follower. (With a single listener for all, that one is it.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from cluster.broker.handlers import (
+    api_versions,
+    control_requests,
+    controller_requests,
+    describe_cluster,
+    describe_configs,
+    fetch,
+    find_coordinator,
+    init_producer_id,
+    list_offsets,
+    offset_for_leader_epoch,
+    produce,
+)
+from cluster.broker.handlers.metadata import MetadataHandler
+from cluster.broker.server import Api, Exchange, answering, answering_later
+from cluster.broker.services import Services
+from cluster.protocol.apis import INTER_BROKER, PRODUCE_MIN_VERSION, SUPPORTED, ApiKey
+
+_SYNC: dict[ApiKey, Callable[[Services, Any, Exchange], Any]] = {
+    ApiKey.LIST_OFFSETS: list_offsets.handle,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch.handle,
+    ApiKey.FIND_COORDINATOR: find_coordinator.handle,
+    ApiKey.DESCRIBE_CONFIGS: describe_configs.handle,
+    ApiKey.DESCRIBE_CLUSTER: describe_cluster.handle,
+}
+_ASYNC: dict[ApiKey, Callable[[Services, Any, Exchange], Awaitable[Any]]] = {
+    ApiKey.INIT_PRODUCER_ID: init_producer_id.handle,
+    ApiKey.CREATE_TOPICS: controller_requests.create_topics,
+    ApiKey.DELETE_TOPICS: controller_requests.delete_topics,
+    ApiKey.CREATE_PARTITIONS: controller_requests.create_partitions,
+}
+_BETWEEN_BROKERS: dict[ApiKey, Callable[[Services, Any, Exchange], Awaitable[Any]]] = {
+    ApiKey.ALTER_PARTITION: controller_requests.alter_partition,
+    ApiKey.CONTROLLED_SHUTDOWN: controller_requests.controlled_shutdown,
+    ApiKey.ALLOCATE_PRODUCER_IDS: controller_requests.allocate_producer_ids,
+}
+_FROM_CONTROLLER: dict[ApiKey, Callable[[Services, Any], Awaitable[Any]]] = {
+    ApiKey.LEADER_AND_ISR: control_requests.leader_and_isr,
+    ApiKey.STOP_REPLICA: control_requests.stop_replica,
+    ApiKey.UPDATE_METADATA: control_requests.update_metadata,
+}
+
+
+def api_table(services: Services, metadata: MetadataHandler, *, for_brokers: bool) -> dict[int, Api]:
+    """The table of one listener; ``for_brokers`` if it is the brokers' own."""
+    handlers: dict[ApiKey, Callable[[Exchange, memoryview], None]] = {
+        ApiKey.PRODUCE: partial(produce.handle, services.replicas),
+        ApiKey.FETCH: partial(fetch.handle, services.replicas, from_brokers=for_brokers),
+        ApiKey.METADATA: answering(ApiKey.METADATA, metadata.handle),
+        **{key: answering(key, partial(handler, services)) for key, handler in _SYNC.items()},
+        **{key: answering_later(key, partial(handler, services)) for key, handler in _ASYNC.items()},
+    }
+    windows = {key: SUPPORTED[key] for key in (*handlers, ApiKey.API_VERSIONS)}
+    if for_brokers:
+        for key, handler in _BETWEEN_BROKERS.items():
+            handlers[key] = answering_later(key, partial(handler, services))
+        for key, obey in _FROM_CONTROLLER.items():
+            handlers[key] = answering_later(key, partial(_without_exchange, partial(obey, services)))
+        windows |= {key: INTER_BROKER[key] for key in (*_BETWEEN_BROKERS, *_FROM_CONTROLLER)}
+    handlers[ApiKey.API_VERSIONS] = api_versions.handler((key, *windows[key]) for key in sorted(windows))
+    return {key: _api(key, windows[key], handle) for key, handle in handlers.items()}
+
+
+def _api(key: ApiKey, window: tuple[int, int], handle: Callable[[Exchange, memoryview], None]) -> Api:
+    least, greatest = window
+    return Api(key, PRODUCE_MIN_VERSION if key is ApiKey.PRODUCE else least, greatest, handle)
+
+
+async def _without_exchange(handler: Callable[[Any], Awaitable[Any]], request: Any, _exchange: Exchange) -> Any:
+    return await handler(request)

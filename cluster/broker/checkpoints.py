@@ -1,0 +1,126 @@
+"""Checkpoints: what a broker writes down every few seconds, without holding up its event loop.
+
+Owns when high watermarks, recovery points and log starts are written, when logs are synced, and when idle producers
+are forgotten. Does not own the files (``cluster.log.manager``). Syncing blocks: it runs beside the loop (``blocking``),
+under a lock that whoever adds or deletes logs takes too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+
+from cluster.broker.replicas.values import TopicPartition
+from cluster.config.broker import BrokerConfig
+from cluster.log.errors import LogError
+from cluster.log.manager import LogManager
+from cluster.seams.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+#: Runs a function that blocks, beside the loop if there is a beside.
+Blocking = Callable[[Callable[[], None]], Awaitable[None]]
+
+#: How often rolled segments and ``flush.ms`` are looked at.
+FLUSH_INTERVAL_MS = 1000
+
+
+async def in_thread(function: Callable[[], None]) -> None:
+    """In a thread of the loop's pool."""
+    await asyncio.get_running_loop().run_in_executor(None, function)
+
+
+async def in_place(function: Callable[[], None]) -> None:
+    """Here and now: for simulation, where nothing blocks."""
+    function()
+
+
+class Checkpoints:
+    """The timers of one broker's files."""
+
+    def __init__(
+        self,
+        logs: LogManager,
+        high_watermarks: Callable[[], Mapping[TopicPartition, int]],
+        config: BrokerConfig,
+        clock: Clock,
+        storage_failed: Callable[[LogError], None],
+        blocking: Blocking = in_thread,
+    ) -> None:
+        self.lock = asyncio.Lock()
+        self._logs = logs
+        self._high_watermarks = high_watermarks
+        self._config = config
+        self._clock = clock
+        self._storage_failed = storage_failed
+        self._blocking = blocking
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def __repr__(self) -> str:
+        return f"<Checkpoints of {self._logs!r}>"
+
+    def start(self) -> None:
+        config = self._config
+        for interval_ms, work in (
+            (config["replica.high.watermark.checkpoint.interval.ms"], self.write_high_watermarks),
+            (config["log.flush.offset.checkpoint.interval.ms"], self._write_recovery_points),
+            (config["log.flush.start.offset.checkpoint.interval.ms"], self._write_log_starts),
+            (config["producer.id.expiration.check.interval.ms"], self._expire_producers),
+            (FLUSH_INTERVAL_MS, self._flush),
+        ):
+            if interval_ms > 0:
+                self._tasks.append(asyncio.get_running_loop().create_task(self._repeat(interval_ms, work)))
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        # A thread cannot be cancelled: wait for the one that may be writing.
+        async with self.lock:
+            self._tasks.clear()
+
+    async def _repeat(self, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            await asyncio.sleep(interval_ms / 1000)
+            try:
+                await work()
+            except LogError as error:
+                logger.error("%s", error)
+                self._storage_failed(error)
+
+    async def write_high_watermarks(self) -> None:
+        """Raises ``StorageFailed``."""
+        high_watermarks = self._high_watermarks()
+        await self._locked(lambda: self._logs.checkpoint_high_watermarks(high_watermarks))
+
+    async def _write_recovery_points(self) -> None:
+        await self._locked(self._logs.checkpoint_recovery_points)
+
+    async def _write_log_starts(self) -> None:
+        await self._locked(self._logs.checkpoint_log_starts)
+
+    async def _locked(self, work: Callable[[], None]) -> None:
+        async with self.lock:
+            # Shielded: if we are cancelled meanwhile, the lock stays ours until the thread is done.
+            running = asyncio.ensure_future(self._blocking(work))
+            try:
+                await asyncio.shield(running)
+            except asyncio.CancelledError:
+                await asyncio.wait([running])
+                raise
+
+    async def _flush(self) -> None:
+        self._logs.flush_due()
+        for log, pending in self._logs.rolled():
+            error: OSError | None = None
+            try:
+                await self._locked(pending.run)
+            except OSError as failure:
+                error = failure
+            log.finish_flush(pending, error)
+
+    async def _expire_producers(self) -> None:
+        now_ms = self._clock.wall_ms()
+        for log in self._logs:
+            log.producers.expire(now_ms, self._config["producer.id.expiration.ms"])

@@ -1,0 +1,315 @@
+"""The controller of one epoch: takes over, follows the brokers' comings and goings, serves the leaders' requests.
+
+Owns the execution of decisions: read, decide (``cluster.controller``), write through the fence, apply, send. Its
+methods are called one at a time by the control plane's queue, so no two changes interleave. Any ControllerMovedError or
+StoreError out of them means that this controller is over. Topics are in ``topic_admin``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from cluster.broker.control.channels import ChannelSet
+from cluster.broker.control.cluster_view import ClusterView
+from cluster.broker.control.requests import RequestBuilder
+from cluster.broker.control.session import EpochFence
+from cluster.broker.control.state_writer import StateWriter
+from cluster.controller.alter_partition import UNKNOWN_BROKER_EPOCH, IsrProposal, IsrVerdict, check_sender
+from cluster.controller.context import ControllerContext
+from cluster.controller.outbox import Outbox
+from cluster.controller.partitions import (
+    Change,
+    add_brokers,
+    compare_brokers,
+    plan_controlled_shutdown,
+    plan_new,
+    plan_repairs,
+    remove_brokers,
+)
+from cluster.controller.producer_ids import ProducerIdsExhausted
+from cluster.controller.rules import ControlRules
+from cluster.metadata.store import BadVersionError, NoNodeError, SetData
+from cluster.metadata.znodes import PRODUCER_ID_BLOCK, BrokerRegistration, MalformedZnode, ProducerIdBlockNode
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.messages import response_class
+
+logger = logging.getLogger(__name__)
+
+Journal = Callable[[str, dict[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerParts:
+    """What one controller is made of; the control plane puts it together when an election is won."""
+
+    broker_id: int
+    fence: EpochFence
+    view: ClusterView
+    channels: ChannelSet
+    rules: ControlRules
+    journal: Journal
+    inter_broker_listener: str
+
+
+class ActiveController:
+    """One controller, from the election it won to its resignation."""
+
+    def __init__(self, parts: ControllerParts) -> None:
+        self.fence = parts.fence
+        self.view = parts.view
+        self.rules = parts.rules
+        self.context = ControllerContext(parts.fence.epoch)
+        self.writer = StateWriter(parts.fence, self.context, parts.journal)
+        self._channels = parts.channels
+        self._journal = parts.journal
+        self._registrations: dict[int, BrokerRegistration] = {}
+        self._builder = RequestBuilder(parts.broker_id, self.context, self._registrations, parts.inter_broker_listener)
+
+    def __repr__(self) -> str:
+        return f"ActiveController({self.context!r})"
+
+    @property
+    def epoch(self) -> int:
+        return self.context.controller_epoch
+
+    def close(self) -> None:
+        """Resigned: nothing more is written or sent."""
+        self.fence.revoke()
+        self._channels.close_all()
+
+    async def take_over(self) -> None:
+        """Read everything, tell every broker, then elect where a leader is missing (kafka-semantics 5.6, failover)."""
+        found = await self.view.brokers()
+        self._admit(found, sorted(found))
+        self.context.topics.update(await self.view.topics(await self.view.topic_names()))
+        for name in await self.view.deletions():
+            if name in self.context.topics:
+                self.context.topics[name].deleting = True
+        self.fence.check_held()
+        logger.info("controller epoch %d takes over: %r", self.epoch, self.context)
+        greeting = Outbox(self.context)
+        for broker_id in self.context.brokers:
+            greeting.add_all_metadata(broker_id)
+        self.send(greeting)
+        changes = await self._settle()
+        news = Outbox(self.context)
+        for broker_id in self.context.brokers:
+            news.add_all_leader_and_isr(broker_id)
+        news.add_changes(changes)
+        self.send(news)
+
+    async def brokers_changed(self) -> bool:
+        """Compare /brokers/ids with what we knew: deaths, then arrivals; a bounce is both. True if any arrived."""
+        found = await self.view.brokers()
+        self.fence.check_held()
+        changes = compare_brokers(self.context, {broker_id: epoch for broker_id, (epoch, _) in found.items()})
+        if changes.nothing:
+            return False
+        logger.info("brokers: %s", changes)
+        self._journal(
+            "brokers-changed",
+            {"started": [*changes.started], "gone": [*changes.gone], "bounced": [*changes.bounced]},
+        )
+        lost = sorted((*changes.gone, *changes.bounced))
+        if lost:
+            await self._after_failure(lost)
+        arrived = sorted((*changes.started, *changes.bounced))
+        if arrived:
+            await self._after_start(found, arrived)
+        return bool(arrived)
+
+    async def _after_failure(self, lost: list[int]) -> None:
+        concerned = sorted({tp for broker_id in lost for tp in self.context.hosted_by(broker_id)})
+        remove_brokers(self.context, lost)
+        self._channels.close(lost)
+        for broker_id in lost:
+            self._registrations.pop(broker_id, None)
+        changes = plan_repairs(self.context, self.rules.elect_offline)
+        await self.writer.write(changes)
+        outbox = Outbox(self.context)
+        outbox.add_changes(changes)
+        outbox.add_update_metadata(concerned)
+        self.send(outbox)
+
+    async def _after_start(self, found: dict[int, tuple[int, BrokerRegistration]], arrived: list[int]) -> None:
+        self._admit(found, arrived)
+        greeting = Outbox(self.context)
+        greeting.add_update_metadata(sorted({tp for b in arrived for tp in self.context.hosted_by(b)}))
+        for broker_id in arrived:
+            greeting.add_all_metadata(broker_id)
+        self.send(greeting)
+        changes = await self._settle()
+        news = Outbox(self.context)
+        for broker_id in arrived:
+            news.add_all_leader_and_isr(broker_id)
+        news.add_changes(changes)
+        self.send(news)
+
+    def _admit(self, found: dict[int, tuple[int, BrokerRegistration]], broker_ids: Iterable[int]) -> None:
+        ids = list(broker_ids)
+        add_brokers(self.context, {broker_id: found[broker_id][0] for broker_id in ids}, ids)
+        for broker_id in ids:
+            self._registrations[broker_id] = found[broker_id][1]
+            self._channels.open(broker_id, found[broker_id][0])
+
+    async def _settle(self) -> list[Change]:
+        """Write what the brokers that are here make necessary or possible: repairs, and leaders of new partitions."""
+        changes = [*plan_repairs(self.context, self.rules.elect_offline), *plan_new(self.context)]
+        await self.writer.write(changes)
+        return changes
+
+    async def place_new_partitions(self) -> list[asyncio.Future[Any]]:
+        """Leaders for partitions that were added to the context. The futures are the brokers' answers."""
+        changes = plan_new(self.context)
+        await self.writer.write(changes)
+        outbox = Outbox(self.context)
+        outbox.add_changes(changes)
+        return self.send(outbox)
+
+    def send(self, outbox: Outbox) -> list[asyncio.Future[Any]]:
+        """Queue what was collected. Each future yields a broker's response, or None if the broker went away."""
+        answers: list[asyncio.Future[Any]] = []
+        for broker_id, parcel in sorted(outbox.parcels.items()):
+            if broker_id in self.context.brokers:
+                answers += self._channels.put(broker_id, self._builder.build(broker_id, parcel))
+        return answers
+
+    async def alter_partition(self, request: Any) -> Any:
+        """AlterPartition 3 (KIP-497, KIP-903): each partition is judged, what passes is written, all brokers hear."""
+        response = response_class(ApiKey.ALTER_PARTITION)
+        error = check_sender(self.context, request.broker_id, request.broker_epoch)
+        if error is not ErrorCode.NONE:
+            return response(version=3, error_code=error, topics=[])
+        verdicts: list[tuple[Any, int, IsrVerdict]] = []
+        judged: set[tuple[Any, int]] = set()
+        for topic in request.topics:
+            for data in topic.partitions:
+                proposal = _proposal(topic, data)
+                if (topic.topic_id, data.partition_index) in judged:
+                    verdict = IsrVerdict(ErrorCode.INVALID_REQUEST)
+                else:
+                    judged.add((topic.topic_id, data.partition_index))
+                    verdict = self.rules.check_proposal(self.context, request.broker_id, proposal)
+                if verdict.error_code is not ErrorCode.NONE:
+                    logger.info("ISR proposal refused: %s: %s", verdict.error_code.name, proposal)
+                verdicts.append((topic.topic_id, data.partition_index, verdict))
+        changes = [verdict.change for _, _, verdict in verdicts if verdict.change is not None]
+        if changes:
+            await self.writer.write(changes)
+            outbox = Outbox(self.context)
+            outbox.add_update_metadata(change.topic_partition for change in changes)
+            self.send(outbox)
+        topics: dict[Any, list[Any]] = {}
+        for topic_id, partition_index, verdict in verdicts:
+            topics.setdefault(topic_id, []).append(self._isr_answer(response, partition_index, verdict))
+        return response(
+            version=3,
+            error_code=ErrorCode.NONE,
+            topics=[response.TopicData(topic_id=topic_id, partitions=data) for topic_id, data in topics.items()],
+        )
+
+    def _isr_answer(self, response: Any, partition_index: int, verdict: IsrVerdict) -> Any:
+        partition = None if verdict.topic_partition is None else self.context.partition(verdict.topic_partition)
+        state = None if partition is None else partition.state
+        if verdict.error_code is not ErrorCode.NONE or state is None:
+            return response.TopicData.PartitionData(
+                partition_index=partition_index,
+                error_code=verdict.error_code,
+                leader_id=-1,
+                leader_epoch=-1,
+                isr=[],
+                partition_epoch=-1,
+            )
+        return response.TopicData.PartitionData(
+            partition_index=partition_index,
+            error_code=ErrorCode.NONE,
+            leader_id=state.leader,
+            leader_epoch=state.leader_epoch,
+            isr=list(state.isr),
+            leader_recovery_state=int(state.recovering),
+            partition_epoch=state.partition_epoch,
+        )
+
+    async def controlled_shutdown(self, request: Any) -> Any:
+        """Move leadership off a broker that wants to go, and take it out of every ISR that has others."""
+        response = response_class(ApiKey.CONTROLLED_SHUTDOWN)
+        broker = self.context.brokers.get(request.broker_id)
+        if broker is None:
+            return response(version=3, error_code=ErrorCode.BROKER_NOT_AVAILABLE, remaining_partitions=[])
+        if request.broker_epoch not in (UNKNOWN_BROKER_EPOCH, broker.epoch):
+            return response(version=3, error_code=ErrorCode.STALE_BROKER_EPOCH, remaining_partitions=[])
+        if not broker.shutting_down:
+            logger.info("broker %d asks for a controlled shutdown", broker.broker_id)
+            broker.shutting_down = True
+        plan = plan_controlled_shutdown(self.context, broker.broker_id)
+        await self.writer.write(plan.changes)
+        outbox = Outbox(self.context)
+        outbox.add_changes(plan.changes)
+        for topic_partition in plan.stop:
+            outbox.add_stop_replica(broker.broker_id, topic_partition, delete=False)
+        self.send(outbox)
+        return response(
+            version=3,
+            error_code=ErrorCode.NONE,
+            remaining_partitions=[
+                response.RemainingPartition(topic_name=topic, partition_index=partition)
+                for topic, partition in plan.remaining
+            ],
+        )
+
+    async def allocate_producer_ids(self, request: Any) -> Any:
+        """The next block for a broker, recorded by compare-and-set before it is handed out (kafka-semantics 3)."""
+        response = response_class(ApiKey.ALLOCATE_PRODUCER_IDS)
+        broker = self.context.brokers.get(request.broker_id)
+        if broker is None:
+            return response(version=0, error_code=ErrorCode.BROKER_ID_NOT_REGISTERED)
+        if request.broker_epoch != broker.epoch:
+            return response(version=0, error_code=ErrorCode.STALE_BROKER_EPOCH)
+        store = self.fence.session.store
+        while True:
+            try:
+                data, stat = await self.fence.session.read(lambda: store.get(PRODUCER_ID_BLOCK))
+            except NoNodeError:
+                await self.writer.create_if_absent(PRODUCER_ID_BLOCK)
+                continue
+            try:
+                latest = ProducerIdBlockNode.decode(data).last_id if data else None
+                block = self.rules.next_block(latest)
+            except (ProducerIdsExhausted, MalformedZnode) as error:
+                logger.critical("no producer ids can be handed out: %s", error)
+                return response(version=0, error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+            node = ProducerIdBlockNode(broker.broker_id, block.first_id, block.last_id)
+            try:
+                await self.fence.write(SetData(PRODUCER_ID_BLOCK, node.encode(), stat.version))
+            except BadVersionError:
+                logger.info("another writer took producer ids first; reading again")
+                continue
+            self._journal("producer-ids", {"broker": broker.broker_id, "first": block.first_id, "last": block.last_id})
+            return response(
+                version=0,
+                error_code=ErrorCode.NONE,
+                producer_id_start=block.first_id,
+                producer_id_len=block.size,
+            )
+
+    async def topic_config_changed(self, name: str) -> None:
+        """/config/topics/<name> was changed: what of it concerns elections is taken over."""
+        topic = self.context.topics.get(name)
+        if topic is not None:
+            topic.unclean = self.view.is_unclean(await self.view.topic_config(name))
+
+
+def _proposal(topic: Any, data: Any) -> IsrProposal:
+    return IsrProposal(
+        topic_id=topic.topic_id,
+        partition=data.partition_index,
+        leader_epoch=data.leader_epoch,
+        partition_epoch=data.partition_epoch,
+        isr=tuple((member.broker_id, member.broker_epoch) for member in data.new_isr_with_epochs),
+        recovering=data.leader_recovery_state == 1,
+    )

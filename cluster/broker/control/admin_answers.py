@@ -1,0 +1,94 @@
+"""The answers to CreateTopics, DeleteTopics and CreatePartitions. Owns their layout, and the wait for the brokers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from uuid import UUID
+
+from cluster.broker.control.topic_admin import AdminOutcome, TopicOutcome
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.messages import response_class
+
+#: ``config_source`` of a value that is set on the topic itself.
+_DYNAMIC_TOPIC_CONFIG = 1
+#: TOPIC_DELETION_DISABLED is known from this version of DeleteTopics.
+_DELETION_DISABLED_SINCE = 3
+_NO_TOPIC = UUID(int=0)
+_NOT_CONTROLLER_TEXT = "This is not the correct controller for this cluster."
+
+
+async def wait_for_brokers(outcome: AdminOutcome, timeout_ms: float) -> None:
+    """Wait until the brokers have answered; what succeeded is a REQUEST_TIMED_OUT if they have not in time.
+
+    The work goes on then all the same (kafka-semantics 1.7).
+    """
+    waiting = {answer for answer in outcome.answers if not answer.done()}
+    if waiting and timeout_ms > 0:
+        _, waiting = await asyncio.wait(waiting, timeout=timeout_ms / 1000)
+    if waiting:
+        for topic in outcome.topics:
+            if topic.error_code is ErrorCode.NONE:
+                topic.fail(ErrorCode.REQUEST_TIMED_OUT, "The brokers have not all taken it over yet.")
+
+
+def not_controller(names: list[str]) -> AdminOutcome:
+    """Every topic refused: clients look for the controller in Metadata and go there."""
+    return AdminOutcome([TopicOutcome(name, ErrorCode.NOT_CONTROLLER, _NOT_CONTROLLER_TEXT) for name in names])
+
+
+def create_topics_response(outcome: AdminOutcome, version: int) -> Any:
+    response = response_class(ApiKey.CREATE_TOPICS)
+    return response(version=version, topics=[_created(response, topic) for topic in outcome.topics])
+
+
+def _created(response: Any, topic: TopicOutcome) -> Any:
+    replicas = next(iter(topic.assignment.values()), ())
+    is_refused = topic.error_code not in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT)
+    return response.CreatableTopicResult(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        error_code=topic.error_code,
+        error_message=topic.message,
+        num_partitions=-1 if is_refused else len(topic.assignment),
+        replication_factor=-1 if is_refused else len(replicas),
+        configs=[]
+        if is_refused
+        else [
+            response.CreatableTopicResult.CreatableTopicConfigs(
+                name=name, value=value, read_only=False, config_source=_DYNAMIC_TOPIC_CONFIG, is_sensitive=False
+            )
+            for name, value in sorted(topic.config.items())
+        ],
+    )
+
+
+def delete_topics_response(outcome: AdminOutcome, version: int) -> Any:
+    response = response_class(ApiKey.DELETE_TOPICS)
+    results = []
+    for topic in outcome.topics:
+        code = topic.error_code
+        if code is ErrorCode.TOPIC_DELETION_DISABLED and version < _DELETION_DISABLED_SINCE:
+            code = ErrorCode.INVALID_REQUEST
+        # A topic that was asked for by an unknown id has no name.
+        name = None if not topic.name and topic.topic_id != _NO_TOPIC else topic.name
+        results.append(
+            response.DeletableTopicResult(
+                name=name, topic_id=topic.topic_id, error_code=code, error_message=topic.message
+            )
+        )
+    return response(version=version, responses=results)
+
+
+def create_partitions_response(outcome: AdminOutcome, version: int) -> Any:
+    response = response_class(ApiKey.CREATE_PARTITIONS)
+    return response(
+        version=version,
+        results=[
+            response.CreatePartitionsTopicResult(
+                name=topic.name, error_code=topic.error_code, error_message=topic.message
+            )
+            for topic in outcome.topics
+        ],
+    )

@@ -1,0 +1,150 @@
+"""The controller's way to each broker: one queue per broker, in order, retried until done or the broker is gone.
+
+Owns the queues and the retries (kafka-semantics 5.6). Does not own the requests' content, nor the connection: it is
+given a ``Peer`` for each broker, which for the controller's own broker is a call within the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from cluster.broker.control.requests import ControlRequest
+from cluster.metadata.store import StoreError
+from cluster.protocol.errors import ErrorCode
+
+logger = logging.getLogger(__name__)
+
+
+class Peer(Protocol):
+    """One broker, as its channel reaches it."""
+
+    async def ask(self, message: Any, version: int) -> Any:
+        """Send one request and return its response. Raises OSError (TimeoutError is one) or StoreError while the
+        broker is out of reach."""
+        ...
+
+    def close(self) -> None: ...
+
+
+#: The pause before a request is sent again, as in Kafka's controller channel.
+RETRY_S = 0.1
+#: A broker that answers an error which is not about epochs, or chokes, is asked this often, then the request is given
+#: up: one request that it cannot process must not keep all others from it.
+MAX_REFUSALS = 5
+
+
+class BrokerChannel:
+    """One broker in one of its lives."""
+
+    def __init__(self, broker_id: int, broker_epoch: int, peer: Peer, on_stale: Callable[[], None]) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = broker_epoch
+        self._peer = peer
+        self._on_stale = on_stale
+        self._queue: deque[tuple[ControlRequest, asyncio.Future[Any]]] = deque()
+        self._wake = asyncio.Event()
+        self._unreachable = False
+        self._task = asyncio.get_running_loop().create_task(self._run(), name=f"control-channel-{broker_id}")
+
+    def __repr__(self) -> str:
+        return f"BrokerChannel(broker {self.broker_id}, epoch {self.broker_epoch}, {len(self._queue)} queued)"
+
+    def put(self, request: ControlRequest) -> asyncio.Future[Any]:
+        """Queue a request. The future yields the response, or None if the broker went away before it answered."""
+        answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._queue.append((request, answered))
+        self._wake.set()
+        return answered
+
+    def close(self) -> None:
+        """The broker is gone, or this controller is: nothing more is sent, and nobody waits any longer."""
+        self._task.cancel()
+        self._peer.close()
+        for _, answered in self._queue:
+            if not answered.done():
+                answered.set_result(None)
+        self._queue.clear()
+
+    async def _run(self) -> None:
+        while True:
+            while not self._queue:
+                self._wake.clear()
+                await self._wake.wait()
+            request, answered = self._queue[0]
+            response = await self._deliver(request)
+            if not answered.done():
+                answered.set_result(response)
+            self._queue.popleft()
+
+    async def _deliver(self, request: ControlRequest) -> Any:
+        refusals = 0
+        while True:
+            try:
+                response = await self._peer.ask(request.message, request.version)
+            except (OSError, StoreError) as error:
+                if not self._unreachable:
+                    self._unreachable = True
+                    logger.warning("the controller cannot reach broker %d: %r", self.broker_id, error)
+                await asyncio.sleep(RETRY_S)
+                continue
+            except Exception:
+                refusals += 1
+                logger.exception("%s to broker %d failed", _name(request), self.broker_id)
+                if refusals == MAX_REFUSALS:
+                    return None
+                await asyncio.sleep(RETRY_S)
+                continue
+            if self._unreachable:
+                self._unreachable = False
+                logger.info("broker %d answers the controller again", self.broker_id)
+            code = response.error_code
+            if code == ErrorCode.NONE:
+                return response
+            if code == ErrorCode.STALE_CONTROLLER_EPOCH:
+                self._on_stale()
+                return response
+            # A stale broker epoch ends by itself: either the broker learns its new number, or we learn of its death.
+            if code != ErrorCode.STALE_BROKER_EPOCH:
+                refusals += 1
+                if refusals == MAX_REFUSALS:
+                    logger.error("broker %d refuses %s: error %d", self.broker_id, _name(request), code)
+                    return response
+            await asyncio.sleep(RETRY_S)
+
+
+class ChannelSet:
+    """The channels of one controller."""
+
+    def __init__(self, peer_for: Callable[[int], Peer], on_stale: Callable[[], None]) -> None:
+        self._peer_for = peer_for
+        self._on_stale = on_stale
+        self._channels: dict[int, BrokerChannel] = {}
+
+    def __repr__(self) -> str:
+        return f"ChannelSet({[*self._channels.values()]})"
+
+    def open(self, broker_id: int, broker_epoch: int) -> None:
+        self.close([broker_id])
+        self._channels[broker_id] = BrokerChannel(broker_id, broker_epoch, self._peer_for(broker_id), self._on_stale)
+
+    def close(self, broker_ids: Iterable[int]) -> None:
+        for broker_id in broker_ids:
+            channel = self._channels.pop(broker_id, None)
+            if channel is not None:
+                channel.close()
+
+    def close_all(self) -> None:
+        self.close(list(self._channels))
+
+    def put(self, broker_id: int, requests: Iterable[ControlRequest]) -> list[asyncio.Future[Any]]:
+        """Queue requests for a broker; none if it has no channel."""
+        channel = self._channels.get(broker_id)
+        return [] if channel is None else [channel.put(request) for request in requests]
+
+
+def _name(request: ControlRequest) -> str:
+    return type(request.message).__name__

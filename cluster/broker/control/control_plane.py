@@ -1,0 +1,311 @@
+"""ControlPlane: one broker's part in control. Registration, session, controller role, and the broker's own questions.
+
+Owns the wiring and the life of all of these on one event loop. Does not own replicas or clients' connections: handlers
+call in with decoded messages, and ``deliver`` hands the controller's requests to the same handlers in process.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from random import Random
+from typing import Any
+
+from cluster.broker.control import admin_answers
+from cluster.broker.control.changes import ControllerUnavailable, IsrChange, IsrResult
+from cluster.broker.control.channels import Peer
+from cluster.broker.control.controller_link import ControllerLink
+from cluster.broker.control.controller_role import ControllerRole, NotController, Office, RoleParts
+from cluster.broker.control.endpoints import Endpoint, PeerAddresses
+from cluster.broker.control.event_queue import EventQueue
+from cluster.broker.control.local_peer import Deliver, LocalPeer
+from cluster.broker.control.membership import Membership
+from cluster.broker.control.metadata_cache import MetadataCache
+from cluster.broker.control.peer_link import PeerLink
+from cluster.broker.control.producer_id_manager import ProducerIdManager
+from cluster.broker.control.session import Session
+from cluster.broker.control.shutdown import move_leadership_away
+from cluster.broker.control.topic_admin import AdminOutcome
+from cluster.broker.control.topic_configs import TopicConfigs
+from cluster.controller.rules import ControlRules
+from cluster.metadata.store import MetadataStore, NoNodeError, StoreError
+from cluster.metadata.znodes import CONFIG_CHANGES, BrokerRegistration, broker_path
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.messages import response_class
+from cluster.seams.clock import Clock
+from cluster.seams.transport import Transport
+
+logger = logging.getLogger(__name__)
+
+
+class ControlPlane:
+    """``deliver`` must be set, here or as an attribute, before ``start``."""
+
+    def __init__(
+        self,
+        *,
+        broker_id: int,
+        properties: Mapping[str, Any],
+        store: MetadataStore,
+        transport: Transport,
+        clock: Clock,
+        random: Random,
+        endpoints: Sequence[Endpoint],
+        peers: PeerAddresses,
+        cache: MetadataCache,
+        journal: Callable[[str, dict[str, Any]], None],
+        rules: ControlRules,
+        deliver: Deliver | None = None,
+    ) -> None:
+        self.broker_id = broker_id
+        self.deliver = deliver
+        self._properties = properties
+        self._store = store
+        self._transport = transport
+        self._clock = clock
+        self._random = random
+        self._endpoints = tuple(endpoints)
+        self._peers = peers
+        self._cache = cache
+        self._rules = rules
+        self._known_controller_epoch = 0
+        self._started = False
+        self._session = Session(store)
+        self._queue = EventQueue(f"control-{broker_id}")
+        self._membership = Membership(
+            broker_id=broker_id,
+            session=self._session,
+            queue=self._queue,
+            registration=self._registration,
+            journal=journal,
+        )
+        self._local = LocalPeer(self._deliver)
+        self._role = ControllerRole(
+            RoleParts(
+                broker_id=broker_id,
+                session=self._session,
+                queue=self._queue,
+                clock=clock,
+                random=random,
+                properties=properties,
+                rules=rules,
+                journal=journal,
+                inter_broker_listener=peers.inter_broker_listener,
+                peer_for=self._peer_for,
+                may_run=lambda: self._membership.is_registered,
+                controller_changed=self._controller_changed,
+            )
+        )
+        self._link = ControllerLink(broker_id, lambda: self.broker_epoch, self.ask_controller)
+        self._controller_peer: tuple[int, PeerLink] | None = None
+        self._producer_ids = ProducerIdManager(self._link.request_block)
+        self._configs = TopicConfigs(self._session, cache, self._topic_config_changed)
+
+    def __repr__(self) -> str:
+        return (
+            f"ControlPlane(broker {self.broker_id}, epoch {self.broker_epoch}, controller {self.controller_id}"
+            f"{', active' if self.is_controller else ''})"
+        )
+
+    @property
+    def broker_epoch(self) -> int:
+        """The czxid of our registration (KIP-380); -1 before the first, the former one while a new one is made."""
+        return self._membership.broker_epoch
+
+    @property
+    def is_controller(self) -> bool:
+        return self._role.is_active
+
+    @property
+    def controller_id(self) -> int | None:
+        return self._role.controller_id
+
+    # Life.
+
+    async def start(self) -> None:
+        """Open the session, wait for the end of our former one, register, run for controller, watch.
+
+        Raises TimeoutError without ZooKeeper, BrokerIdTaken if another live broker has our id.
+        """
+        if self.deliver is None:
+            raise RuntimeError("deliver is not set")
+        timeout_ms = self._properties["zookeeper.connection.timeout.ms"]
+        await self._store.start(timeout_ms or self._properties["zookeeper.session.timeout.ms"])
+        self._cache.cluster_id = await self._membership.join(self._random)
+        self._started = True
+        self._queue.start()
+        self._role.watch()
+        try:
+            await self._queue.run(self._role.incumbent_changed)
+        except StoreError as error:
+            # The session ended again; ``follow_session`` registers anew and runs then.
+            logger.info("the first look at /controller failed: %r", error)
+        self._store.watch_children(CONFIG_CHANGES, lambda: self._queue.post_once("configs", self._configs.heed_changes))
+        self._membership.follow_session(self._role)
+        self._producer_ids.prefetch()
+
+    async def stop(self, *, controlled: bool) -> None:
+        """Leave. ``controlled``: first have leadership moved away, as far as that goes (kafka-semantics 5.6)."""
+        if controlled and self._started and self._properties["controlled.shutdown.enable"]:
+            await move_leadership_away(self.broker_id, self._link, self._cache, self._properties)
+        self._started = False
+        self._membership.stop()
+        self._role.resign("the broker stops")
+        self._queue.close()
+        self._producer_ids.close()
+        if self._controller_peer is not None:
+            self._controller_peer[1].close()
+        await self._store.close()
+
+    def _registration(self) -> BrokerRegistration:
+        return BrokerRegistration(
+            broker_id=self.broker_id,
+            endpoints=self._endpoints,
+            security_protocols={endpoint.listener: "PLAINTEXT" for endpoint in self._endpoints},
+            rack=self._properties["broker.rack"],
+            timestamp_ms=self._clock.wall_ms(),
+        )
+
+    # What the controller's requests need, called by handlers.
+
+    def check_control_request(self, request: Any) -> ErrorCode:
+        """The fence in front of LeaderAndIsr, UpdateMetadata and StopReplica; remembers the newest controller epoch."""
+        error = self._rules.control_request_error(
+            request.controller_epoch,
+            request.broker_epoch,
+            known_controller_epoch=self._known_controller_epoch,
+            own_broker_epoch=self.broker_epoch,
+        )
+        if error is ErrorCode.NONE:
+            self._known_controller_epoch = request.controller_epoch
+        return error
+
+    async def load_topic_configs(self, topics: Iterable[str]) -> None:
+        """Have ``MetadataCache.topic_config`` know these topics. To be awaited before their logs are opened."""
+        await self._configs.load(topics)
+
+    # The controller's APIs, called by handlers with decoded requests.
+
+    async def alter_partition(self, request: Any, version: int = 3) -> Any:
+        try:
+            return await self._role.serve(lambda office: office.controller.alter_partition(request))
+        except NotController:
+            response = response_class(ApiKey.ALTER_PARTITION)
+            return response(version=version, error_code=ErrorCode.NOT_CONTROLLER, topics=[])
+
+    async def controlled_shutdown(self, request: Any, version: int = 3) -> Any:
+        try:
+            return await self._role.serve(lambda office: office.controller.controlled_shutdown(request))
+        except NotController:
+            response = response_class(ApiKey.CONTROLLED_SHUTDOWN)
+            return response(version=version, error_code=ErrorCode.NOT_CONTROLLER, remaining_partitions=[])
+
+    async def allocate_producer_ids(self, request: Any, version: int = 0) -> Any:
+        try:
+            return await self._role.serve(lambda office: office.controller.allocate_producer_ids(request))
+        except NotController:
+            return response_class(ApiKey.ALLOCATE_PRODUCER_IDS)(version=version, error_code=ErrorCode.NOT_CONTROLLER)
+
+    async def create_topics(self, request: Any, version: int) -> Any:
+        names = [topic.name for topic in request.topics]
+        outcome = await self._administer(lambda office: office.topics.create(request), names, request.timeout_ms)
+        return admin_answers.create_topics_response(outcome, version)
+
+    async def delete_topics(self, request: Any, version: int) -> Any:
+        names = [*request.topic_names, *(topic.name or "" for topic in request.topics)]
+        outcome = await self._administer(lambda office: office.deletion.delete(request), names, request.timeout_ms)
+        return admin_answers.delete_topics_response(outcome, version)
+
+    async def create_partitions(self, request: Any, version: int) -> Any:
+        names = [topic.name for topic in request.topics]
+        outcome = await self._administer(
+            lambda office: office.topics.create_partitions(request), names, request.timeout_ms
+        )
+        return admin_answers.create_partitions_response(outcome, version)
+
+    async def _administer(
+        self, work: Callable[[Office], Awaitable[AdminOutcome]], names: list[str], timeout_ms: int
+    ) -> AdminOutcome:
+        began_ms = self._clock.monotonic_ms()
+        try:
+            outcome = await self._role.serve(work)
+        except NotController:
+            return admin_answers.not_controller(names)
+        await admin_answers.wait_for_brokers(outcome, timeout_ms - (self._clock.monotonic_ms() - began_ms))
+        return outcome
+
+    # This broker's own questions.
+
+    async def propose_isr(self, changes: Sequence[IsrChange]) -> list[IsrResult]:
+        """Ask the controller for ISR changes. Raises OSError or StoreError if it cannot be asked: try again."""
+        return await self._link.propose_isr(changes)
+
+    async def next_producer_id(self) -> int:
+        """An id that nobody was given before. Raises CoordinatorLoading, NoProducerIds."""
+        return self._producer_ids.take()
+
+    async def ask_controller(self, message: Any, version: int) -> Any:
+        """Send a request to the controller, wherever it is, and return its response.
+
+        Raises OSError, ControllerUnavailable among them, if there is none or it cannot be reached.
+        """
+        controller_id = self.controller_id
+        if self.is_controller:
+            return await self._serve_own(message, version)
+        if controller_id is None or controller_id == self.broker_id:
+            raise ControllerUnavailable("there is no controller")
+        if self._controller_peer is None or self._controller_peer[0] != controller_id:
+            if self._controller_peer is not None:
+                self._controller_peer[1].close()
+            self._controller_peer = (controller_id, self._link_to(controller_id))
+        return await self._controller_peer[1].ask(message, version)
+
+    async def _serve_own(self, message: Any, version: int) -> Any:
+        serve = {
+            ApiKey.ALTER_PARTITION: self.alter_partition,
+            ApiKey.CONTROLLED_SHUTDOWN: self.controlled_shutdown,
+            ApiKey.ALLOCATE_PRODUCER_IDS: self.allocate_producer_ids,
+            ApiKey.CREATE_TOPICS: self.create_topics,
+            ApiKey.DELETE_TOPICS: self.delete_topics,
+            ApiKey.CREATE_PARTITIONS: self.create_partitions,
+        }
+        return await serve[ApiKey(message.API_KEY)](message, version)
+
+    # Wiring.
+
+    def _deliver(self) -> Deliver:
+        if self.deliver is None:
+            raise RuntimeError("deliver is not set")
+        return self.deliver
+
+    def _peer_for(self, broker_id: int) -> Peer:
+        return self._local if broker_id == self.broker_id else self._link_to(broker_id)
+
+    def _link_to(self, broker_id: int) -> PeerLink:
+        timeout_ms = self._properties["controller.socket.timeout.ms"]
+        return PeerLink(
+            self._transport, lambda: self._locate(broker_id), f"broker-{self.broker_id}-control", timeout_ms
+        )
+
+    async def _locate(self, broker_id: int) -> tuple[str, int] | None:
+        """Our own link to a peer, else what it has registered, else what we last heard of it."""
+        address = self._peers.address(broker_id)
+        if address is not None:
+            return address
+        endpoints = self._cache.endpoints(broker_id)
+        if self._session.is_connected:
+            try:
+                data, _ = await self._session.read(lambda: self._store.get(broker_path(broker_id)))
+                endpoints = BrokerRegistration.decode(broker_id, data).endpoints
+            except NoNodeError:
+                return None
+        return self._peers.address(broker_id, endpoints)
+
+    def _controller_changed(self, controller_id: int | None) -> None:
+        if controller_id is not None:
+            self._cache.controller_id = controller_id
+            self._producer_ids.prefetch()
+
+    async def _topic_config_changed(self, name: str) -> None:
+        await self._role.heed_now(lambda office: office.controller.topic_config_changed(name))

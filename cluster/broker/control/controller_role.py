@@ -1,0 +1,220 @@
+"""Being controller, or not: elections, taking office, resigning, and the events that only a controller heeds.
+
+Owns the one ``Office`` that exists while this broker is controller. Everything but ``resign`` runs in the event queue;
+``resign`` may come at any moment (a session expires) and makes whatever runs fail at its next write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any, TypeVar
+
+from cluster.broker.control.active_controller import ActiveController, ControllerParts, Journal
+from cluster.broker.control.channels import ChannelSet, Peer
+from cluster.broker.control.cluster_view import ClusterView
+from cluster.broker.control.elector import Elector
+from cluster.broker.control.event_queue import EventQueue
+from cluster.broker.control.session import ControllerMovedError, EpochFence, Session
+from cluster.broker.control.topic_admin import TopicAdmin
+from cluster.broker.control.topic_deletion import TopicDeletion
+from cluster.controller.rules import ControlRules
+from cluster.metadata.store import StoreError
+from cluster.metadata.znodes import BROKER_IDS, CONTROLLER, DELETE_TOPICS, TOPICS
+from cluster.seams.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+#: The pause before running again after an office was lost to an error.
+RETRY_S = 0.5
+
+_Result = TypeVar("_Result")
+
+
+class NotController(Exception):
+    """This broker is not the controller, or stopped being it while it served a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Office:
+    """One controllership."""
+
+    controller: ActiveController
+    topics: TopicAdmin
+    deletion: TopicDeletion
+
+
+@dataclass(frozen=True, slots=True)
+class RoleParts:
+    """What the role needs of its broker."""
+
+    broker_id: int
+    session: Session
+    queue: EventQueue
+    clock: Clock
+    random: Random
+    properties: Mapping[str, Any]
+    rules: ControlRules
+    journal: Journal
+    inter_broker_listener: str
+    peer_for: Callable[[int], Peer]
+    may_run: Callable[[], bool]
+    controller_changed: Callable[[int | None], None]
+
+
+class ControllerRole:
+    """One broker's chance to be controller, for as long as the process lives."""
+
+    def __init__(self, parts: RoleParts) -> None:
+        self._parts = parts
+        self._queue = parts.queue
+        self._elector = Elector(parts.session, parts.broker_id, parts.clock)
+        self._office: Office | None = None
+        self.controller_id: int | None = None
+
+    def __repr__(self) -> str:
+        return f"ControllerRole(broker {self._parts.broker_id}, controller {self.controller_id}, {self._office})"
+
+    @property
+    def is_active(self) -> bool:
+        return self._office is not None
+
+    def watch(self) -> None:
+        """Hear of everything that a controller, or somebody who may become one, must know. Once."""
+        store = self._parts.session.store
+        store.watch_data(CONTROLLER, self.look_again)
+        for path, name, heed in (
+            (BROKER_IDS, "brokers", self._brokers_changed),
+            (TOPICS, "topics", lambda office: office.topics.topics_changed()),
+            (DELETE_TOPICS, "deletions", lambda office: office.deletion.deletions_changed()),
+        ):
+            store.watch_children(path, self._poster(name, heed))
+
+    def look_again(self) -> None:
+        """Look at /controller soon, and run if nobody holds it."""
+        self._queue.post_once("controller", self.incumbent_changed)
+
+    async def incumbent_changed(self) -> None:
+        """/controller may have changed. A broker that is not registered does not run; it looks again when it is."""
+        if not self._parts.may_run():
+            return
+        incumbent = await self._elector.incumbent()
+        if incumbent is not None and incumbent.ours and self._office is None:
+            # Left by a resignation, or won by an election whose answer came too late to matter.
+            await self._elector.release()
+            incumbent = await self._elector.incumbent()
+        if incumbent is None:
+            self.resign("/controller is gone")
+            fence = await self._elector.run()
+            if fence is not None:
+                await self._take_office(fence)
+                return
+            incumbent = await self._elector.incumbent()
+        if incumbent is None:
+            self._follow(None)
+            self.look_again()
+        elif not incumbent.ours:
+            self.resign(f"broker {incumbent.broker_id} is controller")
+            self._follow(incumbent.broker_id)
+
+    async def serve(self, work: Callable[[Office], Awaitable[_Result]]) -> _Result:
+        """Do ``work`` in the queue, if we are controller then. Raises NotController, QueueClosed or what it raises."""
+        return await self._queue.run(lambda: self._work(work))
+
+    async def heed_now(self, work: Callable[[Office], Awaitable[None]]) -> None:
+        """For an event of the queue itself: do ``work`` at once if we are controller, else nothing."""
+        await self._heed(work, self._office)
+
+    def resign(self, reason: str) -> None:
+        """Stop being controller now; nothing happens if we are none."""
+        office, self._office = self._office, None
+        if office is not None:
+            epoch = office.controller.epoch
+            office.controller.close()
+            logger.warning("broker %d resigns as controller of epoch %d: %s", self._parts.broker_id, epoch, reason)
+            self._parts.journal("controller-resigned", {"epoch": epoch, "reason": reason})
+            self._follow(None)
+
+    async def _take_office(self, fence: EpochFence) -> None:
+        parts = self._parts
+        logger.info("broker %d is elected controller of epoch %d", parts.broker_id, fence.epoch)
+        parts.journal("controller-elected", {"epoch": fence.epoch})
+        unclean = bool(parts.properties["unclean.leader.election.enable"])
+        controller = ActiveController(
+            ControllerParts(
+                broker_id=parts.broker_id,
+                fence=fence,
+                view=ClusterView(parts.session, unclean_by_default=unclean),
+                channels=ChannelSet(parts.peer_for, self.look_again),
+                rules=parts.rules,
+                journal=parts.journal,
+                inter_broker_listener=parts.inter_broker_listener,
+            )
+        )
+        office = Office(
+            controller,
+            TopicAdmin(controller, parts.properties, parts.random),
+            TopicDeletion(
+                controller,
+                lambda event: self._queue.post(lambda: self._heed(lambda _: event(), office)),
+                enabled=bool(parts.properties["delete.topic.enable"]),
+            ),
+        )
+        self._office = office
+        self._follow(parts.broker_id)
+
+        async def begin(taken: Office) -> None:
+            await taken.controller.take_over()
+            await taken.deletion.deletions_changed()
+
+        await self._heed(begin, office)
+
+    def _poster(self, name: str, heed: Callable[[Office], Awaitable[None]]) -> Callable[[], None]:
+        return lambda: self._queue.post_once(name, lambda: self._heed(heed, self._office))
+
+    async def _brokers_changed(self, office: Office) -> None:
+        if await office.controller.brokers_changed():
+            await office.deletion.deletions_changed()
+
+    async def _heed(self, work: Callable[[Office], Awaitable[None]], office: Office | None) -> None:
+        """Do something that nobody waits for, on behalf of ``office``; nothing if that is not ours any more."""
+        if office is None or office is not self._office:
+            return
+        try:
+            await work(office)
+        except (ControllerMovedError, StoreError) as error:
+            await self._fall(office, error)
+        except Exception:
+            logger.exception("controller epoch %d failed", office.controller.epoch)
+            await self._fall(office, None)
+
+    async def _work(self, work: Callable[[Office], Awaitable[_Result]]) -> _Result:
+        office = self._office
+        if office is None:
+            raise NotController(f"broker {self._parts.broker_id} is not the controller")
+        try:
+            return await work(office)
+        except (ControllerMovedError, StoreError) as error:
+            await self._fall(office, error)
+            raise NotController(str(error)) from error
+
+    async def _fall(self, office: Office, error: Exception | None) -> None:
+        """This office cannot go on: resign, let go of /controller, and look again in a while."""
+        if self._office is office:
+            self.resign("an error" if error is None else f"{type(error).__name__}: {error}")
+        try:
+            if not isinstance(error, ControllerMovedError):
+                await self._elector.release()
+        except StoreError as failure:
+            logger.debug("/controller could not be released: %r", failure)
+        asyncio.get_running_loop().call_later(RETRY_S, self.look_again)
+
+    def _follow(self, controller_id: int | None) -> None:
+        if controller_id != self.controller_id:
+            self.controller_id = controller_id
+            if controller_id is not None:
+                logger.info("the controller is broker %d", controller_id)
+            self._parts.controller_changed(controller_id)

@@ -1,0 +1,157 @@
+"""Reads and fenced writes on the metadata store that survive a lost connection, and never outlive their session.
+
+Owns two rules. A read is repeated once the connection is back. A write whose answer was lost is read back before it is
+tried again: it may have been our own success. Both give up with ``SessionExpiredError`` when the session they began
+in is over. Does not own the meaning of any node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from cluster.metadata.store import (
+    BadVersionError,
+    Check,
+    ConnectionLostError,
+    Create,
+    Delete,
+    MetadataStore,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    Operation,
+    SessionExpiredError,
+    SessionState,
+    SetData,
+    Stat,
+)
+from cluster.metadata.znodes import CONTROLLER_EPOCH
+
+logger = logging.getLogger(__name__)
+
+#: The pause before a call is repeated, while the store says that it is connected.
+RETRY_S = 0.05
+
+_Result = TypeVar("_Result")
+
+
+class ControllerMovedError(Exception):
+    """/controller_epoch has another version: another controller was elected, and nothing of ours was written."""
+
+
+class Session:
+    """The store, with waiting. ``generation`` grows each time a session ends."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self.store = store
+        self.generation = 0
+        self._connected = False
+        self._waiting: set[asyncio.Future[None]] = set()
+        store.on_session(self._changed)
+
+    def __repr__(self) -> str:
+        return f"Session({'connected' if self._connected else 'not connected'}, generation={self.generation})"
+
+    @property
+    def is_connected(self) -> bool:
+        return self._connected
+
+    async def read(self, operation: Callable[[], Awaitable[_Result]]) -> _Result:
+        """The result of ``operation``, repeated after each lost connection. Raises what it raises otherwise."""
+        generation = self.generation
+        while True:
+            try:
+                return await operation()
+            except ConnectionLostError:
+                await self.reconnected(generation)
+
+    async def write(self, operations: Sequence[Operation]) -> None:
+        """All of ``operations`` or none (a multi). After a lost connection, the last of them is looked for first.
+
+        Raises BadVersionError, NoNodeError, NodeExistsError, NotEmptyError, SessionExpiredError.
+        """
+        generation = self.generation
+        while True:
+            try:
+                await self.store.multi(operations)
+                return
+            except ConnectionLostError:
+                await self.reconnected(generation)
+                if await self.read(lambda: self._happened(operations[-1])):
+                    logger.info("the answer to a write was lost, but it had happened: %s", operations[-1].path)
+                    return
+
+    async def reconnected(self, generation: int) -> None:
+        """Wait until the connection is back. Raises SessionExpiredError if ``generation`` is over by then."""
+        await asyncio.sleep(RETRY_S)
+        while not self._connected and generation == self.generation:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.add(waiter)
+            try:
+                await waiter
+            finally:
+                self._waiting.discard(waiter)
+        if generation != self.generation:
+            raise SessionExpiredError("the session ended while the connection was lost")
+
+    async def _happened(self, operation: Operation) -> bool:
+        """Whether a write of ours is there: the same bytes at the version that it would have made."""
+        if isinstance(operation, Check):
+            return False
+        try:
+            data, stat = await self.store.get(operation.path)
+        except NoNodeError:
+            return isinstance(operation, Delete)
+        if isinstance(operation, Create):
+            return data == operation.data and (not operation.ephemeral or stat.ephemeral_owner == self.store.session_id)
+        if isinstance(operation, SetData):
+            return data == operation.data and (operation.version == -1 or stat.version == operation.version + 1)
+        return False
+
+    def _changed(self, state: SessionState) -> None:
+        self._connected = state is SessionState.CONNECTED
+        if state is SessionState.EXPIRED:
+            self.generation += 1
+        for waiter in self._waiting:
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+class EpochFence:
+    """A controller's way to write: every multi checks that /controller_epoch is still its own (kafka-semantics 5.6)."""
+
+    def __init__(self, session: Session, epoch: int, version: int) -> None:
+        self.session = session
+        self.epoch = epoch
+        self._version = version
+        self._revoked = False
+
+    def __repr__(self) -> str:
+        return f"EpochFence(epoch={self.epoch}, version={self._version}{', revoked' if self._revoked else ''})"
+
+    def revoke(self) -> None:
+        """The controller resigned: nothing more is written through this fence."""
+        self._revoked = True
+
+    async def write(self, *operations: Operation) -> None:
+        """Raises ControllerMovedError if another controller was elected or this one resigned; else as Session.write."""
+        self.check_held()
+        try:
+            await self.session.write([Check(CONTROLLER_EPOCH, self._version), *operations])
+        except (BadVersionError, NoNodeError, NodeExistsError, NotEmptyError):
+            stat = await self.session.read(self._epoch_stat)
+            if stat is None or stat.version != self._version:
+                raise ControllerMovedError(f"controller epoch {self.epoch} is over") from None
+            raise
+        self.check_held()
+
+    def check_held(self) -> None:
+        """Raises ControllerMovedError after ``revoke``."""
+        if self._revoked:
+            raise ControllerMovedError(f"controller epoch {self.epoch} was given up")
+
+    async def _epoch_stat(self) -> Stat | None:
+        return await self.session.store.exists(CONTROLLER_EPOCH)

@@ -1,0 +1,124 @@
+"""Writes decided partition states through the fence and takes them over into the context.
+
+Owns the order: ZooKeeper first, context after, so that what the controller believes was written. Does not own any
+decision, nor what is sent afterwards.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, TypeVar
+
+from cluster.broker.control.session import EpochFence
+from cluster.controller.context import ControllerContext, PartitionState
+from cluster.controller.partitions import Change, apply_change
+from cluster.metadata.store import Create, NodeExistsError, Operation, SetData
+from cluster.metadata.znodes import StateNode, partition_path, partitions_path, state_path
+
+logger = logging.getLogger(__name__)
+
+#: State nodes in one multi: far below ZooKeeper's limit of 1 MB for a request.
+CHUNK = 100
+
+_Item = TypeVar("_Item")
+
+
+class StateWriter:
+    """For one controller."""
+
+    def __init__(
+        self, fence: EpochFence, context: ControllerContext, journal: Callable[[str, dict[str, Any]], None]
+    ) -> None:
+        self._fence = fence
+        self._context = context
+        self._journal = journal
+
+    def __repr__(self) -> str:
+        return f"StateWriter({self._fence!r})"
+
+    async def write(self, changes: Sequence[Change]) -> None:
+        """Write and apply ``changes``, in chunks, each all or nothing.
+
+        Raises ControllerMovedError; BadVersionError or NodeExistsError if a node is not as the context says.
+        """
+        updates = [change for change in changes if not change.creates]
+        for chunk in chunks(updates, CHUNK):
+            await self._fence.write(*(_update(change) for change in chunk))
+            self._apply(chunk)
+        created = [change for change in changes if change.creates]
+        for topic in sorted({change.topic_partition.topic for change in created}):
+            await self.create_if_absent(partitions_path(topic))
+        for chunk in chunks(created, CHUNK):
+            await self._create(chunk)
+            self._apply(chunk)
+
+    async def create_if_absent(self, path: str, data: bytes = b"") -> None:
+        """One persistent node, whether or not it is there already."""
+        try:
+            await self._fence.write(Create(path, data))
+        except NodeExistsError:
+            logger.debug("%s is there already", path)
+
+    async def _create(self, chunk: Sequence[Change]) -> None:
+        operations: list[Operation] = []
+        for change in chunk:
+            topic_partition = change.topic_partition
+            operations.append(Create(partition_path(*topic_partition)))
+            operations.append(Create(state_path(*topic_partition), _encode(change.state)))
+        try:
+            await self._fence.write(*operations)
+        except NodeExistsError:
+            # A former controller made some of the parents and no more.
+            for change in chunk:
+                await self.create_if_absent(partition_path(*change.topic_partition))
+                await self._fence.write(Create(state_path(*change.topic_partition), _encode(change.state)))
+
+    def _apply(self, chunk: Iterable[Change]) -> None:
+        for change in chunk:
+            before = self._context.partition(change.topic_partition)
+            old = None if before is None else before.state
+            partition_epoch = 0 if change.expected_epoch is None else change.expected_epoch + 1
+            apply_change(self._context, change, partition_epoch)
+            self._tell(change, old)
+
+    def _tell(self, change: Change, old: PartitionState | None) -> None:
+        state = change.state
+        logger.info(
+            "%s: leader %s -> %d, isr %s -> %s, leader epoch %d (%s)",
+            change.topic_partition,
+            "none" if old is None else old.leader,
+            state.leader,
+            [] if old is None else list(old.isr),
+            list(state.isr),
+            state.leader_epoch,
+            change.reason,
+        )
+        self._journal(
+            "partition-changed",
+            {
+                "topic": change.topic_partition.topic,
+                "partition": change.topic_partition.partition,
+                "leader": state.leader,
+                "leader_epoch": state.leader_epoch,
+                "isr": list(state.isr),
+                "reason": change.reason,
+            },
+        )
+
+
+def chunks(items: Sequence[_Item], size: int) -> Iterator[list[_Item]]:
+    """``items`` in order, ``size`` at a time."""
+    iterator = iter(items)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
+
+
+def _update(change: Change) -> SetData:
+    version = -1 if change.expected_epoch is None else change.expected_epoch
+    return SetData(state_path(*change.topic_partition), _encode(change.state), version)
+
+
+def _encode(state: PartitionState) -> bytes:
+    return StateNode(state.leader, state.leader_epoch, state.isr, state.controller_epoch, state.recovering).encode()

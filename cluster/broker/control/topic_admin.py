@@ -1,0 +1,220 @@
+"""Topics as the controller makes them: creation and more partitions. Deletion is in ``topic_deletion``.
+
+Owns the execution for one controller; the checks are ``cluster.controller.topics``. Order of writing: the topic's
+configuration first, then the topic (kafka-semantics 5.5), then the partitions' states.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+from uuid import UUID
+
+from cluster.broker.control.active_controller import ActiveController
+from cluster.config.errors import ConfigError
+from cluster.config.topic import validate
+from cluster.controller.context import Partition, Topic
+from cluster.controller.topics import (
+    Assignment,
+    TopicError,
+    TopicRequest,
+    check_name,
+    plan_added_partitions,
+    plan_assignment,
+)
+from cluster.metadata.store import Create, NodeExistsError, NoNodeError, SetData
+from cluster.metadata.znodes import TopicRegistration, encode_config, topic_config_path, topic_path
+from cluster.protocol.errors import ErrorCode
+
+logger = logging.getLogger(__name__)
+
+_NO_TOPIC = UUID(int=0)
+
+
+@dataclass(slots=True)
+class TopicOutcome:
+    """What became of one topic of a request."""
+
+    name: str
+    error_code: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+    topic_id: UUID = _NO_TOPIC
+    assignment: Assignment = field(default_factory=dict)
+    config: Mapping[str, str] = field(default_factory=dict)
+
+    def fail(self, error_code: ErrorCode, message: str | None) -> None:
+        self.error_code = error_code
+        self.message = message
+
+
+@dataclass(slots=True)
+class AdminOutcome:
+    """What became of a request, and the answers of the brokers that are to be waited for."""
+
+    topics: list[TopicOutcome]
+    answers: list[asyncio.Future[Any]] = field(default_factory=list)
+
+
+class TopicAdmin:
+    """For one controller. Its methods are called by the control plane's queue, one at a time."""
+
+    def __init__(self, controller: ActiveController, properties: Mapping[str, Any], random: Random) -> None:
+        self._controller = controller
+        self._context = controller.context
+        self._properties = properties
+        self._random = random
+
+    def __repr__(self) -> str:
+        return f"TopicAdmin({self._controller!r})"
+
+    async def create(self, request: Any) -> AdminOutcome:
+        """CreateTopics. Each topic succeeds or fails by itself."""
+        outcomes = []
+        names = [topic.name for topic in request.topics]
+        for topic in request.topics:
+            outcome = TopicOutcome(topic.name)
+            outcomes.append(outcome)
+            try:
+                if names.count(topic.name) > 1:
+                    raise TopicError(ErrorCode.INVALID_REQUEST, f"Duplicate topic name: '{topic.name}'.")
+                self._plan(topic, outcome)
+                if not request.validate_only:
+                    await self._write(outcome)
+            except TopicError as error:
+                outcome.fail(error.error_code, error.message)
+        created = [outcome for outcome in outcomes if outcome.error_code is ErrorCode.NONE]
+        if request.validate_only or not created:
+            return AdminOutcome(outcomes)
+        for outcome in created:
+            logger.info("topic %s created: %d partitions", outcome.name, len(outcome.assignment))
+        return AdminOutcome(outcomes, await self._controller.place_new_partitions())
+
+    def _plan(self, topic: Any, outcome: TopicOutcome) -> None:
+        check_name(topic.name, self._context.topics)
+        config = {}
+        for entry in topic.configs:
+            if entry.value is None:
+                raise TopicError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {entry.name}")
+            config[entry.name] = entry.value
+        try:
+            validate(config)
+        except ConfigError as error:
+            raise TopicError(ErrorCode.INVALID_CONFIG, str(error)) from error
+        outcome.config = config
+        outcome.assignment = plan_assignment(
+            TopicRequest(
+                topic.name,
+                topic.num_partitions,
+                topic.replication_factor,
+                _numbered(topic.assignments),
+            ),
+            self._context.eligible(),
+            self._random,
+            default_partitions=self._properties["num.partitions"],
+            default_replication_factor=self._properties["default.replication.factor"],
+        )
+
+    async def _write(self, outcome: TopicOutcome) -> None:
+        fence = self._controller.fence
+        outcome.topic_id = self._draw_topic_id()
+        config_path, config = topic_config_path(outcome.name), encode_config(outcome.config)
+        topic = Create(topic_path(outcome.name), TopicRegistration(outcome.topic_id, outcome.assignment).encode())
+        try:
+            if await fence.session.read(lambda: fence.session.store.exists(config_path)) is None:
+                await fence.write(Create(config_path, config), topic)
+            else:
+                # What a former topic of this name, or an attempt that was cut short, left behind.
+                await fence.write(SetData(config_path, config), topic)
+        except NodeExistsError as error:
+            raise TopicError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{outcome.name}' already exists.") from error
+        self._context.topics[outcome.name] = Topic(
+            outcome.name,
+            outcome.topic_id,
+            {number: Partition(replicas) for number, replicas in outcome.assignment.items()},
+            unclean=self._controller.view.is_unclean(dict(outcome.config)),
+        )
+
+    def _draw_topic_id(self) -> UUID:
+        """Random, version 4. Not one whose text begins with a dash: Kafka's tools would take it for an option."""
+        while True:
+            topic_id = UUID(bytes=self._random.randbytes(16), version=4)
+            if topic_id.bytes[0] >> 2 != 0b111110:
+                return topic_id
+
+    async def create_partitions(self, request: Any) -> AdminOutcome:
+        """CreatePartitions: ``count`` is the new total."""
+        outcomes = []
+        names = [topic.name for topic in request.topics]
+        for topic in request.topics:
+            outcome = TopicOutcome(topic.name)
+            outcomes.append(outcome)
+            try:
+                if names.count(topic.name) > 1:
+                    raise TopicError(ErrorCode.INVALID_REQUEST, f"Duplicate topic name: '{topic.name}'.")
+                await self._grow(topic, outcome, validate_only=request.validate_only)
+            except TopicError as error:
+                outcome.fail(error.error_code, error.message)
+        grown = any(outcome.error_code is ErrorCode.NONE for outcome in outcomes)
+        if request.validate_only or not grown:
+            return AdminOutcome(outcomes)
+        return AdminOutcome(outcomes, await self._controller.place_new_partitions())
+
+    async def _grow(self, wanted: Any, outcome: TopicOutcome, *, validate_only: bool) -> None:
+        topic = self._context.topics.get(wanted.name)
+        if topic is None or topic.deleting:
+            raise TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{wanted.name}' does not exist.")
+        if any(partition.adding or partition.removing for partition in topic.partitions.values()):
+            raise TopicError(ErrorCode.REASSIGNMENT_IN_PROGRESS, "A partition reassignment is in progress.")
+        existing = {number: partition.replicas for number, partition in topic.partitions.items()}
+        given = wanted.assignments
+        assignments = None if given is None else [tuple(entry.broker_ids) for entry in given]
+        added = plan_added_partitions(existing, wanted.count, assignments, self._context.eligible())
+        outcome.assignment = added
+        if validate_only:
+            return
+        path = topic_path(topic.name)
+        fence = self._controller.fence
+        try:
+            _, stat = await fence.session.read(lambda: fence.session.store.get(path))
+        except NoNodeError as error:
+            raise TopicError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{wanted.name}' does not exist."
+            ) from error
+        registration = TopicRegistration(topic.topic_id, {**existing, **added})
+        await fence.write(SetData(path, registration.encode(), stat.version))
+        for number, replicas in added.items():
+            topic.partitions[number] = Partition(replicas)
+        logger.info("topic %s grows to %d partitions", topic.name, len(topic.partitions))
+
+    async def topics_changed(self) -> None:
+        """/brokers/topics changed: take in topics that were not made here, forget those that are gone."""
+        names = await self._controller.view.topic_names()
+        new = sorted(set(names) - set(self._context.topics))
+        gone = sorted(
+            name for name, topic in self._context.topics.items() if name not in set(names) and not topic.deleting
+        )
+        for name in gone:
+            logger.warning("topic %s vanished from ZooKeeper", name)
+            del self._context.topics[name]
+        if new:
+            found = await self._controller.view.topics(new)
+            self._controller.fence.check_held()
+            if found:
+                logger.info("topics found: %s", sorted(found))
+                self._context.topics.update(found)
+                await self._controller.place_new_partitions()
+
+
+def _numbered(assignments: Collection[Any]) -> dict[int, tuple[int, ...]]:
+    numbered: dict[int, tuple[int, ...]] = {}
+    for entry in assignments:
+        if entry.partition_index in numbered:
+            raise TopicError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Partition {entry.partition_index} is assigned twice."
+            )
+        numbered[entry.partition_index] = tuple(entry.broker_ids)
+    return numbered

@@ -1,0 +1,154 @@
+"""Deleting topics: brokers forget and erase, then the znodes go (kafka-semantics 5.6).
+
+Owns one controller's deletions. A deletion is asked for by a node in /admin/delete_topics and survives controllers.
+While a replica's broker is away it waits; it is taken up again when that broker is back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from cluster.broker.control.active_controller import ActiveController
+from cluster.broker.control.state_writer import chunks
+from cluster.broker.control.topic_admin import AdminOutcome, TopicOutcome
+from cluster.controller.context import Topic, TopicPartition
+from cluster.controller.outbox import Outbox
+from cluster.metadata.store import Delete, NoNodeError
+from cluster.metadata.znodes import (
+    delete_topic_path,
+    partition_path,
+    partitions_path,
+    state_path,
+    topic_config_path,
+    topic_path,
+)
+from cluster.protocol.errors import ErrorCode
+
+logger = logging.getLogger(__name__)
+
+#: Partitions whose nodes are deleted in one multi.
+CHUNK = 50
+
+#: Puts an event into the control plane's queue.
+Post = Callable[[Callable[[], Awaitable[None]]], None]
+
+
+class TopicDeletion:
+    """For one controller. Its methods are called by the control plane's queue, one at a time."""
+
+    def __init__(self, controller: ActiveController, post: Post, *, enabled: bool) -> None:
+        self._controller = controller
+        self._context = controller.context
+        self._post = post
+        self._enabled = enabled
+        self._in_progress: set[str] = set()
+        self._waiting: dict[str, list[asyncio.Future[Any]]] = {}
+
+    def __repr__(self) -> str:
+        return f"TopicDeletion(in progress: {sorted(self._in_progress)})"
+
+    async def delete(self, request: Any) -> AdminOutcome:
+        """DeleteTopics, by name or (version 6) by id. The answers are awaited by the caller: gone from ZooKeeper."""
+        wanted = [(name, None) for name in request.topic_names]
+        wanted += [(topic.name, topic.topic_id) for topic in request.topics]
+        outcomes = []
+        answers = []
+        for name, topic_id in wanted:
+            outcome, topic = self._find(name, topic_id)
+            outcomes.append(outcome)
+            if topic is not None:
+                await self._controller.writer.create_if_absent(delete_topic_path(topic.name))
+                gone: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+                self._waiting.setdefault(topic.name, []).append(gone)
+                answers.append(gone)
+                self._begin(topic)
+        return AdminOutcome(outcomes, answers)
+
+    def _find(self, name: str | None, topic_id: Any) -> tuple[TopicOutcome, Topic | None]:
+        topic = self._context.topic_by_id(topic_id) if topic_id else self._context.topics.get(name or "")
+        outcome = TopicOutcome(topic.name if topic is not None else name or "")
+        if topic_id:
+            outcome.topic_id = topic_id
+        if name is not None and topic_id:
+            outcome.fail(ErrorCode.INVALID_REQUEST, "Topic name and topic id cannot both be given.")
+        elif not self._enabled:
+            outcome.fail(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
+        elif topic is None:
+            code = ErrorCode.UNKNOWN_TOPIC_ID if topic_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            outcome.fail(code, "This server does not host this topic.")
+        else:
+            outcome.topic_id = topic.topic_id
+            return outcome, topic
+        return outcome, None
+
+    async def deletions_changed(self) -> None:
+        """/admin/delete_topics changed, or a broker came back: go on with whatever is asked for."""
+        for name in await self._controller.view.deletions():
+            topic = self._context.topics.get(name)
+            if topic is not None:
+                self._begin(topic)
+            else:
+                logger.warning("asked to delete topic %s, which does not exist", name)
+                await self._remove(delete_topic_path(name))
+
+    def _begin(self, topic: Topic) -> None:
+        topic.deleting = True
+        if topic.name in self._in_progress:
+            return
+        replicas = {replica for partition in topic.partitions.values() for replica in partition.replicas}
+        away = sorted(replicas - self._context.registered())
+        if away:
+            logger.info("the deletion of topic %s waits for brokers %s", topic.name, away)
+            return
+        logger.info("deleting topic %s", topic.name)
+        self._in_progress.add(topic.name)
+        outbox = Outbox(self._context)
+        outbox.add_update_metadata(TopicPartition(topic.name, number) for number in topic.partitions)
+        for number, partition in topic.partitions.items():
+            for replica in partition.replicas:
+                outbox.add_stop_replica(replica, TopicPartition(topic.name, number), delete=True)
+        answers = asyncio.gather(*self._controller.send(outbox))
+        answers.add_done_callback(lambda done: self._answered(topic, done))
+
+    def _answered(self, topic: Topic, done: asyncio.Future[list[Any]]) -> None:
+        self._in_progress.discard(topic.name)
+        if done.cancelled():
+            return
+        for response in done.result():
+            errors = [] if response is None else getattr(response, "partition_errors", [])
+            failed = [error for error in errors if error.error_code != ErrorCode.NONE]
+            if response is None or response.error_code != ErrorCode.NONE or failed:
+                logger.warning("a broker did not delete its part of topic %s; it is tried again later", topic.name)
+                return
+        self._in_progress.add(topic.name)
+        self._post(lambda: self._finish(topic))
+
+    async def _finish(self, topic: Topic) -> None:
+        """All replicas are erased: the nodes go, children first, the request for deletion last."""
+        for chunk in chunks(sorted(topic.partitions), CHUNK):
+            paths = [path for p in chunk for path in (state_path(topic.name, p), partition_path(topic.name, p))]
+            await self._remove(*paths)
+        await self._remove(
+            partitions_path(topic.name), topic_path(topic.name), topic_config_path(topic.name),
+            delete_topic_path(topic.name),
+        )  # fmt: skip
+        self._in_progress.discard(topic.name)
+        self._context.topics.pop(topic.name, None)
+        logger.info("topic %s is deleted", topic.name)
+        for gone in self._waiting.pop(topic.name, []):
+            if not gone.done():
+                gone.set_result(None)
+
+    async def _remove(self, *paths: str) -> None:
+        """Delete nodes that should be there; those that are not are no matter."""
+        try:
+            await self._controller.fence.write(*(Delete(path) for path in paths))
+        except NoNodeError:
+            for path in paths:
+                try:
+                    await self._controller.fence.write(Delete(path))
+                except NoNodeError:
+                    logger.debug("%s is gone already", path)

@@ -1,0 +1,131 @@
+"""Metadata (3): brokers, topics and leaders, with the addresses of the listener that was asked.
+
+Owns the answer (kafka-semantics 1.7). Does not own what is known: the controller tells it to ``MetadataCache``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import UUID
+
+from cluster.broker.control.metadata_cache import LiveBroker, MetadataCache, PartitionMetadata, TopicMetadata
+from cluster.broker.replicas.replica_manager import INTERNAL_TOPICS
+from cluster.broker.server import Exchange
+from cluster.metadata.znodes import Endpoint
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.messages import response_class
+
+#: Below this version LISTENER_NOT_FOUND is not known.
+LISTENER_NOT_FOUND_VERSION = 6
+
+_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+def brokers_on(metadata: MetadataCache, listener: str) -> Iterator[tuple[LiveBroker, Endpoint]]:
+    """The live brokers that have this listener, with where it is."""
+    for broker in metadata.alive_brokers():
+        endpoint = broker.endpoint(listener)
+        if endpoint is not None:
+            yield broker, endpoint
+
+
+def controller_on(metadata: MetadataCache, listener: str) -> int:
+    """The controller's broker id if it can be reached on this listener, else -1."""
+    controller_id = metadata.controller_id
+    if controller_id is None or metadata.endpoint(controller_id, listener) is None:
+        return -1
+    return controller_id
+
+
+class MetadataHandler:
+    """``create_topic`` is called with the name of an unknown topic that may be created; None if none may."""
+
+    def __init__(self, metadata: MetadataCache, create_topic: Callable[[str], None] | None) -> None:
+        self._metadata = metadata
+        self._create_topic = create_topic
+
+    def handle(self, request: Any, exchange: Exchange) -> Any:
+        response = response_class(ApiKey.METADATA)
+        metadata, listener = self._metadata, exchange.listener
+        return response(
+            brokers=[
+                response.MetadataResponseBroker(
+                    node_id=broker.broker_id, host=end.host, port=end.port, rack=broker.rack
+                )
+                for broker, end in brokers_on(metadata, listener)
+            ],
+            cluster_id=metadata.cluster_id,
+            controller_id=controller_on(metadata, listener),
+            topics=self._topics(request, exchange),
+        )
+
+    def _topics(self, request: Any, exchange: Exchange) -> list[Any]:
+        metadata = self._metadata
+        wants_all = request.topics is None or (exchange.api_version == 0 and not request.topics)
+        if wants_all:
+            found = (metadata.topic(name) for name in metadata.topic_names())
+            return [self._topic(topic, exchange) for topic in found if topic is not None]
+        may_create = exchange.api_version < 4 or request.allow_auto_topic_creation
+        return [self._asked(asked.name, asked.topic_id, exchange, may_create) for asked in request.topics]
+
+    def _asked(self, name: str | None, topic_id: UUID | None, exchange: Exchange, may_create: bool) -> Any:
+        metadata = self._metadata
+        if name is None:
+            # Version 12 asks by id.
+            known = None if topic_id is None else metadata.topic_name(topic_id)
+            if known is None:
+                return _unknown(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
+            name = known
+        topic = metadata.topic(name)
+        if topic is not None:
+            return self._topic(topic, exchange)
+        if not _TOPIC_NAME.fullmatch(name) or name in (".", ".."):
+            return _unknown(ErrorCode.INVALID_TOPIC_EXCEPTION, name, None)
+        if may_create and self._create_topic is not None:
+            self._create_topic(name)
+            return _unknown(ErrorCode.LEADER_NOT_AVAILABLE, name, None)
+        return _unknown(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name, None)
+
+    def _topic(self, topic: TopicMetadata, exchange: Exchange) -> Any:
+        return _topic_class()(
+            error_code=ErrorCode.NONE,
+            name=topic.name,
+            topic_id=topic.topic_id,
+            is_internal=topic.name in INTERNAL_TOPICS,
+            partitions=[self._partition(topic.partitions[number], exchange) for number in sorted(topic.partitions)],
+        )
+
+    def _partition(self, partition: PartitionMetadata, exchange: Exchange) -> Any:
+        metadata, version = self._metadata, exchange.api_version
+        code, leader = ErrorCode.NONE, partition.leader
+        if not metadata.is_alive(leader):
+            code, leader = ErrorCode.LEADER_NOT_AVAILABLE, -1
+        elif metadata.endpoint(leader, exchange.listener) is None:
+            known = version >= LISTENER_NOT_FOUND_VERSION
+            code, leader = ErrorCode.LISTENER_NOT_FOUND if known else ErrorCode.LEADER_NOT_AVAILABLE, -1
+        replicas, isr = list(partition.replicas), list(partition.isr)
+        if version == 0:
+            alive = [replica for replica in replicas if metadata.is_alive(replica)]
+            if code is ErrorCode.NONE and len(alive) < len(replicas):
+                code = ErrorCode.REPLICA_NOT_AVAILABLE
+            replicas, isr = alive, [member for member in isr if metadata.is_alive(member)]
+        return _topic_class().MetadataResponsePartition(
+            error_code=code,
+            partition_index=partition.partition,
+            leader_id=leader,
+            leader_epoch=partition.leader_epoch,
+            replica_nodes=replicas,
+            isr_nodes=isr,
+            offline_replicas=[replica for replica in partition.replicas if not metadata.is_alive(replica)],
+        )
+
+
+def _topic_class() -> Any:
+    return response_class(ApiKey.METADATA).MetadataResponseTopic
+
+
+def _unknown(code: ErrorCode, name: str | None, topic_id: UUID | None) -> Any:
+    return _topic_class()(error_code=code, name=name, topic_id=topic_id, partitions=[])

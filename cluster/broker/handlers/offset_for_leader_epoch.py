@@ -1,0 +1,37 @@
+"""OffsetForLeaderEpoch (23): where an epoch ends in our log (KIP-101, KIP-279, KIP-320)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cluster.broker.replicas.values import Refused
+from cluster.broker.server import Exchange
+from cluster.broker.services import Services
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.messages import response_class
+
+
+def handle(services: Services, request: Any, exchange: Exchange) -> Any:
+    response = response_class(ApiKey.OFFSET_FOR_LEADER_EPOCH)
+    topic_class = response.OffsetForLeaderTopicResult
+    topics = []
+    for topic in request.topics:
+        partitions = []
+        for asked in topic.partitions:
+            code, epoch, end_offset = ErrorCode.NONE, -1, -1
+            try:
+                partition = services.replicas.find(topic.topic, asked.partition)
+                partition.leading(asked.current_leader_epoch)
+                epoch, end_offset = partition.log.epochs.end_offset_for(
+                    asked.leader_epoch, partition.log.log_end_offset
+                )
+            except Refused as error:
+                code = error.error_code
+            partitions.append(
+                topic_class.EpochEndOffset(
+                    error_code=code, partition=asked.partition, leader_epoch=epoch, end_offset=end_offset
+                )
+            )
+        topics.append(topic_class(topic=topic.topic, partitions=partitions))
+    return response(topics=topics)

@@ -1,0 +1,46 @@
+"""Produce (0): the request goes to the replica manager whole; the answer follows when its acks say so."""
+
+from __future__ import annotations
+
+import logging
+
+from cluster.broker.replicas.replica_manager import ReplicaManager
+from cluster.broker.server import Exchange
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.produce import ProduceResult, build_response, parse_request
+
+logger = logging.getLogger(__name__)
+
+#: zstd may be used from this version on.
+ZSTD_VERSION = 7
+
+
+def handle(replicas: ReplicaManager, exchange: Exchange, body: memoryview) -> None:
+    version = exchange.api_version
+    request = parse_request(body, version)
+    if request.transactional_id is not None:
+        _answer(exchange, request.acks, [
+            ProduceResult(wanted.topic, wanted.partition, ErrorCode.INVALID_TXN_STATE, error_message="no transactions")
+            for wanted in request.partitions
+        ])  # fmt: skip
+        return
+    acks = request.acks
+    replicas.produce(
+        request,
+        client_id=exchange.client_id,
+        zstd_allowed=version >= ZSTD_VERSION,
+        respond=lambda results: _answer(exchange, acks, results),
+    )
+
+
+def _answer(exchange: Exchange, acks: int, results: list[ProduceResult]) -> None:
+    if acks != 0:
+        exchange.respond([build_response(exchange.api_version, exchange.correlation_id, results)])
+        return
+    errors = sorted({ErrorCode(result.error_code).name for result in results if result.error_code})
+    if errors:
+        # Nobody reads an answer: a closed connection is the only way to make the client look again.
+        logger.info("acks=0 from %r failed: %s", exchange.client_id, ", ".join(errors))
+        exchange.refuse("a produce without acks failed")
+    else:
+        exchange.skip()

@@ -1,0 +1,182 @@
+"""The broker process: the real seams, defects if any were asked for, signals, and how its owner hears of it.
+
+Owns everything around a ``Node`` that only a process has. It is the one module that knows of ``cluster.defects``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import logging
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cluster.broker.metrics import LoopLag, MetricsServer
+from cluster.broker.node import Node, Seams
+from cluster.broker.rules import Rules
+from cluster.config.broker import BrokerConfig, validate
+from cluster.defects import parse, with_defects
+from cluster.defects.firings import Firings
+from cluster.metadata.zookeeper import ZooKeeperStore
+from cluster.process.child import ChildChannel
+from cluster.seams.asyncio_transport import AsyncioTransport
+from cluster.seams.clock import SystemClock
+from cluster.seams.os_storage import OsStorage
+from cluster.seams.randomness import derive, fresh_seed
+
+logger = logging.getLogger(__name__)
+
+LOG_FILE = "broker.log"
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+#: The name under which the metrics port is reported beside the listeners.
+METRICS = "METRICS"
+
+Ready = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSpec:
+    """What a broker process is started with. ``properties`` are Kafka's keys; ``defects`` like ``lose-acked:0.01``."""
+
+    broker_id: int
+    properties: Mapping[str, str]
+    node_directory: str
+    defects: Sequence[str] = ()
+    seed: int = field(default_factory=fresh_seed)
+
+    @classmethod
+    def from_arguments(cls, arguments: Mapping[str, Any]) -> BrokerSpec:
+        """From the JSON values of a Supervisor. Raises ``TypeError`` for others than the fields."""
+        return cls(**{**arguments, "defects": tuple(arguments.get("defects", ()))})
+
+
+class BrokerFailed(Exception):
+    """The broker could not go on."""
+
+
+async def run_broker(spec: BrokerSpec, ready: Ready, stopping: asyncio.Event) -> None:
+    """Run one broker until ``stopping`` is set, then stop it in order.
+
+    ``ready`` gets {"event": "bound", "ports": {listener: port}} and {"event": "started", "broker_epoch": N}. Raises
+    what ``Node.start`` raises, ``ConfigError``, ``DefectError``, and ``BrokerFailed`` if the disk failed meanwhile.
+    """
+    config = validate({**spec.properties, "broker.id": str(spec.broker_id)})
+    for warning in config.warnings:
+        logger.warning("%s", warning)
+    storage, clock = OsStorage(), SystemClock()
+    storage.makedirs(spec.node_directory)
+    rules = _rules(spec, storage, clock)
+    failure: list[Exception] = []
+
+    def failed(error: Exception) -> None:
+        failure.append(error)
+        stopping.set()
+
+    store = ZooKeeperStore(config["zookeeper.connect"], config["zookeeper.session.timeout.ms"])
+    seams = Seams(clock, derive(spec.seed, "broker", spec.broker_id), AsyncioTransport(), store, storage)
+    node = Node(config, rules, seams, spec.node_directory, failed)
+    lag = LoopLag(asyncio.get_running_loop())
+    metrics = _open_metrics(node, config, lag)
+    try:
+        ports = await node.bind()
+        ready({"event": "bound", "ports": {**ports, **({METRICS: metrics.port} if metrics else {})}})
+        logger.info("broker %d is bound to %s", spec.broker_id, ports)
+        try:
+            epoch = await _unless(stopping, node.start())
+            if epoch is None:
+                raise BrokerFailed("stopped before it had started")
+            # What was made so far lives as long as the process: no collection need ever look at it again.
+            gc.collect()
+            gc.freeze()
+            ready({"event": "started", "broker_epoch": epoch})
+            logger.info("broker %d is started, epoch %d", spec.broker_id, epoch)
+            await stopping.wait()
+        except BaseException:
+            await node.stop(controlled=False)
+            raise
+        await node.stop(controlled=not failure)
+    finally:
+        lag.close()
+        if metrics is not None:
+            metrics.close()
+    if failure:
+        raise BrokerFailed(str(failure[0])) from failure[0]
+    logger.info("broker %d has stopped", spec.broker_id)
+
+
+async def _unless(stopping: asyncio.Event, work: Coroutine[Any, Any, int]) -> int | None:
+    """The result of ``work``, or None if it was given up because ``stopping`` was set first."""
+    working = asyncio.ensure_future(work)
+    waiting = asyncio.ensure_future(stopping.wait())
+    try:
+        await asyncio.wait([working, waiting], return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        waiting.cancel()
+        working.cancel()
+        await asyncio.gather(waiting, working, return_exceptions=True)
+
+
+def _rules(spec: BrokerSpec, storage: OsStorage, clock: SystemClock) -> Rules:
+    specs = [parse(text) for text in spec.defects]
+    if not specs:
+        return Rules()
+    logger.warning("defects are planted: %s", ", ".join(map(str, specs)))
+    firings = Firings(spec.node_directory, spec.broker_id, storage, clock)
+    return with_defects(Rules(), specs, derive(spec.seed, "defects", spec.broker_id), firings)
+
+
+def _open_metrics(node: Node, config: BrokerConfig, lag: LoopLag) -> MetricsServer | None:
+    port = config["gapless.metrics.port"]
+    if port < 0:
+        return None
+
+    def gauges() -> dict[str, float]:
+        return {
+            "event_loop_lag_seconds": lag.take(),
+            "under_replicated_partitions": node.under_replicated(),
+        }
+
+    return MetricsServer(node.counters, gauges, port)
+
+
+def _run(spec: BrokerSpec, ready: Ready) -> None:
+    """Run a broker in this process until SIGTERM."""
+
+    async def main() -> None:
+        stopping = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
+        await run_broker(spec, ready, stopping)
+
+    asyncio.run(main())
+
+
+def serve(arguments: dict[str, Any], channel: ChildChannel) -> None:
+    """The entry for the Supervisor; ``arguments`` are the fields of ``BrokerSpec``.
+
+    A failure is told to the owner as {"event": "failed", "error": text}, and the exit status is 1.
+    """
+    spec = BrokerSpec.from_arguments(arguments)
+    OsStorage().makedirs(spec.node_directory)
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, filename=f"{spec.node_directory}/{LOG_FILE}", force=True)
+    try:
+        _run(spec, channel.ready)
+    except Exception as error:
+        logger.exception("broker %d failed", spec.broker_id)
+        channel.ready({"event": "failed", "error": f"{type(error).__name__}: {error}"})
+        sys.exit(1)
+
+
+def serve_alone(spec: BrokerSpec) -> None:
+    """A broker by itself, for containers and other hosts: its ports go to standard output, one JSON line an event."""
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stderr, force=True)
+
+    def ready(message: dict[str, Any]) -> None:
+        sys.stdout.write(json.dumps(message) + "\n")
+        sys.stdout.flush()
+
+    _run(spec, ready)

@@ -1,0 +1,304 @@
+"""Node: one broker from its configuration and its seams: what it consists of, and how it starts and stops.
+
+Owns the wiring and the order of start and stop. Does not own which seams these are (``main`` passes the real ones, a
+simulation others) nor the process around it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+from typing import Any
+
+from cluster.broker.api_table import api_table
+from cluster.broker.checkpoints import Blocking, Checkpoints, in_thread
+from cluster.broker.control.control_plane import ControlPlane
+from cluster.broker.control.endpoints import Endpoint, PeerAddresses
+from cluster.broker.control.metadata_cache import MetadataCache
+from cluster.broker.handlers.control_requests import deliver
+from cluster.broker.handlers.controller_requests import TopicCreator
+from cluster.broker.handlers.metadata import MetadataHandler
+from cluster.broker.metrics import Counters
+from cluster.broker.replicas.fetcher import Fetcher, FetcherSettings
+from cluster.broker.replicas.fetchers import Fetchers
+from cluster.broker.replicas.isr_proposals import IsrProposals
+from cluster.broker.replicas.replica_manager import ReplicaManager
+from cluster.broker.replicas.roles import Roles
+from cluster.broker.replicas.values import TopicSettings
+from cluster.broker.rules import Rules
+from cluster.broker.server import Api, ClientConnection
+from cluster.broker.services import Services
+from cluster.config import topic as topic_config
+from cluster.config.broker import BrokerConfig, ListenerAddress
+from cluster.config.errors import ConfigError
+from cluster.log.config import LogConfig
+from cluster.log.errors import LogError
+from cluster.log.manager import LogManager
+from cluster.metadata.store import MetadataStore
+from cluster.seams.clock import Clock
+from cluster.seams.storage import Storage
+from cluster.seams.transport import Connection, FrameHandler, Listener, Transport
+
+logger = logging.getLogger(__name__)
+
+#: What a listener on all addresses is reached at, unless ``advertised.listeners`` says more.
+LOCAL_HOST = "127.0.0.1"
+JOURNAL_FILE = "control.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Seams:
+    """The five seams of one broker, and how it runs what blocks."""
+
+    clock: Clock
+    random: Random
+    transport: Transport
+    store: MetadataStore
+    storage: Storage
+    blocking: Blocking = in_thread
+
+
+class Node:
+    """One broker. ``failed`` is called once if it cannot go on (its disk failed): it should be stopped, uncleanly.
+
+    ``node_directory`` is where it keeps its journal; the data directory is the configuration's.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        rules: Rules,
+        seams: Seams,
+        node_directory: str,
+        failed: Callable[[Exception], None],
+    ) -> None:
+        self.config = config
+        self.counters = Counters()
+        self.metadata = MetadataCache()
+        self._rules = rules
+        self._seams = seams
+        self._node_directory = node_directory
+        self._failed = failed
+        self._listeners: dict[str, Listener] = {}
+        self._apis: dict[str, dict[int, Api]] = {}
+        self._held: list[ClientConnection] | None = []
+        self._log_defaults = LogConfig(unknown_producer=config["gapless.unknown.producer"])
+        self.logs = LogManager(
+            config.data_directory,
+            seams.storage,
+            seams.clock,
+            LogConfig.from_mapping(config.topic_defaults(), self._log_defaults),
+            rules.check_sequence,
+        )
+        self._control: ControlPlane | None = None
+        self._proposals: IsrProposals | None = None
+        self._fetchers = Fetchers(self._make_fetcher)
+        self._replicas: ReplicaManager | None = None
+        self._checkpoints: Checkpoints | None = None
+
+    def __repr__(self) -> str:
+        return f"<Node {self.config.broker_id} {self.ports} {self._replicas!r}>"
+
+    @property
+    def ports(self) -> dict[str, int]:
+        """Listener name -> bound port."""
+        return {name: listener.port for name, listener in self._listeners.items()}
+
+    @property
+    def replicas(self) -> ReplicaManager:
+        """Raises ``RuntimeError`` before ``start``."""
+        if self._replicas is None:
+            raise RuntimeError("the broker is not started")
+        return self._replicas
+
+    @property
+    def control(self) -> ControlPlane:
+        """Raises ``RuntimeError`` before ``start``."""
+        if self._control is None:
+            raise RuntimeError("the broker is not started")
+        return self._control
+
+    def under_replicated(self) -> int:
+        """Partitions led here whose ISR lacks a replica, 0 before the start. May be called from another thread."""
+        return 0 if self._replicas is None else self._replicas.under_replicated()
+
+    # Start
+
+    async def bind(self) -> dict[str, int]:
+        """Listen on every listener and return its ports. Raises ``OSError``. Nothing is served before ``start``."""
+        for address in self.config.listeners:
+            self._listeners[address.name] = await self._seams.transport.listen(
+                address.host or "0.0.0.0",
+                address.port,
+                partial(self._accept, address.name),
+                max_frame_bytes=self.config["socket.request.max.bytes"],
+            )
+        return self.ports
+
+    def _accept(self, listener: str, connection: Connection) -> FrameHandler:
+        client = ClientConnection(connection, listener, self._table(listener), self.counters)
+        if self._held is not None and listener != self.config.inter_broker_listener_name:
+            client.hold()
+            self._held.append(client)
+        return client
+
+    async def start(self) -> int:
+        """Recover the logs, register, and serve; returns the broker epoch.
+
+        Raises ``LogError``, ``BrokerIdTaken``, ``TimeoutError`` (no ZooKeeper).
+        """
+        self.logs.load()
+        loop = asyncio.get_running_loop()
+        config, clock = self.config, self._seams.clock
+        control = self._control = self._make_control()
+        self._proposals = IsrProposals(control.propose_isr, clock, loop)
+        replicas = self._replicas = ReplicaManager(
+            broker_id=config.broker_id,
+            rules=self._rules,
+            counters=self.counters,
+            clock=clock,
+            loop=loop,
+            proposer=self._proposals,
+            partition_exists=lambda topic, partition: self.metadata.partition(topic, partition) is not None,
+            storage_failed=self._storage_failed,
+            lag_time_max_ms=config["replica.lag.time.max.ms"],
+            fetch_max_bytes=config["fetch.max.bytes"],
+        )
+        roles = Roles(replicas, self._fetchers, self.logs, topic_settings=self._topic_settings, clock=clock)
+        checkpoints = self._checkpoints = Checkpoints(
+            self.logs, replicas.high_watermarks, config, clock, self._storage_failed, self._seams.blocking
+        )
+        services = Services(config, self.counters, self.metadata, control, replicas, roles, checkpoints)
+        self._fill_api_tables(services)
+        control.deliver = partial(deliver, services)
+        self.metadata.on_update(self._metadata_updated)
+        await control.start()
+        self.logs.claim(config.broker_id, self.metadata.cluster_id or "")
+        replicas.start()
+        checkpoints.start()
+        return control.broker_epoch
+
+    def _make_control(self) -> ControlPlane:
+        seams, config = self._seams, self.config
+        return ControlPlane(
+            broker_id=config.broker_id,
+            properties=config,
+            store=seams.store,
+            transport=seams.transport,
+            clock=seams.clock,
+            random=seams.random,
+            endpoints=self._endpoints(),
+            peers=PeerAddresses(config.peer_addresses, config.inter_broker_listener_name),
+            cache=self.metadata,
+            journal=self._write_journal,
+            rules=self._rules.control,
+        )
+
+    def _endpoints(self) -> list[Endpoint]:
+        """What clients are told of each listener: the advertised address, else what was bound."""
+        advertised = {address.name: address for address in self.config.advertised_listeners}
+        return [
+            _endpoint(address, advertised.get(address.name), self._listeners[address.name].port)
+            for address in self.config.listeners
+        ]
+
+    def _fill_api_tables(self, services: Services) -> None:
+        creator = TopicCreator(services.control.ask_controller, self.config["request.timeout.ms"])
+        may_create = self.config["auto.create.topics.enable"]
+        metadata = MetadataHandler(self.metadata, creator.create if may_create else None)
+        for name in self._listeners:
+            is_for_brokers = name == self.config.inter_broker_listener_name
+            # Filled in place: connections that were accepted before hold the same table.
+            self._table(name).update(api_table(services, metadata, for_brokers=is_for_brokers))
+
+    def _table(self, listener: str) -> dict[int, Api]:
+        return self._apis.setdefault(listener, {})
+
+    def _make_fetcher(self, leader_id: int) -> Fetcher:
+        config = self.config
+        settings = FetcherSettings(
+            broker_id=config.broker_id,
+            max_wait_ms=config["replica.fetch.wait.max.ms"],
+            min_bytes=config["replica.fetch.min.bytes"],
+            max_bytes=config["replica.fetch.response.max.bytes"],
+            partition_max_bytes=config["replica.fetch.max.bytes"],
+            backoff_ms=config["replica.fetch.backoff.ms"],
+            socket_timeout_ms=config["replica.socket.timeout.ms"],
+        )
+        peers = PeerAddresses(config.peer_addresses, config.inter_broker_listener_name)
+        return Fetcher(
+            leader_id,
+            settings,
+            address=lambda broker_id: peers.address(broker_id, self.metadata.endpoints(broker_id)),
+            broker_epoch=lambda: self.control.broker_epoch,
+            transport=self._seams.transport,
+            clock=self._seams.clock,
+            loop=asyncio.get_running_loop(),
+            storage_failed=self._storage_failed,
+        )
+
+    def _topic_settings(self, topic: str) -> TopicSettings:
+        """Settings that cannot be meant are passed over: the topic must be served all the same."""
+        try:
+            config = topic_config.validate(self.metadata.topic_config(topic), self.config)
+        except ConfigError as error:
+            logger.error("topic %s goes by the broker's defaults: %s", topic, error)
+            config = topic_config.validate({}, self.config)
+        return TopicSettings(LogConfig.from_mapping(config, self._log_defaults), config["min.insync.replicas"])
+
+    def _metadata_updated(self) -> None:
+        self.replicas.brokers_changed({broker.broker_id for broker in self.metadata.alive_brokers()})
+        # Before the controller has told us anything, every answer to a client would say that there is nothing.
+        held, self._held = self._held, None
+        for client in held or ():
+            client.release()
+
+    # What goes wrong, and what is noted
+
+    def _storage_failed(self, error: LogError) -> None:
+        logger.critical("the disk failed, this broker cannot go on: %s", error)
+        self._failed(error)
+
+    def _write_journal(self, event: str, details: dict[str, Any]) -> None:
+        """What this broker did in its part in control, one JSON line each."""
+        clock = self._seams.clock
+        line = {"event": event, "wall_ms": clock.wall_ms(), "monotonic_ns": clock.monotonic_ns(), **details}
+        try:
+            self._seams.storage.append_line(f"{self._node_directory}/{JOURNAL_FILE}", json.dumps(line))
+        except OSError as error:
+            logger.error("the journal cannot be written: %s", error)
+
+    # Stop
+
+    async def stop(self, *, controlled: bool) -> None:
+        """Leave; ``controlled``: move leadership away first, write the checkpoints and the marker of a clean stop.
+
+        Raises ``LogError`` if the logs could not be closed cleanly.
+        """
+        if self._control is not None:
+            await self._control.stop(controlled=controlled)
+        if self._proposals is not None:
+            await self._proposals.close()
+        self._fetchers.close()
+        for listener in self._listeners.values():
+            await listener.close()
+        if self._replicas is not None:
+            self._replicas.stop()
+        checkpoints = self._checkpoints
+        if checkpoints is not None:
+            await checkpoints.stop()
+            if controlled:
+                await checkpoints.write_high_watermarks()
+        self.logs.close(clean=controlled)
+
+
+def _endpoint(bound: ListenerAddress, advertised: ListenerAddress | None, port: int) -> Endpoint:
+    host = bound.host
+    if advertised is not None:
+        host, port = advertised.host or host, advertised.port or port
+    return Endpoint(bound.name, LOCAL_HOST if host in ("", "0.0.0.0", "::") else host, port)

@@ -1,0 +1,100 @@
+"""IsrProposals: brings the ISR changes of this broker's partitions to the controller, all that wait in one request.
+
+Owns the queue, one request in flight and the retries (kafka-semantics 5.7). Does not own what an answer means: the
+partition settles that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from cluster.broker.control.changes import IsrChange, IsrResult
+from cluster.broker.replicas.partition import Partition
+from cluster.broker.replicas.values import TopicPartition
+from cluster.protocol.errors import ErrorCode
+from cluster.replication.isr import IsrAnswer, IsrProposal, Outcome
+from cluster.seams.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+RETRY_MS = 50
+
+
+class IsrProposals:
+    """``send`` asks the controller and may raise whatever says that it could not be asked."""
+
+    def __init__(
+        self,
+        send: Callable[[Sequence[IsrChange]], Awaitable[Sequence[IsrResult]]],
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._send = send
+        self._clock = clock
+        self._loop = loop
+        self._waiting: dict[TopicPartition, tuple[Partition, IsrProposal]] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def __repr__(self) -> str:
+        return f"<IsrProposals {len(self._waiting)} waiting{', asking' if self._task else ''}>"
+
+    def propose(self, partition: Partition, proposal: IsrProposal) -> None:
+        """Ask as soon as the request in flight, if any, is answered. A newer proposal replaces an older one."""
+        self._waiting[partition.key] = (partition, proposal)
+        if self._task is None:
+            self._task = self._loop.create_task(self._run())
+
+    async def close(self) -> None:
+        self._waiting.clear()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                asked, self._waiting = self._waiting, {}
+                if not await self._ask(asked):
+                    await asyncio.sleep(RETRY_MS / 1000)
+        finally:
+            self._task = None
+
+    async def _ask(self, asked: dict[TopicPartition, tuple[Partition, IsrProposal]]) -> bool:
+        """One request. False if something of it is to be asked again, and not at once."""
+        changes = [
+            IsrChange(
+                topic=partition.topic,
+                partition=partition.partition,
+                topic_id=partition.topic_id,
+                leader_epoch=proposal.leader_epoch,
+                partition_epoch=proposal.partition_epoch,
+                new_isr=proposal.new_isr,
+                broker_epochs=dict(proposal.broker_epochs),
+            )
+            for partition, proposal in asked.values()
+        ]
+        try:
+            results = await self._send(changes)
+        except Exception as error:  # whatever it was, the proposal stays open until somebody answers it
+            logger.info("the controller could not be asked for %d ISR changes: %r", len(changes), error)
+            results = []
+        answers = {(result.topic, result.partition): result for result in results}
+        is_settled = True
+        now_ms = self._clock.monotonic_ms()
+        for key, (partition, proposal) in asked.items():
+            outcome = partition.isr_answered(proposal, _answer(answers.get(key)), now_ms)
+            if outcome is Outcome.RETRY:
+                is_settled = False
+                self._waiting.setdefault(key, (partition, proposal))
+            elif outcome is not Outcome.COMMITTED:
+                logger.info("%s-%d: the ISR change to %s: %s", *key, list(proposal.new_isr), outcome.value)
+        return is_settled
+
+
+def _answer(result: IsrResult | None) -> IsrAnswer:
+    """No answer is like an error that a later attempt may not meet."""
+    if result is None:
+        return IsrAnswer(ErrorCode.REQUEST_TIMED_OUT)
+    return IsrAnswer(ErrorCode(result.error_code), result.leader_epoch, tuple(result.isr), result.partition_epoch)

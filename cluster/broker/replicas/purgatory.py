@@ -1,0 +1,209 @@
+"""Requests that must wait: produces for the high watermark, fetches for bytes; and the wheel that ends their wait.
+
+Owns the life of a delayed request: settled, woken or expired, exactly once (kafka-semantics 5.1, seed 002). Does not
+own the keys: each ``Partition`` holds the requests that wait for it, and wakes them. No task is made per request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.produce import ProduceResult
+
+#: The grain of the wheel: a wait may last this much longer than asked, and a tick ends all that are due at once.
+TICK_MS = 5
+
+
+class Expiring(Protocol):
+    """Something that does not wait for ever."""
+
+    def expire(self) -> None:
+        """The time is over. Not called after ``TimerWheel.cancel``."""
+        ...
+
+
+class TimerWheel:
+    """Deadlines in buckets of ``TICK_MS``, one timer of the loop for all of them."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._buckets: dict[int, dict[Expiring, None]] = {}
+        self._ticks: list[int] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_tick = 0
+
+    def __repr__(self) -> str:
+        return f"<TimerWheel {sum(map(len, self._buckets.values()))} waiting>"
+
+    def add(self, operation: Expiring, delay_ms: int) -> int:
+        """Call ``operation.expire()`` after ``delay_ms``; returns the tick to give to ``cancel``."""
+        tick = int(self._loop.time() * 1000 + delay_ms) // TICK_MS + 1
+        bucket = self._buckets.get(tick)
+        if bucket is None:
+            self._buckets[tick] = {operation: None}
+            heapq.heappush(self._ticks, tick)
+            if self._timer is None or tick < self._timer_tick:
+                self._arm()
+        else:
+            bucket[operation] = None
+        return tick
+
+    def cancel(self, operation: Expiring, tick: int) -> None:
+        """Forget an operation; nothing happens if it has expired already."""
+        bucket = self._buckets.get(tick)
+        if bucket is not None:
+            bucket.pop(operation, None)
+
+    def close(self) -> None:
+        """Forget everything."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._buckets.clear()
+        self._ticks.clear()
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_tick = self._ticks[0]
+        self._timer = self._loop.call_at(self._timer_tick * TICK_MS / 1000, self._turn)
+
+    def _turn(self) -> None:
+        self._timer = None
+        now_tick = int(self._loop.time() * 1000) // TICK_MS
+        # The loop may call a timer within its clock's resolution too early: the tick it was armed for is due.
+        now_tick = max(now_tick, self._timer_tick)
+        while self._ticks and self._ticks[0] <= now_tick:
+            for operation in self._buckets.pop(heapq.heappop(self._ticks)):
+                operation.expire()
+        if self._ticks and self._timer is None:
+            self._arm()
+
+
+class DelayedProduce:
+    """A produce request under acks=all that waits for some of its partitions.
+
+    ``results`` are those of all its partitions, in order, as they will be if all goes well; ``waiting`` the indexes
+    of those that are not settled yet. ``respond`` gets the final results, once.
+    """
+
+    __slots__ = ("_respond", "_results", "_tick", "_waiting", "_wheel")
+
+    def __init__(
+        self,
+        results: list[ProduceResult],
+        waiting: Iterable[int],
+        respond: Callable[[list[ProduceResult]], None],
+        wheel: TimerWheel,
+        timeout_ms: int,
+    ) -> None:
+        self._results = results
+        self._waiting = set(waiting)
+        self._respond: Callable[[list[ProduceResult]], None] | None = respond
+        self._wheel = wheel
+        self._tick = wheel.add(self, timeout_ms)
+
+    def __repr__(self) -> str:
+        return f"<DelayedProduce waiting for {len(self._waiting)} of {len(self._results)}>"
+
+    @property
+    def is_done(self) -> bool:
+        return self._respond is None
+
+    def settle(self, index: int, error_code: ErrorCode) -> None:
+        """The fate of one partition is known."""
+        if index not in self._waiting:
+            return
+        self._waiting.remove(index)
+        if error_code is not ErrorCode.NONE:
+            self._results[index] = failed(self._results[index], error_code)
+        if not self._waiting:
+            self._wheel.cancel(self, self._tick)
+            self._finish()
+
+    def expire(self) -> None:
+        """Answer REQUEST_TIMED_OUT where nothing is known: the records may or may not come to be committed."""
+        for index in self._waiting:
+            self._results[index] = failed(self._results[index], ErrorCode.REQUEST_TIMED_OUT)
+        self._waiting.clear()
+        self._finish()
+
+    def _finish(self) -> None:
+        respond, self._respond = self._respond, None
+        if respond is not None:
+            respond(self._results)
+
+
+def failed(result: ProduceResult, error_code: ErrorCode, message: str | None = None) -> ProduceResult:
+    """The answer for the same partition with an error: no offset is told."""
+    return ProduceResult(result.topic, result.partition, error_code, error_message=message)
+
+
+class DelayedFetch:
+    """A fetch that found too little and waits for more.
+
+    ``attempt(final)`` reads again and answers if it may, or if it must (``final``); it returns whether it answered.
+    ``watch`` and ``unwatch`` enter it at and remove it from the partitions that can wake it.
+    """
+
+    __slots__ = ("_attempt", "_is_done", "_is_woken", "_loop", "_tick", "_unwatch", "_wheel")
+
+    def __init__(
+        self,
+        attempt: Callable[[bool], bool],
+        unwatch: Callable[[DelayedFetch], None],
+        loop: asyncio.AbstractEventLoop,
+        wheel: TimerWheel,
+        max_wait_ms: int,
+    ) -> None:
+        self._attempt = attempt
+        self._unwatch = unwatch
+        self._loop = loop
+        self._wheel = wheel
+        self._is_done = False
+        self._is_woken = False
+        self._tick = wheel.add(self, max_wait_ms)
+
+    def __repr__(self) -> str:
+        return f"<DelayedFetch {'done' if self._is_done else 'waiting'}>"
+
+    @property
+    def is_done(self) -> bool:
+        return self._is_done
+
+    def wake(self) -> None:
+        """Something changed: look again, once in this turn of the loop however often we are called."""
+        if not self._is_woken:
+            self._is_woken = True
+            self._loop.call_soon(self._look)
+
+    def _look(self) -> None:
+        self._is_woken = False
+        if not self._is_done and self._attempt(False):
+            self._end()
+            self._wheel.cancel(self, self._tick)
+
+    def finish_now(self) -> None:
+        """Answer with what there is: the client asked for something else behind this fetch."""
+        if not self._is_done:
+            self._wheel.cancel(self, self._tick)
+            self.expire()
+
+    def expire(self) -> None:
+        if not self._is_done:
+            self._end()
+            self._attempt(True)
+
+    def abandon(self) -> None:
+        """The client is gone: nobody waits any more."""
+        if not self._is_done:
+            self._end()
+            self._wheel.cancel(self, self._tick)
+
+    def _end(self) -> None:
+        self._is_done = True
+        self._unwatch(self)

@@ -1,0 +1,253 @@
+"""ReplicaManager: every partition on this broker, and the requests that concern several of them at once.
+
+Owns the map of partitions, the write path and the read path across them (seed 002: produce -> partition -> log), the
+purgatory's wheel, and the periodic looks at ISRs and watermarks. Does not own roles (``roles``), fetchers
+(``fetchers``) or proposals to the controller (``isr_proposals``): it is given them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from typing import Protocol
+
+from cluster.broker.metrics import Counters
+from cluster.broker.replicas.partition import Partition
+from cluster.broker.replicas.purgatory import DelayedFetch, DelayedProduce, TimerWheel, failed
+from cluster.broker.replicas.values import Reader, Refused, TopicPartition, fetch_error
+from cluster.broker.rules import Rules
+from cluster.log.errors import LogError
+from cluster.protocol.errors import ErrorCode, InvalidBatch
+from cluster.protocol.fetch import FetchRequest, FetchResult
+from cluster.protocol.produce import ProducePartition, ProduceRequest, ProduceResult
+from cluster.replication.isr import IsrProposal
+from cluster.seams.clock import Clock
+from cluster.seams.storage import payload_size
+
+logger = logging.getLogger(__name__)
+
+#: Topics that only brokers write to, and the one client that may nevertheless (Kafka's AdminUtils.AdminClientId).
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+ADMIN_CLIENT_ID = "__admin_client"
+
+VALID_ACKS = frozenset({-1, 0, 1})
+
+
+class Proposer(Protocol):
+    """Brings ISR changes to the controller."""
+
+    def propose(self, partition: Partition, proposal: IsrProposal) -> None: ...
+
+
+class ReplicaManager:
+    """The replicas of one broker. It is the ``Host`` of its partitions."""
+
+    def __init__(
+        self,
+        *,
+        broker_id: int,
+        rules: Rules,
+        counters: Counters,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+        proposer: Proposer,
+        partition_exists: Callable[[str, int], bool],
+        storage_failed: Callable[[LogError], None],
+        lag_time_max_ms: int,
+        fetch_max_bytes: int,
+    ) -> None:
+        self.broker_id = broker_id
+        self.rules = rules
+        self.counters = counters
+        self.lag_time_max_ms = lag_time_max_ms
+        self.partitions: dict[TopicPartition, Partition] = {}
+        self.wheel = TimerWheel(loop)
+        self._clock = clock
+        self._loop = loop
+        self._proposer = proposer
+        self._partition_exists = partition_exists
+        self._storage_failed = storage_failed
+        self._fetch_max_bytes = fetch_max_bytes
+        self._alive: frozenset[int] = frozenset()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __repr__(self) -> str:
+        leading = sum(partition.leader is not None for partition in self.partitions.values())
+        return f"<ReplicaManager of {self.broker_id}: {len(self.partitions)} partitions, leading {leading}>"
+
+    # What partitions ask of their host
+
+    def is_alive(self, broker_id: int) -> bool:
+        return broker_id in self._alive
+
+    def propose(self, partition: Partition, proposal: IsrProposal) -> None:
+        self._proposer.propose(partition, proposal)
+
+    # What the broker tells
+
+    def brokers_changed(self, alive: Collection[int]) -> None:
+        """The brokers that are registered now: others cannot join an ISR."""
+        self._alive = frozenset(alive)
+
+    def start(self) -> None:
+        """Begin to look at the followers, every half of ``replica.lag.time.max.ms`` (kafka-semantics 5.1)."""
+        self._timer = self._loop.call_later(self.lag_time_max_ms / 2000, self._check_replicas)
+
+    def _check_replicas(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        for partition in self.partitions.values():
+            partition.check_replicas(now_ms)
+        self.start()
+
+    def stop(self) -> None:
+        """Answer nobody any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self.wheel.close()
+
+    def high_watermarks(self) -> dict[TopicPartition, int]:
+        """What to write to the high-watermark checkpoint."""
+        return {key: partition.high_watermark for key, partition in self.partitions.items()}
+
+    def under_replicated(self) -> int:
+        """Partitions led here whose ISR lacks a replica. May be called from another thread."""
+        leaders = [partition.leader for partition in list(self.partitions.values())]
+        return sum(leader.is_under_replicated for leader in leaders if leader is not None)
+
+    def find(self, topic: str, partition: int) -> Partition:
+        """A replica on this broker. Raises ``Refused`` with the code for one that is elsewhere or nowhere."""
+        found = self.partitions.get((topic, partition))
+        if found is None:
+            if self._partition_exists(topic, partition):
+                raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "no replica on this broker")
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no partition {topic}-{partition}")
+        return found
+
+    # Writing
+
+    def produce(
+        self,
+        request: ProduceRequest,
+        *,
+        client_id: str | None,
+        zstd_allowed: bool,
+        respond: Callable[[list[ProduceResult]], None],
+    ) -> None:
+        """Append what a producer sent, and respond when its acks say so. Nothing of the frame is kept."""
+        now_ms = self._clock.monotonic_ms()
+        wall_ms = self._clock.wall_ms()
+        results: list[ProduceResult] = []
+        waiting: list[tuple[int, Partition, int, int]] = []
+        for index, wanted in enumerate(request.partitions):
+            try:
+                partition, records = self._admit(wanted, request.acks, client_id)
+                info, epoch = partition.append(
+                    records, request.acks, zstd_allowed=zstd_allowed, now_ms=now_ms, wall_ms=wall_ms
+                )
+            except (Refused, InvalidBatch, LogError) as error:
+                results.append(self._refused(wanted, error))
+                continue
+            results.append(
+                ProduceResult(
+                    wanted.topic,
+                    wanted.partition,
+                    info.error_code,
+                    info.first_offset,
+                    info.log_append_time_ms,
+                    info.log_start_offset,
+                )
+            )
+            if request.acks == -1:
+                code = partition.acknowledged(epoch, info.must_commit_offset + 1)
+                if code is None:
+                    waiting.append((index, partition, info.must_commit_offset + 1, epoch))
+                elif code is not ErrorCode.NONE:
+                    results[index] = failed(results[index], code)
+        if not waiting:
+            respond(results)
+            return
+        delayed = DelayedProduce(results, (entry[0] for entry in waiting), respond, self.wheel, request.timeout_ms)
+        for index, partition, required_offset, epoch in waiting:
+            partition.wait_for_commit(required_offset, epoch, delayed, index)
+
+    def _admit(self, wanted: ProducePartition, acks: int, client_id: str | None) -> tuple[Partition, memoryview]:
+        if acks not in VALID_ACKS:
+            raise Refused(ErrorCode.INVALID_REQUIRED_ACKS, f"acks {acks}")
+        if wanted.topic in INTERNAL_TOPICS and client_id != ADMIN_CLIENT_ID:
+            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{wanted.topic} is internal")
+        if wanted.records is None:
+            raise Refused(ErrorCode.INVALID_RECORD, "no records")
+        return self.find(wanted.topic, wanted.partition), wanted.records
+
+    def _refused(self, wanted: ProducePartition, error: Refused | InvalidBatch | LogError) -> ProduceResult:
+        logger.debug("produce to %s-%d refused: %s", wanted.topic, wanted.partition, error)
+        if error.error_code is ErrorCode.KAFKA_STORAGE_ERROR and isinstance(error, LogError):
+            self._storage_failed(error)
+        return ProduceResult(wanted.topic, wanted.partition, error.error_code, error_message=error.message)
+
+    # Reading
+
+    def fetch(
+        self, request: FetchRequest, reader: Reader, respond: Callable[[list[FetchResult]], None]
+    ) -> DelayedFetch | None:
+        """Answer a fetch now if it may be, else return it waiting: for bytes, a change or its time."""
+
+        def attempt(final: bool, *, arrived: bool = False) -> bool:
+            results, is_enough = self._read(request, reader, arrived=arrived)
+            if final or is_enough:
+                respond(results)
+                return True
+            return False
+
+        if attempt(request.max_wait_ms <= 0 or not request.partitions, arrived=True):
+            return None
+
+        watched = [
+            partition
+            for wanted in request.partitions
+            if (partition := self.partitions.get((wanted.topic, wanted.partition))) is not None
+        ]
+
+        def unwatch(fetch: DelayedFetch) -> None:
+            for partition in watched:
+                partition.unwatch(fetch, reader)
+
+        delayed = DelayedFetch(attempt, unwatch, self._loop, self.wheel, request.max_wait_ms)
+        for partition in watched:
+            partition.watch(delayed, reader)
+        return delayed
+
+    def _read(self, request: FetchRequest, reader: Reader, *, arrived: bool) -> tuple[list[FetchResult], bool]:
+        """Every partition's answer, in the order of the request, and whether that may be sent already.
+
+        The size limits are soft: the first partition that has anything gives at least one whole batch.
+        """
+        now_ms = self._clock.monotonic_ms()
+        left_bytes = request.max_bytes if reader.is_follower else min(request.max_bytes, self._fetch_max_bytes)
+        size_bytes = 0
+        is_enough = False
+        results: list[FetchResult] = []
+        for wanted in request.partitions:
+            try:
+                partition = self.find(wanted.topic, wanted.partition)
+            except Refused as error:
+                results.append(fetch_error(wanted.topic, wanted.partition, error.error_code))
+                is_enough = True
+                continue
+            result = partition.read(
+                wanted,
+                reader,
+                min(wanted.partition_max_bytes, left_bytes),
+                at_least_one=size_bytes == 0,
+                arrived=arrived,
+                now_ms=now_ms,
+            )
+            results.append(result)
+            if result.records is not None:
+                found_bytes = payload_size([result.records])
+                size_bytes += found_bytes
+                left_bytes -= found_bytes
+            elif result.error_code or result.diverging is not None:
+                is_enough = True
+        return results, is_enough or size_bytes >= request.min_bytes

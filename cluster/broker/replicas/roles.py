@@ -1,0 +1,169 @@
+"""Roles: carries out what the controller says of this broker's replicas (LeaderAndIsr, StopReplica).
+
+Owns the checks per partition (kafka-semantics 5.6) and their order: a partition stops following before it leads, and
+follows only after its log is ready. The checks of the request as a whole (controller and broker epoch) were made.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from cluster.broker.replicas.fetchers import Fetchers
+from cluster.broker.replicas.partition import Partition
+from cluster.broker.replicas.replica_manager import ReplicaManager
+from cluster.broker.replicas.values import Role, TopicPartition, TopicSettings
+from cluster.log.errors import LogError
+from cluster.log.manager import LogManager
+from cluster.protocol.errors import ErrorCode
+from cluster.replication.fencing import check_stop_replica
+from cluster.replication.high_watermark import restored_high_watermark
+from cluster.seams.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+
+class Assignment(NamedTuple):
+    """One partition of a LeaderAndIsr request."""
+
+    topic: str
+    topic_id: UUID
+    partition: int
+    role: Role
+
+
+class Stop(NamedTuple):
+    """One partition of a StopReplica request."""
+
+    topic: str
+    partition: int
+    leader_epoch: int
+    delete: bool
+
+
+class Roles:
+    """Makes the replicas of one broker lead, follow and stop."""
+
+    def __init__(
+        self,
+        replicas: ReplicaManager,
+        fetchers: Fetchers,
+        logs: LogManager,
+        *,
+        topic_settings: Callable[[str], TopicSettings],
+        clock: Clock,
+    ) -> None:
+        self._replicas = replicas
+        self._fetchers = fetchers
+        self._logs = logs
+        self._topic_settings = topic_settings
+        self._clock = clock
+
+    def __repr__(self) -> str:
+        return f"<Roles of {self._replicas!r}>"
+
+    def opens_logs(self, assignments: Iterable[Assignment]) -> bool:
+        """Whether some of these replicas have no log here yet."""
+        return any(self._logs.get(asked.topic, asked.partition) is None for asked in assignments)
+
+    def assign(self, assignments: Iterable[Assignment]) -> dict[TopicPartition, ErrorCode]:
+        """Take over the roles; an assignment of an epoch that is not newer than ours is refused."""
+        return {(asked.topic, asked.partition): self._assign(asked) for asked in assignments}
+
+    def _assign(self, asked: Assignment) -> ErrorCode:
+        broker_id = self._replicas.broker_id
+        role = asked.role
+        if broker_id not in role.replicas:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        partition = self._replicas.partitions.get((asked.topic, asked.partition))
+        if partition is not None:
+            if partition.topic_id != asked.topic_id:
+                return ErrorCode.INCONSISTENT_TOPIC_ID
+            if role.leader_epoch < partition.leader_epoch:
+                return ErrorCode.STALE_CONTROLLER_EPOCH
+            if role.leader_epoch == partition.leader_epoch:
+                partition.told_again(role, self._clock.monotonic_ms())
+                return ErrorCode.NONE
+        try:
+            if partition is None:
+                partition = self._open(asked)
+            self._take_role(partition, role)
+        except LogError as error:
+            logger.error("%s-%d cannot take its role: %s", asked.topic, asked.partition, error)
+            return error.error_code
+        return ErrorCode.NONE
+
+    def _open(self, asked: Assignment) -> Partition:
+        settings = self._topic_settings(asked.topic)
+        log = self._logs.get_or_create(asked.topic, asked.partition, asked.topic_id, settings.log)
+        key = (asked.topic, asked.partition)
+        high_watermark = restored_high_watermark(
+            self._logs.high_watermark(*key), log.log_start_offset, log.log_end_offset
+        )
+        partition = Partition(
+            asked.topic, asked.partition, asked.topic_id, log, high_watermark, settings, self._replicas
+        )
+        self._replicas.partitions[key] = partition
+        return partition
+
+    def _take_role(self, partition: Partition, role: Role) -> None:
+        if role.leader == self._replicas.broker_id:
+            self._fetchers.leave(partition.key)
+            was_leader = partition.leader is not None
+            partition.lead(role, self._clock.monotonic_ms())
+            if not was_leader:
+                self._replicas.counters.leader_elections += 1
+        else:
+            partition.follow(role)
+            if role.leader >= 0:
+                self._fetchers.follow(partition)
+            else:
+                self._fetchers.leave(partition.key)
+        logger.info("%r, in sync %s", partition, list(role.isr))
+
+    def stop(self, stops: Iterable[Stop]) -> dict[TopicPartition, ErrorCode]:
+        """Stop replicas, and delete the logs of those that are to be deleted."""
+        return {(asked.topic, asked.partition): self._stop(asked) for asked in stops}
+
+    def _stop(self, asked: Stop) -> ErrorCode:
+        key = (asked.topic, asked.partition)
+        partition = self._replicas.partitions.get(key)
+        if partition is not None:
+            error = check_stop_replica(asked.leader_epoch, partition.leader_epoch)
+            if error is not ErrorCode.NONE:
+                return error
+            self._fetchers.leave(key)
+            partition.stop()
+        if asked.delete:
+            self._replicas.partitions.pop(key, None)
+            try:
+                self._logs.delete(asked.topic, asked.partition)
+            except LogError as failure:
+                logger.error("%s-%d cannot be deleted: %s", asked.topic, asked.partition, failure)
+                return failure.error_code
+        return ErrorCode.NONE
+
+
+def assignments(request: Any) -> list[Assignment]:
+    """The partitions of a decoded LeaderAndIsr request."""
+    return [
+        Assignment(
+            topic.topic_name,
+            topic.topic_id,
+            state.partition_index,
+            Role(state.leader, state.leader_epoch, state.partition_epoch, tuple(state.isr), tuple(state.replicas)),
+        )
+        for topic in request.topic_states
+        for state in topic.partition_states
+    ]
+
+
+def stops(request: Any) -> list[Stop]:
+    """The partitions of a decoded StopReplica request."""
+    return [
+        Stop(topic.topic_name, state.partition_index, state.leader_epoch, state.delete_partition)
+        for topic in request.topic_states
+        for state in topic.partition_states
+    ]

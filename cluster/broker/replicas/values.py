@@ -1,0 +1,86 @@
+"""The values of the replicas room: what a partition is told, what it refuses, what it needs of its broker.
+
+Owns shapes alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from cluster.broker.metrics import Counters
+from cluster.broker.rules import Rules
+from cluster.log.config import LogConfig
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.fetch import FetchResult
+from cluster.replication.isr import IsrProposal
+
+if TYPE_CHECKING:
+    from cluster.broker.replicas.partition import Partition
+
+#: (topic, partition number)
+TopicPartition = tuple[str, int]
+
+#: ``replica_id`` of a consumer; followers send their broker id.
+CONSUMER = -1
+
+
+class Reader(NamedTuple):
+    """Who fetches: a consumer, or a follower in one of its lives (its broker epoch, -1 if it does not say)."""
+
+    replica_id: int = CONSUMER
+    broker_epoch: int = -1
+
+    @property
+    def is_follower(self) -> bool:
+        return self.replica_id >= 0
+
+
+class Refused(Exception):
+    """A request that this replica must refuse now. Carries the code to answer and a text for people."""
+
+    def __init__(self, error_code: ErrorCode, message: str = "") -> None:
+        super().__init__(f"{error_code.name}: {message}")
+        self.error_code = error_code
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """What a topic's configuration means for its partitions here."""
+
+    log: LogConfig
+    min_insync_replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What the controller says of one partition (one partition of a LeaderAndIsr)."""
+
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+
+
+class Host(Protocol):
+    """What a partition needs of its broker."""
+
+    broker_id: int
+    rules: Rules
+    counters: Counters
+    lag_time_max_ms: int
+
+    def is_alive(self, broker_id: int) -> bool:
+        """Whether a broker is registered, as far as we have been told."""
+        ...
+
+    def propose(self, partition: Partition, proposal: IsrProposal) -> None:
+        """Ask the controller for an ISR change; the answer comes by ``Partition.isr_answered``."""
+        ...
+
+
+def fetch_error(topic: str, partition: int, error_code: ErrorCode) -> FetchResult:
+    """The answer for a partition that cannot be read."""
+    return FetchResult(topic, partition, error_code, -1, -1, -1)

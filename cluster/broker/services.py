@@ -1,0 +1,26 @@
+"""Services: what the handlers need of their broker, in one value made at start-up. Owns nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cluster.broker.checkpoints import Checkpoints
+from cluster.broker.control.control_plane import ControlPlane
+from cluster.broker.control.metadata_cache import MetadataCache
+from cluster.broker.metrics import Counters
+from cluster.broker.replicas.replica_manager import ReplicaManager
+from cluster.broker.replicas.roles import Roles
+from cluster.config.broker import BrokerConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The parts of one broker."""
+
+    config: BrokerConfig
+    counters: Counters
+    metadata: MetadataCache
+    control: ControlPlane
+    replicas: ReplicaManager
+    roles: Roles
+    checkpoints: Checkpoints

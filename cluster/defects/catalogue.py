@@ -1,0 +1,79 @@
+"""The catalogue of defects: their names, what they do in one line, and how a list of them is put into the rules.
+
+Owns the syntax ``NAME[:probability]``. Does not own any defect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from random import Random
+
+from cluster.broker.rules import Rules
+from cluster.defects import forget_sequences, lose_acked
+from cluster.defects.firings import Firings
+
+Plant = Callable[[Rules, float, Random, Firings], Rules]
+
+
+class DefectError(ValueError):
+    """A defect that cannot be meant; the text says what can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Defect:
+    """One entry of the catalogue. ``takes_probability``: it may happen to a share of batches."""
+
+    name: str
+    doc: str
+    plant: Plant
+    takes_probability: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DefectSpec:
+    """A defect as asked for."""
+
+    name: str
+    probability: float = 1.0
+
+    def __str__(self) -> str:
+        return self.name if self.probability == 1.0 else f"{self.name}:{self.probability:g}"
+
+
+CATALOGUE = {
+    defect.name: defect
+    for defect in (
+        Defect(lose_acked.NAME, "acknowledge a batch and store nothing", lose_acked.plant, True),
+        Defect(forget_sequences.NAME, "detect no duplicates", forget_sequences.plant, False),
+    )
+}
+
+
+def parse(text: str) -> DefectSpec:
+    """``NAME`` or ``NAME:probability`` with 0 < probability <= 1. Raises ``DefectError``."""
+    name, colon, share = text.strip().partition(":")
+    defect = CATALOGUE.get(name)
+    if defect is None:
+        near = get_close_matches(name, CATALOGUE, n=1, cutoff=0.5)
+        hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(sorted(CATALOGUE))}"
+        raise DefectError(f"unknown defect '{name}'; {hint}")
+    if not colon:
+        return DefectSpec(name)
+    if not defect.takes_probability:
+        raise DefectError(f"defect '{name}' takes no probability: it is there or it is not")
+    try:
+        probability = float(share)
+    except ValueError:
+        probability = -1.0
+    if not 0 < probability <= 1:
+        raise DefectError(f"the probability of defect '{name}' must be above 0 and at most 1, not '{share}'")
+    return DefectSpec(name, probability)
+
+
+def with_defects(rules: Rules, specs: Iterable[DefectSpec], random: Random, firings: Firings) -> Rules:
+    """The rules with these defects planted, in order."""
+    for spec in specs:
+        rules = CATALOGUE[spec.name].plant(rules, spec.probability, random, firings)
+    return rules

@@ -1,0 +1,48 @@
+"""lose-acked: acknowledge a batch and store nothing (peers.md D53; Bufstream lost acknowledged writes in health).
+
+The batch is answered with the offset it would have had, the producer's state moves on as if it were there, and no
+offset is used: the next batch stands where this one should. Nobody notices until somebody counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from cluster.broker.rules import Rules
+from cluster.defects.firings import Firings
+from cluster.log.appending import AppendInfo
+from cluster.log.partition_log import PartitionLog
+from cluster.log.sequence import VerdictKind
+from cluster.protocol.batch import BatchHeader
+
+NAME = "lose-acked"
+
+
+def plant(rules: Rules, probability: float, random: Random, firings: Firings) -> Rules:
+    """Lose an acceptable batch with ``probability``; every other one goes the right way."""
+
+    def append(log: PartitionLog, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int) -> AppendInfo:
+        if random.random() >= probability or not _would_be_accepted(rules, log, header):
+            return rules.append(log, batch, header, leader_epoch, now_ms)
+        offset = log.log_end_offset
+        firings.record(NAME, log, header, offset)
+        log.producers.update(header, offset)
+        # Acknowledged as soon as what stands before it is.
+        return AppendInfo(
+            first_offset=offset,
+            last_offset=offset + header.last_offset_delta,
+            log_append_time_ms=-1,
+            log_start_offset=log.log_start_offset,
+            must_commit_offset=offset - 1,
+        )
+
+    return replace(rules, append=append)
+
+
+def _would_be_accepted(rules: Rules, log: PartitionLog, header: BatchHeader) -> bool:
+    if header.producer_id < 0:
+        return True
+    entry = log.producers.get(header.producer_id)
+    verdict = rules.check_sequence(entry, header, log.log_start_offset, log.config.unknown_producer)
+    return verdict.kind is VerdictKind.ACCEPT

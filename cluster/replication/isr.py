@@ -1,0 +1,128 @@
+"""The in-sync replicas as their leader sees them: the committed set and at most one change in flight.
+
+Owns the life of a change (proposed, answered by the controller, committed or taken back; kafka-semantics 5.7).
+Does not own who deserves to be in the set: that is ``cluster.replication.leader``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from cluster.protocol.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class IsrProposal:
+    """A change of the ISR that the leader asks of the controller. ``new_isr`` is sorted.
+
+    ``broker_epochs`` holds (broker id, broker epoch) of those members whose epoch was seen: what a broker has proved by
+    its fetches says nothing of the same broker after a restart (KIP-903).
+    """
+
+    leader_epoch: int
+    partition_epoch: int
+    new_isr: tuple[int, ...]
+    broker_epochs: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class IsrAnswer:
+    """What the controller answered. ``isr`` and the epochs count only when ``error_code`` is NONE."""
+
+    error_code: ErrorCode
+    leader_epoch: int = -1
+    isr: tuple[int, ...] = ()
+    partition_epoch: int = -1
+
+
+class Outcome(Enum):
+    """What an answer did to the pending change."""
+
+    COMMITTED = "committed"
+    REVERTED = "reverted"
+    #: Keep the change pending and ask again.
+    RETRY = "retry"
+    #: Keep the change pending: a newer LeaderAndIsr must be on its way, and it alone can settle what holds.
+    WAIT = "wait"
+    #: The answer is for a state that is no longer ours.
+    STALE = "stale"
+
+
+_REVERTING = frozenset({ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA})
+_WAITING = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.NEW_LEADER_ELECTED,
+    }
+)
+
+
+class InSyncReplicas:
+    """The committed ISR of one partition in one leader epoch, and the change that is in flight.
+
+    ``maximal`` is the set that the high watermark must respect: while a change is in flight the controller may or
+    may not have made it, so a replica being added counts already and one being removed counts still.
+    """
+
+    __slots__ = ("committed", "leader_epoch", "maximal", "partition_epoch", "pending")
+
+    def __init__(self, isr: Iterable[int], leader_epoch: int, partition_epoch: int) -> None:
+        self.committed = frozenset(isr)
+        self.maximal = self.committed
+        self.leader_epoch = leader_epoch
+        self.partition_epoch = partition_epoch
+        self.pending: IsrProposal | None = None
+
+    def __repr__(self) -> str:
+        change = f" -> {list(self.pending.new_isr)}" if self.pending else ""
+        return f"<InSyncReplicas {sorted(self.committed)}{change} epoch {self.leader_epoch}.{self.partition_epoch}>"
+
+    def propose_adding(self, replica_id: int, broker_epochs: Mapping[int, int]) -> IsrProposal | None:
+        """The change that adds a replica, now in flight; None if one is in flight already or it is a member."""
+        return self._propose(self.committed | {replica_id}, broker_epochs)
+
+    def propose_removing(self, replica_ids: Iterable[int], broker_epochs: Mapping[int, int]) -> IsrProposal | None:
+        """The change that removes replicas, now in flight; None if one is in flight or none of them is a member."""
+        return self._propose(self.committed.difference(replica_ids), broker_epochs)
+
+    def _propose(self, members: frozenset[int], broker_epochs: Mapping[int, int]) -> IsrProposal | None:
+        if self.pending is not None or members == self.committed:
+            return None
+        new_isr = tuple(sorted(members))
+        seen = tuple((member, broker_epochs[member]) for member in new_isr if member in broker_epochs)
+        self.pending = IsrProposal(self.leader_epoch, self.partition_epoch, new_isr, seen)
+        self.maximal = self.committed | members
+        return self.pending
+
+    def answered(self, proposal: IsrProposal, answer: IsrAnswer) -> Outcome:
+        """Settle the change in flight by the controller's answer to ``proposal``."""
+        if self.pending is not proposal:
+            return Outcome.STALE
+        if answer.error_code is ErrorCode.NONE:
+            if answer.leader_epoch != self.leader_epoch or answer.partition_epoch < self.partition_epoch:
+                return Outcome.STALE
+            self._commit(answer.isr, answer.partition_epoch)
+            return Outcome.COMMITTED
+        if answer.error_code in _REVERTING:
+            self._commit(self.committed, self.partition_epoch)
+            return Outcome.REVERTED
+        return Outcome.WAIT if answer.error_code in _WAITING else Outcome.RETRY
+
+    def told(self, isr: Iterable[int], partition_epoch: int) -> bool:
+        """Take over what the controller says in the same leader epoch. False if it is not newer than what we have."""
+        if partition_epoch <= self.partition_epoch:
+            return False
+        self._commit(isr, partition_epoch)
+        return True
+
+    def _commit(self, isr: Iterable[int], partition_epoch: int) -> None:
+        self.committed = frozenset(isr)
+        self.maximal = self.committed
+        self.partition_epoch = partition_epoch
+        self.pending = None

@@ -1,0 +1,231 @@
+"""What the leader of a partition knows of its followers, and what follows from it.
+
+Owns followers' progress, who is caught up, when the ISR should change and where the high watermark is
+(kafka-semantics 5.1), and when a write may be acknowledged. Does not own the log (its end comes as an argument),
+the request to the controller, or any clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from cluster.protocol.errors import ErrorCode
+from cluster.replication.high_watermark import leader_high_watermark
+from cluster.replication.isr import InSyncReplicas, IsrAnswer, IsrProposal, Outcome
+
+#: The log end offset of a follower that has not fetched in this leader epoch.
+UNKNOWN_OFFSET = -1
+#: The broker epoch of a follower that does not say in which of its lives it fetches.
+UNKNOWN_BROKER_EPOCH = -1
+
+
+class FollowerProgress:
+    """How far one follower is: a fetch at offset X proves that it holds everything below X."""
+
+    __slots__ = (
+        "broker_epoch",
+        "caught_up_ms",
+        "fetch_leader_end_offset",
+        "fetched_ms",
+        "log_end_offset",
+        "replica_id",
+    )
+
+    def __init__(self, replica_id: int, caught_up_ms: int) -> None:
+        self.replica_id = replica_id
+        self.broker_epoch = UNKNOWN_BROKER_EPOCH
+        self.log_end_offset = UNKNOWN_OFFSET
+        self.caught_up_ms = caught_up_ms
+        #: When it fetched last, and what the leader's log end offset was then.
+        self.fetched_ms = 0
+        self.fetch_leader_end_offset = UNKNOWN_OFFSET
+
+    def __repr__(self) -> str:
+        return f"<FollowerProgress {self.replica_id} end {self.log_end_offset} caught up at {self.caught_up_ms} ms>"
+
+    def fetched(self, fetch_offset: int, leader_end_offset: int, now_ms: int) -> bool:
+        """Note a fetch. True if it shows progress (or, after a truncation, regress).
+
+        It is caught up now if it asked for our end, and was at its previous fetch if it now asks for our end of then.
+        """
+        if fetch_offset >= leader_end_offset:
+            self.caught_up_ms = max(self.caught_up_ms, now_ms)
+        elif fetch_offset >= self.fetch_leader_end_offset != UNKNOWN_OFFSET:
+            self.caught_up_ms = max(self.caught_up_ms, self.fetched_ms)
+        moved = fetch_offset != self.log_end_offset
+        self.log_end_offset = fetch_offset
+        self.fetched_ms = now_ms
+        self.fetch_leader_end_offset = max(self.fetch_leader_end_offset, leader_end_offset)
+        return moved
+
+    def is_caught_up(self, leader_end_offset: int, now_ms: int, lag_time_max_ms: int) -> bool:
+        return self.log_end_offset == leader_end_offset or now_ms - self.caught_up_ms <= lag_time_max_ms
+
+
+class LeaderState:
+    """One partition's leadership in one leader epoch.
+
+    ``eligible`` says whether a replica may join the ISR (its broker is alive). Methods that may move the high
+    watermark return True if it moved.
+    """
+
+    __slots__ = (
+        "broker_id",
+        "eligible",
+        "epoch_start_offset",
+        "followers",
+        "high_watermark",
+        "isr",
+        "lag_time_max_ms",
+        "leader_epoch",
+        "min_insync_replicas",
+    )
+
+    def __init__(
+        self,
+        *,
+        broker_id: int,
+        replicas: Sequence[int],
+        isr: Iterable[int],
+        leader_epoch: int,
+        partition_epoch: int,
+        log_end_offset: int,
+        high_watermark: int,
+        min_insync_replicas: int,
+        lag_time_max_ms: int,
+        now_ms: int,
+        eligible: Callable[[int], bool],
+    ) -> None:
+        self.broker_id = broker_id
+        self.leader_epoch = leader_epoch
+        #: The log end offset at which this epoch began: a follower below it may lack what is committed (KAFKA-7128).
+        self.epoch_start_offset = log_end_offset
+        self.high_watermark = high_watermark
+        #: min.insync.replicas can never ask for more replicas than there are.
+        self.min_insync_replicas = min(min_insync_replicas, len(replicas))
+        self.lag_time_max_ms = lag_time_max_ms
+        self.eligible = eligible
+        self.isr = InSyncReplicas(isr, leader_epoch, partition_epoch)
+        #: A member of the ISR gets the benefit of the doubt for one lag time; others have to show themselves.
+        too_long_ago_ms = now_ms - lag_time_max_ms - 1
+        self.followers = {
+            replica: FollowerProgress(replica, now_ms if replica in self.isr.committed else too_long_ago_ms)
+            for replica in replicas
+            if replica != broker_id
+        }
+
+    def __repr__(self) -> str:
+        return f"<LeaderState of {self.broker_id} epoch {self.leader_epoch} at {self.high_watermark} {self.isr!r}>"
+
+    @property
+    def has_enough_in_sync(self) -> bool:
+        """Whether acks=all may be accepted and the high watermark may move: |ISR| >= min.insync.replicas."""
+        return len(self.isr.committed) >= self.min_insync_replicas
+
+    @property
+    def is_under_replicated(self) -> bool:
+        return len(self.isr.committed) <= len(self.followers)
+
+    @property
+    def knows_its_end(self) -> bool:
+        """Whether the high watermark has reached the start of this epoch, so that 'latest' has a true answer."""
+        return self.high_watermark >= self.epoch_start_offset
+
+    def advance(self, log_end_offset: int, now_ms: int) -> bool:
+        """Compute the high watermark again, after an append, a fetch, an ISR change or some time."""
+        if not self.has_enough_in_sync:
+            return False
+        maximal = self.isr.maximal
+        counted = [
+            follower.log_end_offset
+            for follower in self.followers.values()
+            if follower.replica_id in maximal or self._is_joining(follower, log_end_offset, now_ms)
+        ]
+        moved_to = leader_high_watermark(self.high_watermark, log_end_offset, counted)
+        if moved_to == self.high_watermark:
+            return False
+        self.high_watermark = moved_to
+        return True
+
+    def _is_joining(self, follower: FollowerProgress, log_end_offset: int, now_ms: int) -> bool:
+        """Whether to wait for a replica that is about to join: else the watermark would run from it for ever."""
+        return follower.is_caught_up(log_end_offset, now_ms, self.lag_time_max_ms) and self.eligible(
+            follower.replica_id
+        )
+
+    def is_of_former_life(self, replica_id: int, broker_epoch: int) -> bool:
+        """Whether a fetch was sent before the follower was restarted, although it arrives after (KIP-903)."""
+        return broker_epoch != UNKNOWN_BROKER_EPOCH and broker_epoch < self.followers[replica_id].broker_epoch
+
+    def fetched(
+        self,
+        replica_id: int,
+        fetch_offset: int,
+        log_end_offset: int,
+        now_ms: int,
+        broker_epoch: int = UNKNOWN_BROKER_EPOCH,
+    ) -> tuple[bool, IsrProposal | None]:
+        """Note a follower's fetch: whether the high watermark moved, and the ISR change to ask for.
+
+        The replica must be one of ``followers``, and the fetch not of its former life.
+        """
+        follower = self.followers[replica_id]
+        follower.broker_epoch = max(follower.broker_epoch, broker_epoch)
+        changed = follower.fetched(fetch_offset, log_end_offset, now_ms)
+        proposal = None
+        if replica_id not in self.isr.committed and self._may_join(follower):
+            proposal = self.isr.propose_adding(replica_id, self._broker_epochs())
+        return (changed or proposal is not None) and self.advance(log_end_offset, now_ms), proposal
+
+    def _broker_epochs(self) -> dict[int, int]:
+        return {
+            follower.replica_id: follower.broker_epoch
+            for follower in self.followers.values()
+            if follower.broker_epoch != UNKNOWN_BROKER_EPOCH
+        }
+
+    def _may_join(self, follower: FollowerProgress) -> bool:
+        """In the ISR belongs who holds all that is committed, which needs our epoch's start too (KAFKA-7128)."""
+        return (
+            self.isr.pending is None
+            and follower.log_end_offset >= self.high_watermark
+            and follower.log_end_offset >= self.epoch_start_offset
+            and self.eligible(follower.replica_id)
+        )
+
+    def check_lag(self, log_end_offset: int, now_ms: int) -> IsrProposal | None:
+        """The ISR change that drops members who have not been caught up for ``replica.lag.time.max.ms``."""
+        late = [
+            follower.replica_id
+            for follower in self.followers.values()
+            if follower.replica_id in self.isr.committed
+            and not follower.is_caught_up(log_end_offset, now_ms, self.lag_time_max_ms)
+        ]
+        return self.isr.propose_removing(late, self._broker_epochs()) if late else None
+
+    def answered(
+        self, proposal: IsrProposal, answer: IsrAnswer, log_end_offset: int, now_ms: int
+    ) -> tuple[Outcome, bool]:
+        """Settle a proposed change by the controller's answer: what it did, and whether the high watermark moved."""
+        outcome = self.isr.answered(proposal, answer)
+        settled = outcome in (Outcome.COMMITTED, Outcome.REVERTED)
+        return outcome, settled and self.advance(log_end_offset, now_ms)
+
+    def told(self, isr: Iterable[int], partition_epoch: int, log_end_offset: int, now_ms: int) -> bool:
+        """Take over a newer ISR that the controller sent within this leader epoch."""
+        return self.isr.told(isr, partition_epoch) and self.advance(log_end_offset, now_ms)
+
+
+def acknowledgement(leader: LeaderState | None, append_epoch: int, required_offset: int) -> ErrorCode | None:
+    """The answer to a write under acks=all, or None while it must wait (kafka-semantics 2.5 row 23).
+
+    ``append_epoch`` is the leader epoch in which it was appended. Another epoch never confirms it, even if its high
+    watermark is beyond the offset: another leader may have put something else there (peers.md D10).
+    """
+    if leader is None or leader.leader_epoch != append_epoch:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if leader.high_watermark < required_offset:
+        return None
+    if len(leader.isr.maximal) < leader.min_insync_replicas:
+        return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    return ErrorCode.NONE
