@@ -1,1 +1,1 @@
-"""controller (room in the making)."""
+"""The controller's decisions, pure: who leads, which replicas, which producer ids, which requests are refused."""

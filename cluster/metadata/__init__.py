@@ -1,1 +1,1 @@
-"""The metadata store: the MetadataStore seam, its ZooKeeper form (kazoo) and its in-memory form."""
+"""What the brokers keep in ZooKeeper: the store's seam with its two forms, and Kafka's znodes."""

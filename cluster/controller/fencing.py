@@ -1,0 +1,28 @@
+"""Is a request of the controller still meant for me? Pure; called by the receiving broker before anything else.
+
+Owns the top-level checks of LeaderAndIsr, UpdateMetadata and StopReplica (kafka-semantics 5.6). The per-partition
+ones (leader epochs) belong to replication.
+"""
+
+from __future__ import annotations
+
+from cluster.protocol.errors import ErrorCode
+
+#: ``broker_epoch`` of a sender that does not know it.
+NO_BROKER_EPOCH = -1
+
+
+def control_request_error(
+    controller_epoch: int, broker_epoch: int, *, known_controller_epoch: int, own_broker_epoch: int
+) -> ErrorCode:
+    """STALE_CONTROLLER_EPOCH for a controller that has been succeeded, STALE_BROKER_EPOCH for a former life of ours.
+
+    A broker that has not registered in this life (own epoch negative) obeys nobody: what reaches it was meant for its
+    former life; the controller tries again. A broker epoch above ours is legal: the controller may learn of a new
+    registration before we have read back its number.
+    """
+    if controller_epoch < known_controller_epoch:
+        return ErrorCode.STALE_CONTROLLER_EPOCH
+    if own_broker_epoch < 0 or (broker_epoch != NO_BROKER_EPOCH and broker_epoch < own_broker_epoch):
+        return ErrorCode.STALE_BROKER_EPOCH
+    return ErrorCode.NONE

@@ -1,0 +1,78 @@
+"""kazoo's client with the three things that it hides: the negotiated timeout, the end of its thread, its retry policy.
+
+Owns the construction of a ``KazooClient``. Does not own sessions, watches or any value of ours: see ``zookeeper``.
+Everything here runs in kazoo's threads and reports through callbacks that must not block.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.handlers.threading import SequentialThreadingHandler
+from kazoo.protocol.connection import ConnectionHandler
+from kazoo.protocol.serialization import Connect
+from kazoo.retry import KazooRetry
+
+#: How long kazoo waits between attempts to connect: short, so that a healed link is used within a tick or two.
+RETRY_DELAY_S = 0.05
+RETRY_DELAY_MAX_S = 0.25
+
+#: kazoo tells of each attempt to connect; the store tells of what came of them.
+_kazoo_logger = logging.getLogger(f"{__name__}.kazoo")
+_kazoo_logger.setLevel(logging.ERROR)
+
+
+class ReportingConnection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type hints
+    """kazoo's connection thread, which also says what the server granted and when the thread has ended."""
+
+    def __init__(
+        self,
+        client: Any,
+        retry: KazooRetry,
+        granted: Callable[[int, int], None],
+        ended: Callable[[], None],
+    ) -> None:
+        super().__init__(client, retry, logger=_kazoo_logger)
+        self._granted = granted
+        self._ended = ended
+
+    def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
+        result = super()._invoke(timeout, request, xid)
+        if isinstance(request, Connect) and result[0].time_out > 0:
+            self._granted(int(result[0].session_id), int(result[0].time_out))
+        return result
+
+    def zk_loop(self) -> None:
+        try:
+            super().zk_loop()
+        except Exception:
+            # kazoo has logged it as an error; what matters here is that this thread is over.
+            _kazoo_logger.debug("kazoo's connection thread ended by an error", exc_info=True)
+        finally:
+            self._ended()
+
+
+def make_client(
+    hosts: str, session_timeout_ms: int, granted: Callable[[int, int], None], ended: Callable[[], None]
+) -> KazooClient:
+    """A client that is not started. ``granted(session id, timeout in ms)`` is called at each connection, before its
+    listeners; ``ended()`` when the connection thread is over, wanted or not."""
+    handler = SequentialThreadingHandler()
+    retry = KazooRetry(
+        max_tries=-1,
+        delay=RETRY_DELAY_S,
+        backoff=1.5,
+        max_jitter=0.2,
+        max_delay=RETRY_DELAY_MAX_S,
+        sleep_func=handler.sleep_func,
+    )
+    client = KazooClient(
+        hosts=hosts, timeout=session_timeout_ms / 1000, handler=handler, connection_retry=retry, logger=_kazoo_logger
+    )
+    # The constructor of KazooClient makes its own ConnectionHandler and sets the retry's interrupt; ours replaces it
+    # before anything is started.
+    client._connection = ReportingConnection(client, client._conn_retry.copy(), granted, ended)
+    return client

@@ -1,0 +1,253 @@
+"""The metadata store in memory: one shared tree, one session object per broker. For tests and simulation.
+
+Owns the client side and the ways in which it fails: a cut link (the session lives on until its timeout), an expired
+session (the client learns it when it is back), an answer or a request that is lost. All time is the event loop's, so
+it runs on a virtual clock as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from cluster.metadata.memory_tree import MemoryTree, split_path
+from cluster.metadata.store import (
+    ConnectionLostError,
+    Create,
+    Delete,
+    Operation,
+    SessionExpiredError,
+    SessionState,
+    SetData,
+    Stat,
+    StoreError,
+)
+
+__all__ = ["MemoryStore", "MemoryTree"]
+
+_Result = TypeVar("_Result")
+
+
+class MemoryStore:
+    """One client of a ``MemoryTree``: a ``MetadataStore`` whose link tests can cut.
+
+    ``latency_s`` is the time a request and, again, its answer take; requests of one session stay in order.
+    """
+
+    def __init__(self, tree: MemoryTree, *, session_timeout_ms: int = 2000, latency_s: float = 0.0) -> None:
+        self._tree = tree
+        self._session_timeout_ms = session_timeout_ms
+        self._latency_s = latency_s
+        self._session_id = 0
+        self._connected = False
+        self._link = asyncio.Event()
+        self._link.set()
+        self._closed = False
+        self._links = 0
+        self._listeners: list[Callable[[SessionState], None]] = []
+        self._watches: list[_Watch] = []
+        self._in_order = asyncio.Lock()
+        self._expiry: asyncio.TimerHandle | None = None
+        self._lose_requests = 0
+        self._lose_answers = 0
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "connected" if self._connected else "suspended"
+        return f"MemoryStore(session={self._session_id:#x}, {state})"
+
+    # What tests do to it.
+
+    def cut(self) -> None:
+        """The link breaks: calls raise ConnectionLostError, the session ends after its timeout."""
+        if self._link.is_set():
+            self._link.clear()
+            self._links += 1
+            if self._connected:
+                self._connected = False
+                self._announce(SessionState.SUSPENDED)
+            timeout_s = self._session_timeout_ms / 1000
+            self._expiry = asyncio.get_running_loop().call_later(timeout_s, self._tree.end_session, self._session_id)
+
+    def heal(self) -> None:
+        """The link is back: the session goes on, or its end is announced and a new one follows."""
+        if not self._link.is_set():
+            self._link.set()
+            if self._expiry is not None:
+                self._expiry.cancel()
+            self._reconnect()
+
+    def expire(self) -> None:
+        """The server ends the session now."""
+        self._tree.end_session(self._session_id)
+
+    def lose_next_request(self) -> None:
+        """The next call does not happen and raises ConnectionLostError; the link stays."""
+        self._lose_requests += 1
+
+    def lose_next_answer(self) -> None:
+        """The next call happens and raises ConnectionLostError; the link stays."""
+        self._lose_answers += 1
+
+    # What the tree tells it.
+
+    def session_ended(self, session_id: int) -> None:
+        if session_id == self._session_id and self._link.is_set() and not self._closed:
+            self._links += 1
+            self._reconnect()
+
+    def node_changed(self, path: str, *, children: bool) -> None:
+        for watch in self._watches:
+            if watch.path == path and watch.children == children and self._connected:
+                watch.call_soon()
+
+    # The seam.
+
+    @property
+    def session_id(self) -> int:
+        return self._session_id if self._tree.is_open(self._session_id) else 0
+
+    @property
+    def session_timeout_ms(self) -> int:
+        return self._session_timeout_ms
+
+    async def start(self, timeout_ms: int) -> None:
+        async with asyncio.timeout(timeout_ms / 1000):
+            await self._link.wait()
+        self._reconnect()
+
+    async def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._connected = False
+            if self._link.is_set():
+                self._tree.end_session(self._session_id)
+
+    def on_session(self, listener: Callable[[SessionState], None]) -> None:
+        self._listeners.append(listener)
+
+    async def create(
+        self,
+        path: str,
+        data: bytes = b"",
+        *,
+        ephemeral: bool = False,
+        sequence: bool = False,
+        make_parents: bool = False,
+    ) -> str:
+        def operation() -> str:
+            if make_parents:
+                self._make_parents(path)
+            return self._tree.create(self._session_id, Create(path, data, ephemeral), sequence=sequence)
+
+        return await self._call(operation)
+
+    async def get(self, path: str) -> tuple[bytes, Stat]:
+        return await self._call(lambda: self._tree.get(path))
+
+    async def set(self, path: str, data: bytes, version: int = -1) -> Stat:
+        [stat] = await self.multi([SetData(path, data, version)])
+        if not isinstance(stat, Stat):
+            raise StoreError(f"{path}: set answered {stat!r}")
+        return stat
+
+    async def delete(self, path: str, version: int = -1) -> None:
+        await self.multi([Delete(path, version)])
+
+    async def exists(self, path: str) -> Stat | None:
+        return await self._call(lambda: self._tree.exists(path))
+
+    async def children(self, path: str) -> list[str]:
+        return await self._call(lambda: self._tree.children(path))
+
+    async def multi(self, operations: Sequence[Operation]) -> list[str | Stat | None]:
+        return await self._call(lambda: self._tree.multi(self._session_id, operations))
+
+    def watch_data(self, path: str, listener: Callable[[], None]) -> None:
+        self._watch(path, listener, children=False)
+
+    def watch_children(self, path: str, listener: Callable[[], None]) -> None:
+        self._watch(path, listener, children=True)
+
+    def _watch(self, path: str, listener: Callable[[], None], *, children: bool) -> None:
+        watch = _Watch(path, children, listener)
+        self._watches.append(watch)
+        if self._connected:
+            watch.call_soon()
+
+    async def _call(self, operation: Callable[[], _Result]) -> _Result:
+        session_id, links = self._session_id, self._links
+        self._require(session_id, links)
+        async with self._in_order:
+            await asyncio.sleep(self._latency_s)
+            self._require(session_id, links)
+            if self._lose_requests:
+                self._lose_requests -= 1
+                raise ConnectionLostError("the request was lost")
+            lose_answer = self._lose_answers > 0
+            self._lose_answers -= lose_answer
+            failure: StoreError | None = None
+            try:
+                result = operation()
+            except StoreError as error:
+                failure = error
+        await asyncio.sleep(self._latency_s)
+        if lose_answer:
+            raise ConnectionLostError("the answer was lost")
+        self._require(session_id, links)
+        if failure is not None:
+            raise failure
+        return result
+
+    def _require(self, session_id: int, links: int) -> None:
+        if self._closed or session_id != self._session_id:
+            raise SessionExpiredError(f"session {session_id:#x} is over")
+        if not self._connected or links != self._links:
+            if self._link.is_set() and not self._tree.is_open(session_id):
+                raise SessionExpiredError(f"session {session_id:#x} is over")
+            raise ConnectionLostError("the link is cut")
+
+    def _reconnect(self) -> None:
+        if self._session_id and not self._tree.is_open(self._session_id):
+            self._connected = False
+            self._announce(SessionState.EXPIRED)
+            self._session_id = 0
+        if not self._session_id:
+            self._session_id = self._tree.open_session(self)
+        self._connected = True
+        self._announce(SessionState.CONNECTED)
+        for watch in self._watches:
+            watch.call_soon()
+
+    def _make_parents(self, path: str) -> None:
+        parent, _ = split_path(path)
+        if self._tree.exists(parent) is None:
+            self._make_parents(parent)
+            self._tree.create(self._session_id, Create(parent))
+
+    def _announce(self, state: SessionState) -> None:
+        loop = asyncio.get_running_loop()
+        for listener in self._listeners:
+            loop.call_soon(listener, state)
+
+
+class _Watch:
+    """One listener on one path; calls that are not made yet are merged."""
+
+    def __init__(self, path: str, children: bool, listener: Callable[[], None]) -> None:
+        self.path = path
+        self.children = children
+        self._listener = listener
+        self._scheduled = False
+
+    def __repr__(self) -> str:
+        return f"_Watch({self.path}, {'children' if self.children else 'data'})"
+
+    def call_soon(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._call)
+
+    def _call(self) -> None:
+        self._scheduled = False
+        self._listener()

@@ -1,0 +1,289 @@
+"""What brokers ask of the controller: ISR changes, producer ids, leave to go."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+
+from cluster.broker.control.changes import ControllerUnavailable, CoordinatorLoading, IsrChange, NoProducerIds
+from cluster.controller.producer_ids import ProducerIdsExhausted
+from cluster.controller.rules import ControlRules
+from cluster.metadata.store import SetData
+from cluster.metadata.znodes import PRODUCER_ID_BLOCK
+from cluster.protocol.errors import ErrorCode
+from tests.cluster.control.cluster import Cluster
+from tests.cluster.control.virtual_time import run
+
+
+def change_of(cluster: Cluster, new_isr: tuple[int, ...], **epochs) -> IsrChange:
+    """What the leader of t-0 would ask, going by the state node."""
+    state = cluster.state()
+    assert state is not None
+    topic = cluster.controller.cache.topic("t")
+    assert topic is not None
+    return IsrChange("t", 0, topic.topic_id, state["leader_epoch"], state["version"], new_isr, **epochs)
+
+
+async def with_topic(**options) -> tuple[Cluster, list]:
+    """Three brokers, controller 1, t-0 led by 2 with 1 and 3 in the ISR."""
+    cluster = Cluster()
+    brokers = await cluster.start(1, 2, 3, **options)
+    await cluster.create_topic("t", assignments={0: [2, 1, 3]}, partitions=-1, factor=-1)
+    return cluster, brokers
+
+
+def test_a_leader_shrinks_and_expands_its_isr_over_the_link():
+    """The state node moves on by one version each; all brokers hear; the leader epoch stays."""
+
+    async def body():
+        cluster, brokers = await with_topic()
+        [answer] = await brokers[1].plane.propose_isr([change_of(cluster, (2, 1))])
+        assert (answer.error_code, answer.isr, answer.partition_epoch) == (ErrorCode.NONE, (2, 1), 1)
+        assert (answer.leader_id, answer.leader_epoch) == (2, 0)
+        assert (cluster.state()["isr"], cluster.state()["version"]) == ([2, 1], 1)
+        for broker in brokers:
+            await cluster.until(lambda broker=broker: broker.cache.partition("t", 0).isr == (2, 1))
+            assert broker.cache.partition("t", 0).partition_epoch == 1
+        epochs = {3: brokers[2].plane.broker_epoch}
+        [answer] = await brokers[1].plane.propose_isr([change_of(cluster, (2, 1, 3), broker_epochs=epochs)])
+        assert (answer.error_code, answer.isr, answer.partition_epoch) == (ErrorCode.NONE, (2, 1, 3), 2)
+        await cluster.stop()
+
+    run(body())
+
+
+def test_a_leader_on_the_controller_s_own_broker_asks_in_process():
+    """No link is needed; the answer is the same."""
+
+    async def body():
+        cluster = Cluster()
+        [broker] = await cluster.start(1)
+        await cluster.start(2)
+        await cluster.create_topic("t", assignments={0: [1, 2]}, partitions=-1, factor=-1)
+        [answer] = await broker.plane.propose_isr([change_of(cluster, (1,))])
+        assert (answer.error_code, answer.isr) == (ErrorCode.NONE, (1,))
+        await cluster.stop()
+
+    run(body())
+
+
+def test_a_fenced_leader_is_told_so_for_that_partition_alone():
+    """74 and 95 are per partition; the other change of the same request goes through."""
+
+    async def body():
+        cluster, brokers = await with_topic()
+        await cluster.create_topic("u", assignments={0: [2, 1, 3]}, partitions=-1, factor=-1)
+        good = change_of(cluster, (2, 1))
+        other_id = cluster.controller.cache.topic("u").topic_id
+        fenced = replace(good, topic="u", topic_id=other_id, leader_epoch=-1)
+        answers = await brokers[1].plane.propose_isr([good, fenced])
+        assert {answer.topic: answer.error_code for answer in answers} == {
+            "t": ErrorCode.NONE,
+            "u": ErrorCode.FENCED_LEADER_EPOCH,
+        }
+        await cluster.stop()
+
+    run(body())
+
+
+def test_a_broker_of_a_former_life_cannot_join_by_a_delayed_proposal():
+    """D06, KIP-903, through all layers: the leader saw 3 in its former life, 3 came back meanwhile."""
+
+    async def body():
+        cluster, brokers = await with_topic()
+        former = brokers[2].plane.broker_epoch
+        await brokers[2].crash()
+        await cluster.until(lambda: cluster.state()["isr"] == [2, 1])
+        await cluster.start(3)
+        await cluster.until(lambda: len(cluster.controller.cache.alive_brokers()) == 3)
+        delayed = change_of(cluster, (2, 1, 3), broker_epochs={3: former})
+        [answer] = await brokers[1].plane.propose_isr([delayed])
+        assert answer.error_code is ErrorCode.INELIGIBLE_REPLICA
+        assert cluster.state()["isr"] == [2, 1]
+        await cluster.stop()
+
+    run(body())
+
+
+def test_without_a_controller_a_proposal_raises_and_after_the_election_it_goes_through():
+    """The caller retries; nothing is remembered here."""
+
+    async def body():
+        cluster, brokers = await with_topic()
+        leader = brokers[1].plane
+        change = change_of(cluster, (2,))
+        await brokers[0].crash()
+        refusals = 0
+        while True:
+            try:
+                [answer] = await leader.propose_isr([change])
+                break
+            except OSError:
+                refusals += 1
+                await asyncio.sleep(0.05)
+        assert refusals > 10
+        # The new controller took the dead broker out of the ISR in the meantime, under a new leader epoch.
+        assert answer.error_code is ErrorCode.FENCED_LEADER_EPOCH
+        role = brokers[1].roles["t", 0]
+        renewed = replace(change, leader_epoch=role.leader_epoch, partition_epoch=role.partition_epoch)
+        [answer] = await leader.propose_isr([renewed])
+        assert (answer.error_code, cluster.state()["isr"]) == (ErrorCode.NONE, [2])
+        await cluster.stop()
+
+    run(body())
+
+
+def test_a_broker_that_is_no_controller_says_so():
+    """41 at the top, and the asking side turns it into "try again"."""
+
+    async def body():
+        cluster, brokers = await with_topic()
+        brokers[2].plane._role.controller_id = 2
+        with pytest.raises(ControllerUnavailable, match="NOT_CONTROLLER"):
+            await brokers[2].plane.propose_isr([change_of(cluster, (2, 1))])
+        await cluster.stop()
+
+    run(body())
+
+
+def test_two_brokers_racing_for_producer_ids_never_share_one():
+    """3,000 ids each, interleaved: all distinct; the node is Kafka's JSON and records the newest block."""
+
+    async def body():
+        cluster = Cluster()
+        brokers = await cluster.start(1, 2)
+
+        async def take(broker, count):
+            taken = []
+            while len(taken) < count:
+                try:
+                    taken.append(await broker.plane.next_producer_id())
+                except CoordinatorLoading as error:
+                    assert error.error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+                    await asyncio.sleep(0.01)
+            return taken
+
+        first, second = await asyncio.gather(take(brokers[0], 3000), take(brokers[1], 3000))
+        assert len({*first, *second}) == 6000
+        for taken in (first, second):
+            assert all(b - a == 1 for a, b in zip(taken, taken[1:], strict=False) if b % 1000)
+        node = json.loads(cluster.tree.get(PRODUCER_ID_BLOCK)[0])
+        assert node["version"] == 1
+        assert int(node["block_end"]) - int(node["block_start"]) == 999
+        assert int(node["block_start"]) % 1000 == 0
+        await cluster.stop()
+
+    run(body())
+
+
+def test_ids_are_prefetched_before_they_run_out():
+    """With 90 % handed out the next block is on its way: no client waits at the boundary."""
+
+    async def body():
+        cluster = Cluster()
+        [broker] = await cluster.start(1)
+        await cluster.until(lambda: broker.plane._producer_ids._supply.take() is not None)
+        for _ in range(5000):
+            await broker.plane.next_producer_id()
+            await asyncio.sleep(0.001)
+        await cluster.stop()
+
+    run(body())
+
+
+def test_ids_are_not_reused_by_a_new_controller_or_another_writer():
+    """The node decides: a failover, or Kafka itself writing there, only leaves gaps."""
+
+    async def body():
+        cluster = Cluster()
+        brokers = await cluster.start(1, 2)
+        await cluster.until(lambda: brokers[1].plane._producer_ids._supply._ahead)
+        first = await brokers[1].plane.next_producer_id()
+        cluster.tree.multi(0, [KAFKA_TAKES])
+        await brokers[0].crash()
+        await cluster.until(lambda: brokers[1].plane.is_controller)
+        taken = {first}
+        for _ in range(1999):
+            while True:
+                try:
+                    taken.add(await brokers[1].plane.next_producer_id())
+                    break
+                except CoordinatorLoading:
+                    await asyncio.sleep(0.01)
+        assert len(taken) == 2000
+        assert not taken & set(range(50_000, 51_000))
+        assert max(taken) >= 51_000
+        await cluster.stop()
+
+    run(body())
+
+
+KAFKA_TAKES = SetData(PRODUCER_ID_BLOCK, b'{"version":1,"broker":9,"block_start":"50000","block_end":"50999"}')
+
+
+def test_exhausted_producer_ids_are_an_error():
+    """Never a wrap; the client is told, and it is told again until somebody mends it."""
+
+    def none_left(latest):
+        raise ProducerIdsExhausted("as if 2^63 were near")
+
+    async def body():
+        cluster = Cluster()
+        [broker] = await cluster.start(1, rules=ControlRules(next_block=none_left))
+        await cluster.until(lambda: broker.plane._producer_ids._exhausted)
+        with pytest.raises(NoProducerIds):
+            await broker.plane.next_producer_id()
+        await cluster.stop()
+
+    run(body())
+
+
+def test_a_controlled_shutdown_moves_leadership_before_the_broker_goes():
+    """The leader of t-0 leaves: another leads at once, not after a session timeout, and producers are never without."""
+
+    async def body():
+        cluster, brokers = await with_topic()
+        began = asyncio.get_running_loop().time()
+        await brokers[1].leave()
+        took_s = asyncio.get_running_loop().time() - began
+        assert took_s < 0.5
+        state = cluster.state()
+        assert (state["leader"], state["isr"]) == (1, [1, 3])
+        assert brokers[1].roles["t", 0].leader == 1
+        await cluster.until(lambda: len(brokers[0].cache.alive_brokers()) == 2)
+        assert cluster.state()["leader_epoch"] == 1
+        await cluster.stop()
+
+    run(body())
+
+
+def test_the_controller_itself_can_leave_in_order():
+    """It moves its own leadership first; a successor is elected at once."""
+
+    async def body():
+        cluster = Cluster()
+        brokers = await cluster.start(1, 2, 3)
+        await cluster.create_topic("t", assignments={0: [1, 2, 3]}, partitions=-1, factor=-1)
+        await brokers[0].leave()
+        assert cluster.leader() == 2
+        await cluster.until(lambda: brokers[1].plane.is_controller or brokers[2].plane.is_controller, within_s=1)
+        await cluster.stop()
+
+    run(body())
+
+
+def test_all_brokers_may_leave_at_once():
+    """The last one cannot move anything and does not wait for ever; the partition's ISR keeps it."""
+
+    async def body():
+        cluster, brokers = await with_topic()
+        async with asyncio.timeout(10):
+            await asyncio.gather(*(broker.leave() for broker in brokers))
+        state = cluster.state()
+        assert len(state["isr"]) == 1
+        await cluster.stop()
+
+    run(body())

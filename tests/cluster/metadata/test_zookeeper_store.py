@@ -1,0 +1,88 @@
+"""What only the real store can get wrong: timeouts, a busy loop, a kazoo thread that dies, many calls while it is away."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from cluster.metadata.store import ConnectionLostError, SessionState
+from cluster.metadata.zookeeper import ZooKeeperStore
+from tests.cluster.metadata.harness import PATIENCE_S, SESSION_MS, Sessions, ZooKeeperHarness
+
+pytestmark = pytest.mark.integration
+
+
+def test_the_negotiated_timeout_is_exposed_and_a_difference_is_warned_of(zookeeper, caplog):
+    """Asked for less than two ticks, the server grants two: the broker must know what its session really is."""
+
+    async def body():
+        store = ZooKeeperStore("{}:{}".format(*zookeeper), 100)
+        await store.start(20_000)
+        assert store.session_timeout_ms == 400
+        await store.close()
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(body())
+    assert "granted a session timeout of 400 ms instead of 100 ms" in caplog.text
+
+
+def test_a_busy_event_loop_does_not_starve_the_heartbeat(zookeeper):
+    """kazoo's thread pings while the loop computes for three sessions on end (recovery, compaction)."""
+
+    async def body():
+        store = ZooKeeperStore("{}:{}".format(*zookeeper), 600)
+        await store.start(20_000)
+        sessions, first = Sessions(store), store.session_id
+        loop = asyncio.get_running_loop()
+        until = loop.time() + 1.8
+        count = 0
+        while loop.time() < until:
+            count += sum(range(2000))
+        assert await store.exists("/") is not None
+        assert store.session_id == first
+        assert sessions._states.empty()
+        await store.close()
+
+    asyncio.run(body())
+
+
+def test_a_client_whose_thread_dies_is_replaced(zookeeper, monkeypatch):
+    """An error that kazoo does not expect ends its thread for good; the store goes on in a new session."""
+
+    async def body():
+        store = ZooKeeperStore("{}:{}".format(*zookeeper), 600)
+        await store.start(20_000)
+        sessions, first = Sessions(store), store.session_id
+        connection = store._client._connection
+        monkeypatch.setattr(connection, "_read_socket", lambda timeout: 1 // 0)
+        with pytest.raises(ConnectionLostError):
+            await store.exists("/")
+        await sessions.until(SessionState.EXPIRED)
+        await sessions.until(SessionState.CONNECTED)
+        assert store.session_id not in (0, first)
+        assert await store.exists("/") is not None
+        await store.close()
+
+    asyncio.run(body())
+
+
+def test_a_server_that_answers_nothing_is_noticed_within_the_session(zookeeper):
+    """Bytes vanish without an error: SUSPENDED comes from the missing pings, and pending calls fail as lost."""
+
+    async def body():
+        harness = ZooKeeperHarness(zookeeper, "/unused")
+        store = await harness.open()
+        sessions = Sessions(store)
+        harness._links[store].swallows = True
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(ConnectionLostError):
+            async with asyncio.timeout(PATIENCE_S):
+                await store.get("/")
+        assert await sessions.next() is SessionState.SUSPENDED
+        # Pings go out at least every third of a session, so two of them suffice; the rest is for a loaded machine.
+        assert asyncio.get_running_loop().time() - began < 5 * SESSION_MS / 1000
+        await harness.close()
+
+    asyncio.run(body())
