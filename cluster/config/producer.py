@@ -1,0 +1,111 @@
+"""Producer configuration: Kafka's keys, and librdkafka's where the client is confluent-kafka.
+
+Owns the producer table and the rules between its keys (kafka-semantics section 8.1, the last line). The same rules
+hold for both clients; only the spelling of the keys differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from cluster.config.client_keys import COMMON
+from cluster.config.errors import ConfigError
+from cluster.config.keys import INT_MAX, KeyTable, TypedConfig, Value, flag, integer, text
+from cluster.config.librdkafka import PRODUCER_KEYS as CONFLUENT_KEYS
+from cluster.config.librdkafka import parse as parse_confluent
+
+PRODUCER_KEYS = KeyTable(
+    "producer",
+    [
+        *COMMON,
+        text("acks", "all", "Who must have a record before it is acknowledged.", ("all", "-1", "0", "1")),
+        flag("enable.idempotence", True, "Number the batches, so that a retry is never stored twice."),
+        text("transactional.id", None, "The name under which this producer's transactions continue."),
+        integer("transaction.timeout.ms", 60_000, "Age at which an open transaction is aborted.", 1),
+        integer("max.in.flight.requests.per.connection", 5, "Unanswered requests to one broker.", 1),
+        integer("retries", INT_MAX, "Attempts after the first; delivery.timeout.ms is the better bound.", 0, INT_MAX),
+        integer("delivery.timeout.ms", 120_000, "Longest time from send to the report of its outcome.", 0, INT_MAX),
+        integer("linger.ms", 0, "How long a batch waits to be filled.", 0),
+        integer("batch.size", 16_384, "Bytes at which a batch is sent.", 0),
+        integer("buffer.memory", 33_554_432, "Bytes of records that wait in all.", 0),
+        integer("max.block.ms", 60_000, "Longest wait of a send for memory or metadata.", 0),
+        integer("max.request.size", 1_048_576, "Largest request, and so largest record.", 0),
+        text("compression.type", "none", "The codec of batches.", ("none", "gzip", "snappy", "lz4", "zstd")),
+        text("partitioner.class", None, "Which partition a record goes to; unset: by key, else sticky.", carried=True),
+        flag("partitioner.ignore.keys", False, "Choose the partition without the key."),
+        flag("partitioner.adaptive.partitioning.enable", True, "Give slow brokers fewer records."),
+        integer("partitioner.availability.timeout.ms", 0, "Age at which a broker that takes nothing is avoided.", 0),
+        integer("metadata.max.idle.ms", 300_000, "Age at which an unused topic's metadata is dropped.", 5000),
+    ],
+)
+
+
+class ProducerConfig(TypedConfig):
+    """The typed configuration of one producer. ``as_text()`` is what a confluent producer is given."""
+
+
+def validate(
+    mapping: Mapping[str, object], client: str = "native", base: Mapping[str, object] | None = None
+) -> ProducerConfig:
+    """The typed configuration of a producer; ``client`` is ``native`` (Kafka's keys) or ``confluent`` (librdkafka's).
+
+    ``base`` holds values of a profile: they are used where ``mapping`` says nothing, and give way where the two do
+    not go together. acks 0 or 1 without enable.idempotence turns idempotence off, as in Kafka; together with ``true``
+    it is refused. A delivery timeout that was not given is raised to linger plus request timeout; one that was given
+    is refused. Raises ConfigError.
+    """
+    confluent = client == "confluent"
+    table = CONFLUENT_KEYS if confluent else PRODUCER_KEYS
+    read = partial(parse_confluent, table) if confluent else table.parse
+    asked = read(mapping)
+    config = ProducerConfig(table, {**read(base or {}), **asked})
+    changes, notes = _settle_idempotence(config, asked)
+    # librdkafka reads 0 as "for ever".
+    endless = confluent and config["delivery.timeout.ms"] == 0
+    least = int(config["linger.ms"]) + int(config["request.timeout.ms"])
+    if config["delivery.timeout.ms"] < least and not endless:
+        if "delivery.timeout.ms" in asked:
+            raise ConfigError(
+                "producer config 'delivery.timeout.ms' must be at least 'linger.ms' + 'request.timeout.ms': "
+                f"{config['delivery.timeout.ms']} < {config['linger.ms']} + {config['request.timeout.ms']}"
+            )
+        changes["delivery.timeout.ms"] = least
+    config = ProducerConfig(table, {**config.given, **changes})
+    return ProducerConfig(table, config.given, [*notes, *_warnings(config)])
+
+
+def _settle_idempotence(config: ProducerConfig, asked: Mapping[str, Value]) -> tuple[dict[str, Value], list[str]]:
+    """What of ``config`` changes so that it fits what was asked for, and the lines that say so. Raises ConfigError."""
+    weak = _against_idempotence(asked)
+    if asked.get("enable.idempotence"):
+        if weak:
+            raise ConfigError(f"producer config 'enable.idempotence' true contradicts {weak[0]}; leave one of them out")
+    elif weak and "enable.idempotence" not in asked:
+        if config["transactional.id"] is not None:
+            raise ConfigError(f"producer config 'transactional.id' needs idempotence, which contradicts {weak[0]}")
+        if config["enable.idempotence"]:
+            return {"enable.idempotence": False}, [f"{weak[0]} turns 'enable.idempotence' off"]
+    elif config["transactional.id"] is not None and not config["enable.idempotence"]:
+        raise ConfigError("producer config 'transactional.id' needs 'enable.idempotence' true")
+    return {}, []
+
+
+def _against_idempotence(asked: Mapping[str, Value]) -> list[str]:
+    """What in ``asked`` an idempotent producer cannot keep."""
+    found = []
+    if asked.get("acks", "all") not in ("all", "-1"):
+        found.append(f"acks {asked['acks']}")
+    if asked.get("retries") == 0:
+        found.append("retries 0")
+    in_flight = asked.get("max.in.flight.requests.per.connection")
+    if isinstance(in_flight, int) and in_flight > 5:
+        found.append(f"max.in.flight.requests.per.connection {in_flight} (at most 5)")
+    return found
+
+
+def _warnings(config: ProducerConfig) -> list[str]:
+    lines = [config.table.carried_warning(name) for name in config.given if config.table.keys[name].carried]
+    if not config["enable.idempotence"] and config["max.in.flight.requests.per.connection"] > 1 and config["retries"]:
+        lines.append("without idempotence a retry may store a record twice or out of order")
+    return lines

@@ -1,0 +1,96 @@
+"""The forms a broker's configuration is written in: Java properties, and a container's environment.
+
+Owns both readings, as pure functions of text and mapping. Reading the file is the caller's part.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from cluster.config.errors import ConfigError
+
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+#: Variables that begin with KAFKA_ and are no broker keys in the images that users know.
+NOT_KEYS = frozenset(
+    {
+        "KAFKA_HEAP_OPTS",
+        "KAFKA_JVM_PERFORMANCE_OPTS",
+        "KAFKA_GC_LOG_OPTS",
+        "KAFKA_LOG4J_OPTS",
+        "KAFKA_OPTS",
+        "KAFKA_VERSION",
+    }
+)
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """The pairs of a Java properties file: ``key=value``, ``#`` and ``!`` comments, ``\\`` at the end of a line.
+
+    A later pair wins, as in Java. Raises ConfigError with the number of a line that has no ``=`` or ``:``.
+    """
+    found: dict[str, str] = {}
+    pending, started = "", 0
+    for number, raw in enumerate(text.splitlines(), start=1):
+        line = raw.lstrip()
+        if not pending:
+            if not line or line[0] in "#!":
+                continue
+            started = number
+        backslashes = len(line) - len(line.rstrip("\\"))
+        if backslashes % 2:
+            pending += line[:-1]
+            continue
+        key, value = _split(pending + line, started)
+        found[key] = value
+        pending = ""
+    if pending:
+        key, value = _split(pending, started)
+        found[key] = value
+    return found
+
+
+def _split(line: str, number: int) -> tuple[str, str]:
+    match = re.match(r"((?:[^\\=:\s]|\\.)+)\s*[=:]\s*(.*)\Z", line, re.DOTALL)
+    if match is None:
+        raise ConfigError(f"line {number} of the properties is not key=value: {line.strip()!r}")
+    return _unescape(match[1]), _unescape(match[2]).rstrip()
+
+
+def _unescape(text: str) -> str:
+    def one(match: re.Match[str]) -> str:
+        escape = match[1]
+        return chr(int(escape[1:], 16)) if len(escape) == 5 else _ESCAPES.get(escape, escape)
+
+    return re.sub(r"\\(u[0-9a-fA-F]{4}|.)", one, text, flags=re.DOTALL)
+
+
+def format_properties(mapping: Mapping[str, str]) -> str:
+    """The inverse of ``parse_properties``: one pair a line, in the order given."""
+    return "".join(f"{_escape(key, key=True)}={_escape(value, key=False)}\n" for key, value in mapping.items())
+
+
+def _escape(text: str, *, key: bool) -> str:
+    text = (
+        text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t").replace("\f", "\\f")
+    )
+    if key:
+        return re.sub(r"([=: #!])", r"\\\1", text)
+    return re.sub(r"^ +| +$", lambda spaces: "\\u0020" * len(spaces[0]), text)
+
+
+def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The broker keys in a container's environment, by the rule of Kafka's images.
+
+    ``KAFKA_LOG_DIRS`` is ``log.dirs``: the prefix goes, the rest in lower case; ``___`` is ``-``, ``__`` is ``_``,
+    ``_`` is ``.``. ``KAFKA_HEAP_OPTS`` and the like are no keys. Our own keys follow the same rule
+    (``KAFKA_GAPLESS_PEER_ADDRESSES``).
+    """
+    found = {}
+    for name, value in environment.items():
+        if name.startswith("KAFKA_") and name not in NOT_KEYS and len(name) > len("KAFKA_"):
+            rest = name.removeprefix("KAFKA_").lower()
+            key = re.sub(r"_{1,3}", lambda match: {1: ".", 2: "_", 3: "-"}[len(match[0])], rest)
+            found[key] = value
+    return found

@@ -1,0 +1,191 @@
+"""A ZooKeeper server of our own, from the jars that pyspark ships (feasibility part 2, 1).
+
+Owns its configuration, its start and the wait until it answers. Does not own what is stored in it.
+"""
+
+from __future__ import annotations
+
+import glob
+import logging
+import os
+import socket
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from cluster.process.handle import Child
+from cluster.process.java import JavaHome
+from cluster.process.processes import until
+from cluster.process.supervisor import Supervisor
+
+log = logging.getLogger(__name__)
+
+HOST = "127.0.0.1"
+#: So that a session of 2 s is possible: ZooKeeper rounds it to ticks and allows no less than two of them.
+TICK_MS = 200
+_LONGEST_SESSION_MS = 60_000
+_START_S = 60.0
+_ATTEMPTS = 5
+_PROBE_S = 1.0
+
+#: Jars by the stem of their name: versions move with pyspark.
+_JARS = (
+    "zookeeper",
+    "zookeeper-jute",
+    "slf4j-api",
+    "log4j-api",
+    "log4j-core",
+    "log4j-slf4j2-impl",
+    "log4j-1.2-api",
+    "netty-*",
+    "metrics-core",
+    "snappy-java",
+    "commons-io",
+)
+
+_LOGGING = """status = off
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{ISO8601} %-5p %c{1}: %m%n
+# A client that asks while the data is being loaded (we do, until it serves) makes it log a null pointer as an error.
+logger.connection.name = org.apache.zookeeper.server.ServerCnxn
+logger.connection.level = off
+rootLogger.level = warn
+rootLogger.appenderRef.console.ref = console
+"""
+
+
+class ZooKeeperFailure(Exception):
+    """The server did not come up; the text names its log."""
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperHandle:
+    """A running server."""
+
+    host: str
+    port: int
+    child: Child
+
+    @property
+    def address(self) -> str:
+        """``host:port``, as ``zookeeper.connect`` has it."""
+        return f"{self.host}:{self.port}"
+
+
+def start_zookeeper(supervisor: Supervisor, directory: str, java: JavaHome, tick_ms: int = TICK_MS) -> ZooKeeperHandle:
+    """Start a standalone server on loopback with its data, configuration and log in ``directory``.
+
+    ZooKeeper reads port 0 as "no port", so a free one is found by binding it; the server takes it over (see
+    ``_reserve``), and should somebody else have it in the end, another is tried. Returns when the server serves.
+    Raises ZooKeeperFailure.
+    """
+    os.makedirs(os.path.join(directory, "tmp"), exist_ok=True)
+    log_path = os.path.join(directory, "zookeeper.log")
+    for _attempt in range(_ATTEMPTS):
+        with _reserve() as reserved:
+            port = int(reserved.getsockname()[1])
+            _write_configuration(directory, port, tick_ms)
+            child = supervisor.start_program(
+                "zookeeper", _command(directory, java), None, directory, log_path, service=True
+            )
+            served = until(lambda port=port, child=child: _serves(port) or not child.is_running(), _START_S)  # type: ignore[misc]
+        if child.is_running() and served:
+            return ZooKeeperHandle(HOST, port, child)
+        if child.is_running():
+            child.kill()
+            raise ZooKeeperFailure(f"ZooKeeper did not answer within {_START_S:.0f} s; its log is {log_path}")
+        if not _port_was_taken(log_path):
+            raise ZooKeeperFailure(f"ZooKeeper ended with exit status {child.exit_code}; its log is {log_path}")
+        log.info("port %d was taken by somebody else; trying another", port)
+    raise ZooKeeperFailure(f"ZooKeeper found no free port in {_ATTEMPTS} attempts; its log is {log_path}")
+
+
+def _reserve() -> socket.socket:
+    """A socket that holds a free port without listening on it.
+
+    The kernel gives a bound port to nobody who asks for any port, and lets a second socket bind it by number if both
+    have SO_REUSEADDR and none listens yet: ZooKeeper's has. So nobody else can slip in between.
+    """
+    holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind((HOST, 0))
+    return holder
+
+
+def _write_configuration(directory: str, port: int, tick_ms: int) -> None:
+    settings = {
+        "tickTime": tick_ms,
+        "minSessionTimeout": 2 * tick_ms,
+        # Its default of 20 ticks would cut Kafka's own 18 s down to 4.
+        "maxSessionTimeout": _LONGEST_SESSION_MS,
+        "dataDir": os.path.join(directory, "data"),
+        "clientPort": port,
+        "clientPortAddress": HOST,
+        "maxClientCnxns": 0,
+        "admin.enableServer": "false",
+        "4lw.commands.whitelist": "ruok,srvr",
+        # The file is written ahead in blocks of this many KB; 64 MB is too much for a run's directory.
+        "preAllocSize": 1024,
+        # Its death is not among the faults, and a slow disk must not look like a slow ensemble.
+        "forceSync": "no",
+    }
+    with open(os.path.join(directory, "zoo.cfg"), "w", encoding="utf-8") as file:
+        file.writelines(f"{name}={value}\n" for name, value in settings.items())
+    with open(os.path.join(directory, "log4j2.properties"), "w", encoding="utf-8") as file:
+        file.write(_LOGGING)
+
+
+def _command(directory: str, java: JavaHome) -> list[str]:
+    return [
+        java.executable,
+        "-Xmx96m",
+        "-Xss512k",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-XX:+ExitOnOutOfMemoryError",
+        # Without it a killed JVM leaves a file in the system's temporary directory.
+        "-XX:-UsePerfData",
+        f"-Djava.io.tmpdir={os.path.join(directory, 'tmp')}",
+        "-Djava.net.preferIPv4Stack=true",
+        "-Dzookeeper.jmx.log4j.disable=true",
+        "-Dlog4j2.disable.jmx=true",
+        f"-Dlog4j2.configurationFile={os.path.join(directory, 'log4j2.properties')}",
+        "-cp",
+        os.pathsep.join(_jars()),
+        "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+        os.path.join(directory, "zoo.cfg"),
+    ]
+
+
+def _jars() -> list[str]:
+    """The class path. Raises ZooKeeperFailure if pyspark or a jar is missing; pyspark itself is not imported."""
+    spec = find_spec("pyspark")
+    if spec is None or not spec.submodule_search_locations:
+        raise ZooKeeperFailure("pyspark is not installed, whose jars hold ZooKeeper; run make setup")
+    directory = os.path.join(spec.submodule_search_locations[0], "jars")
+    found = []
+    for stem in _JARS:
+        matches = sorted(glob.glob(os.path.join(glob.escape(directory), f"{stem}-[0-9]*.jar")))
+        if not matches:
+            raise ZooKeeperFailure(f"there is no {stem} jar in {directory}; use another ZooKeeper with --zookeeper")
+        found.extend(matches)
+    return found
+
+
+def _serves(port: int) -> bool:
+    """Whether a server answers there and takes requests: ``srvr`` names its mode only then."""
+    try:
+        with socket.create_connection((HOST, port), timeout=_PROBE_S) as connection:
+            connection.sendall(b"srvr")
+            answer = b""
+            while part := connection.recv(4096):
+                answer += part
+    except OSError:
+        return False
+    return b"Mode: " in answer
+
+
+def _port_was_taken(log_path: str) -> bool:
+    with open(log_path, encoding="utf-8", errors="replace") as file:
+        return "java.net.BindException" in file.read()
