@@ -1,0 +1,90 @@
+"""HTTP calls to one server: a hard timeout, no proxies from the environment, every non-2xx a typed error.
+
+A session per call: calls may come from several threads, and nothing is left open between them.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+from urllib3.util import Timeout
+
+from chaos.links.errors import LinkError, LinkTimeout, LinkUnreachable, error_for
+from cluster.seams.clock import SystemClock
+
+_READ_BYTES = 64 * 1024
+_CLOCK = SystemClock()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A 2xx answer, with what toxiproxy-python uses of a ``requests.Response``."""
+
+    status_code: int
+    content: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.content)
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """One server, by host and port. Raises ``ValueError`` from :func:`parse` on anything but plain http."""
+
+    host: str
+    port: int
+    timeout_s: float
+
+    @classmethod
+    def parse(cls, url: str, timeout_s: float) -> Channel:
+        parts = urlsplit(url if "//" in url else f"http://{url}")
+        if parts.scheme != "http" or not parts.hostname or parts.path.strip("/"):
+            raise ValueError(f"not the address of a Toxiproxy server: {url!r}; give http://HOST:PORT")
+        return cls(parts.hostname, parts.port or 8474, timeout_s)
+
+    def request(self, method: str, path: str, body: object = None) -> Answer:
+        """One call. Raises a ``LinkError`` on anything but a 2xx answer within ``timeout_s``."""
+        what = f"{method} {path}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        deadline_ms = _CLOCK.monotonic_ms() + int(self.timeout_s * 1000)
+        try:
+            with requests.Session() as session:
+                session.trust_env = False
+                with session.request(
+                    method,
+                    f"http://{host}:{self.port}{path}",
+                    json=body,
+                    # requests takes urllib3's Timeout: connecting and waiting together
+                    timeout=Timeout(total=self.timeout_s),  # type: ignore[arg-type]
+                    allow_redirects=False,
+                    stream=True,
+                ) as response:
+                    content = self._read(response, deadline_ms, what)
+                    status = response.status_code
+        except requests.Timeout as error:
+            raise LinkTimeout(f"{what}: no answer within {self.timeout_s:g} s: {error}") from error
+        except requests.RequestException as error:
+            raise LinkUnreachable(f"{what}: {error}") from error
+        if not 200 <= status < 300:
+            raise _error(what, status, content)
+        return Answer(status, content)
+
+    def _read(self, response: requests.Response, deadline_ms: int, what: str) -> bytes:
+        content = bytearray()
+        for part in response.iter_content(_READ_BYTES):
+            content += part
+            if _CLOCK.monotonic_ms() > deadline_ms:
+                raise LinkTimeout(f"{what}: the answer did not end within {self.timeout_s:g} s")
+        return bytes(content)
+
+
+def _error(what: str, status: int, content: bytes) -> LinkError:
+    text = content.decode("utf-8", "replace").strip()
+    with suppress(ValueError, TypeError, KeyError):  # no JSON of Toxiproxy's: then the body itself says what is wrong
+        text = json.loads(text)["error"]
+    return error_for(status, f"{what}: {status} {text}")

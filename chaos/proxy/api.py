@@ -1,0 +1,198 @@
+"""The routes of the API and what they answer (reference C1, C3). Owns statuses, headers and bodies.
+
+Decisions about proxies and toxics are the registry's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import posixpath
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+from urllib.parse import quote
+
+from chaos.proxy import errors, go_json, stats
+from chaos.proxy.http_server import Request, Response
+from chaos.proxy.proxy import Proxy
+from chaos.proxy.registry import PopulateError, Registry
+
+#: The version of Toxiproxy whose API this is.
+VERSION = "2.12.0"
+
+_JSON = "application/json"
+_TEXT = "text/plain; charset=utf-8"
+
+#: Path parts in ``{braces}`` are handed to the handler in order.
+_Handler: TypeAlias = Callable[[bytes, list[str]], Awaitable[Response]]
+
+
+class Api:
+    """Answers requests; one per server."""
+
+    def __init__(self, registry: Registry, lag: stats.LagMonitor) -> None:
+        self._registry = registry
+        self._lag = lag
+        self._requests = 0
+        self._routes: list[tuple[tuple[str, ...], dict[str, _Handler]]] = [
+            (("version",), {"GET": self._version}),
+            (("reset",), {"POST": self._reset}),
+            (("populate",), {"POST": self._populate}),
+            (("proxies",), {"GET": self._proxies, "POST": self._create}),
+            (
+                ("proxies", "{}"),
+                {"GET": self._show, "POST": self._update, "PATCH": self._update, "DELETE": self._delete},
+            ),
+            (("proxies", "{}", "toxics"), {"GET": self._toxics, "POST": self._add_toxic}),
+            (
+                ("proxies", "{}", "toxics", "{}"),
+                {
+                    "GET": self._show_toxic,
+                    "POST": self._update_toxic,
+                    "PATCH": self._update_toxic,
+                    "DELETE": self._delete_toxic,
+                },
+            ),
+            (("proxies", "{}", "connections"), {"GET": self._connections}),
+            (("gapless", "stats"), {"GET": self._stats}),
+            (("gapless", "stats", "{}"), {"GET": self._proxy_stats}),
+        ]
+
+    def __repr__(self) -> str:
+        return f"Api({self._registry!r}, {self._requests} requests)"
+
+    async def handle(self, request: Request) -> Response:
+        """The answer to one request; only a bug raises."""
+        cleaned = _clean(request.path)
+        if cleaned != request.path:
+            query = request.target.partition("?")[2]
+            return Response(301, headers={"Location": quote(cleaned) + (f"?{query}" if query else "")})
+        parts = request.path[1:].split("/")
+        for pattern, handlers in self._routes:
+            arguments = _match(pattern, parts)
+            if arguments is None:
+                continue
+            handler = handlers.get(request.method)
+            if handler is None:
+                return Response(405)
+            return await self._answer(handler, request, arguments)
+        return _plain(404, "404 page not found\n")
+
+    async def _answer(self, handler: _Handler, request: Request, arguments: list[str]) -> Response:
+        self._requests += 1
+        if request.headers.get("user-agent", "").startswith("Mozilla/"):
+            response = _plain(403, "User agent not allowed\n")
+        else:
+            try:
+                response = await handler(request.body, arguments)
+            except errors.ApiError as error:
+                body = go_json.encode({"error": error.message, "status": error.status})
+                response = _plain(error.status, body.decode() + "\n")
+        response.headers["X-Toxiproxy-Request-Id"] = f"{self._requests:020x}"
+        return response
+
+    # --- the server
+
+    async def _version(self, _body: bytes, _arguments: list[str]) -> Response:
+        body = f'{{"version": "{VERSION}"}}\n'.encode()
+        return Response(200, body, {"Content-Type": "application/json;charset=utf-8"})
+
+    async def _reset(self, _body: bytes, _arguments: list[str]) -> Response:
+        await self._registry.reset()
+        return Response(204)
+
+    async def _populate(self, body: bytes, _arguments: list[str]) -> Response:
+        try:
+            proxies = await self._registry.populate(body)
+        except PopulateError as error:
+            cause = error.cause
+            answer = {"error": cause.message, "status": cause.status, "proxies": _proxy_list(error.done)}
+            return _json(cause.status, answer)
+        return _json(201, {"proxies": _proxy_list(proxies)})
+
+    # --- proxies
+
+    async def _proxies(self, _body: bytes, _arguments: list[str]) -> Response:
+        return _json(200, {proxy.name: proxy.to_json() for proxy in self._registry.all()})
+
+    async def _create(self, body: bytes, _arguments: list[str]) -> Response:
+        return _json(201, (await self._registry.create(body)).to_json())
+
+    async def _show(self, _body: bytes, arguments: list[str]) -> Response:
+        return _json(200, self._registry.get(arguments[0]).to_json())
+
+    async def _update(self, body: bytes, arguments: list[str]) -> Response:
+        return _json(200, (await self._registry.update(arguments[0], body)).to_json())
+
+    async def _delete(self, _body: bytes, arguments: list[str]) -> Response:
+        await self._registry.delete(arguments[0])
+        return Response(204)
+
+    # --- toxics
+
+    async def _toxics(self, _body: bytes, arguments: list[str]) -> Response:
+        return _json(200, [toxic.to_json() for toxic in self._registry.get(arguments[0]).all_toxics()])
+
+    async def _add_toxic(self, body: bytes, arguments: list[str]) -> Response:
+        return _json(200, (await self._registry.add_toxic(arguments[0], body)).to_json())
+
+    async def _show_toxic(self, _body: bytes, arguments: list[str]) -> Response:
+        return _json(200, self._registry.get(arguments[0]).toxic(arguments[1]).to_json())
+
+    async def _update_toxic(self, body: bytes, arguments: list[str]) -> Response:
+        return _json(200, (await self._registry.update_toxic(arguments[0], arguments[1], body)).to_json())
+
+    async def _delete_toxic(self, _body: bytes, arguments: list[str]) -> Response:
+        await self._registry.remove_toxic(arguments[0], arguments[1])
+        return Response(204)
+
+    # --- extensions of ours
+
+    async def _connections(self, _body: bytes, arguments: list[str]) -> Response:
+        now = asyncio.get_running_loop().time()
+        proxy = self._registry.get(arguments[0])
+        return _json(200, [stats.connection_stats(connection, now) for connection in proxy.connections()])
+
+    async def _stats(self, _body: bytes, _arguments: list[str]) -> Response:
+        answer = {
+            "seed": self._registry.seed,
+            "event_loop_lag": self._lag.read(),
+            "proxies": {proxy.name: stats.proxy_stats(proxy) for proxy in self._registry.all()},
+        }
+        return _json(200, answer)
+
+    async def _proxy_stats(self, _body: bytes, arguments: list[str]) -> Response:
+        return _json(200, stats.proxy_stats(self._registry.get(arguments[0])))
+
+
+def _clean(path: str) -> str:
+    """The path without empty, ``.`` and ``..`` parts; a slash at the end stays. Go redirects to it."""
+    if not path.startswith("/"):
+        return "/"
+    cleaned = "/" + posixpath.normpath(path).lstrip("/")
+    return cleaned + "/" if path.endswith("/") and cleaned != "/" else cleaned
+
+
+def _match(pattern: tuple[str, ...], parts: list[str]) -> list[str] | None:
+    if len(pattern) != len(parts):
+        return None
+    arguments = []
+    for expected, part in zip(pattern, parts, strict=True):
+        if expected == "{}" and part:
+            arguments.append(part)
+        elif expected != part:
+            return None
+    return arguments
+
+
+def _json(status: int, value: object) -> Response:
+    return Response(status, go_json.encode(value), {"Content-Type": _JSON})
+
+
+def _plain(status: int, text: str) -> Response:
+    """What Go's ``http.Error`` writes."""
+    return Response(status, text.encode(), {"Content-Type": _TEXT, "X-Content-Type-Options": "nosniff"})
+
+
+def _proxy_list(proxies: list[Proxy]) -> list[dict[str, object]] | None:
+    """Go's nil slice: an empty list is ``null``."""
+    return [proxy.to_json() for proxy in proxies] or None

@@ -1,0 +1,252 @@
+"""One accepted connection: the client's endpoint, the dial to the upstream, the two links between them.
+
+Owns the life of a connection: accepted, dialing (beside all others, with a timeout), open, gone. Half-close is not
+kept, as in Toxiproxy: when one side ends, its bytes are delivered, then both sides close.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Protocol, cast
+
+from chaos.proxy import addresses, sockets
+from chaos.proxy.link import Link
+from chaos.proxy.pipe import Direction
+from chaos.proxy.toxic import Toxic
+from cluster.seams.randomness import Random
+
+logger = logging.getLogger(__name__)
+
+
+class Owner(Protocol):
+    """What a connection asks of its proxy."""
+
+    name: str
+    upstream: str
+    dial_timeout_ms: int
+
+    def toxics(self, direction: Direction) -> Iterable[Toxic]: ...
+
+    def random_for(self, connection_index: int, direction: Direction, toxic_name: str) -> Random: ...
+
+    def accepted(self, client: Endpoint) -> Connection | None:
+        """A client connected: its connection, or None if it is to be refused."""
+        ...
+
+    def dial_failed(self, connection: Connection) -> None: ...
+
+    def connection_gone(self, connection: Connection) -> None: ...
+
+
+class Endpoint(asyncio.Protocol):
+    """One socket of a connection: source of one link and sink of the other."""
+
+    def __init__(self) -> None:
+        self.transport: asyncio.Transport | None = None
+        self.lost = False
+        #: the peer sent its end; there is nothing more to read
+        self.ended = False
+        #: reads from this endpoint
+        self.outgoing: Link | None = None
+        #: writes to this endpoint
+        self.incoming: Link | None = None
+        self._write_straight_to: asyncio.Transport | None = None
+
+    @property
+    def peer(self) -> str:
+        """``host:port`` of the other side, or ``-`` while there is none."""
+        name = self.transport.get_extra_info("peername") if self.transport is not None else None
+        return addresses.join(str(name[0]), int(name[1])) if name else "-"
+
+    def wire(self, outgoing: Link, incoming: Link, to: Endpoint) -> None:
+        """Connect the links: from now on bytes flow."""
+        self.outgoing = outgoing
+        self.incoming = incoming
+        self._write_straight_to = to.transport
+
+    # --- asyncio's calls
+
+    def data_received(self, data: bytes) -> None:
+        link = self.outgoing
+        if link is None:
+            return  # being aborted before it was ever open
+        counters = link.counters
+        counters.bytes_in += len(data)
+        if link.fast and self._write_straight_to is not None:
+            counters.bytes_out += len(data)
+            self._write_straight_to.write(data)
+        else:
+            link.receive(data)
+
+    def eof_received(self) -> bool:
+        self.ended = True
+        if self.outgoing is not None:
+            self.outgoing.source_ended()
+        return True  # the transport stays open: what flows towards it decides when it closes
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost = True
+        if self.incoming is not None:
+            self.incoming.sink_lost()
+        if self.outgoing is not None:
+            self.outgoing.source_ended()
+
+    def pause_writing(self) -> None:
+        if self.incoming is not None:
+            self.incoming.sink_blocked()
+
+    def resume_writing(self) -> None:
+        if self.incoming is not None:
+            self.incoming.sink_ready()
+
+    # --- the links' calls
+
+    def pause_reading(self) -> None:
+        if self.transport is not None and not self.ended:
+            self.transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self.transport is not None and not self.ended:
+            self.transport.resume_reading()
+
+    def write(self, data: bytes | memoryview) -> None:
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.write(data)
+
+    def close(self) -> None:
+        if self.transport is not None:
+            self.transport.close()
+
+    def abort(self) -> None:
+        """Close at once; what the kernel has not taken is lost."""
+        if self.transport is not None:
+            self.transport.abort()
+
+    def reset(self) -> None:
+        """Close with a RST."""
+        if self.transport is not None and not self.lost:
+            sockets.arm_reset(self.transport)
+            self.transport.abort()
+
+
+class ClientEndpoint(Endpoint):
+    """The accepted side. Reads nothing until the upstream is there."""
+
+    def __init__(self, owner: Owner) -> None:
+        super().__init__()
+        self._owner = owner
+        self._connection: Connection | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self.transport.pause_reading()
+        self._connection = self._owner.accepted(self)
+        if self._connection is None:
+            self.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self._connection is not None:
+            self._connection.endpoint_lost()
+
+
+class UpstreamEndpoint(Endpoint):
+    """The dialed side."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__()
+        self._connection = connection
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self._connection.opened()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._connection.endpoint_lost()
+
+
+class Connection:
+    """A client, its upstream, and the links of both streams."""
+
+    def __init__(self, owner: Owner, index: int, client: Endpoint) -> None:
+        self.index = index
+        self.client = client
+        self.client_address = client.peer
+        self.upstream = UpstreamEndpoint(self)
+        self.upstream_address = owner.upstream
+        self.links: dict[Direction, Link] = {}
+        self.accepted_at = asyncio.get_running_loop().time()
+        self._owner = owner
+        self._aborted = False
+        self._dialing: asyncio.Task[None] | None = asyncio.create_task(self._dial())
+        # Not a finally in the task: one that is cancelled before its first step runs none.
+        self._dialing.add_done_callback(self._dial_ended)
+
+    def __repr__(self) -> str:
+        return f"Connection({self._owner.name}#{self.index}, {self.client_address}, {self.state})"
+
+    @property
+    def state(self) -> str:
+        """``dialing``, ``open``, or ``closing`` once one side has ended."""
+        if not self.links:
+            return "closing" if self._aborted else "dialing"
+        ended = (self.client, self.upstream)
+        return "closing" if any(endpoint.lost or endpoint.ended for endpoint in ended) else "open"
+
+    async def _dial(self) -> None:
+        try:
+            host, port = addresses.split(self.upstream_address)
+            async with asyncio.timeout(self._owner.dial_timeout_ms / 1000):
+                await asyncio.get_running_loop().create_connection(
+                    lambda: self.upstream, host or addresses.DEFAULT_HOST, port
+                )
+        except (OSError, TimeoutError, UnicodeError, addresses.AddressError) as error:
+            logger.info("proxy %s: cannot reach %s: %s", self._owner.name, self.upstream_address, error)
+            self._owner.dial_failed(self)
+            # The client was accepted: it sees an orderly end, or a RST if it had sent something already.
+            self.client.close()
+
+    def _dial_ended(self, _task: asyncio.Task[None]) -> None:
+        self._dialing = None
+        self.endpoint_lost()
+
+    def opened(self) -> None:
+        """The upstream is connected: build the links with the toxics of this moment and let bytes flow."""
+        if self._aborted or self.client.lost:
+            self.upstream.abort()
+            return
+        upward = self._link(Direction.UPSTREAM, self.client, self.upstream)
+        downward = self._link(Direction.DOWNSTREAM, self.upstream, self.client)
+        self.links = {Direction.UPSTREAM: upward, Direction.DOWNSTREAM: downward}
+        self.client.wire(upward, downward, self.upstream)
+        self.upstream.wire(downward, upward, self.client)
+        self.client.resume_reading()
+
+    def _link(self, direction: Direction, source: Endpoint, sink: Endpoint) -> Link:
+        def random_for(toxic_name: str) -> Random:
+            return self._owner.random_for(self.index, direction, toxic_name)
+
+        return Link(direction, source, sink, self._owner.toxics(direction), random_for, self.reset)
+
+    def reset(self) -> None:
+        """Send a RST to both sides."""
+        self._aborted = True
+        self.client.reset()
+        self.upstream.reset()
+
+    def abort(self) -> None:
+        """End everything at once, the dial too."""
+        self._aborted = True
+        if self._dialing is not None:
+            self._dialing.cancel()
+        self.client.abort()
+        self.upstream.abort()
+
+    def endpoint_lost(self) -> None:
+        """Tell the proxy when nothing of this connection is left."""
+        upstream_gone = self.upstream.lost or self.upstream.transport is None
+        if self.client.lost and upstream_gone and self._dialing is None:
+            self._owner.connection_gone(self)

@@ -1,0 +1,58 @@
+"""Errors that become answers of the API. Owns their texts and statuses (reference C3); not how they are sent."""
+
+from __future__ import annotations
+
+
+class ApiError(Exception):
+    """An error with the status and the text that the client sees."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+    def __repr__(self) -> str:
+        return f"ApiError({self.status}, {self.message!r})"
+
+
+def bad_request_body(text: str) -> ApiError:
+    """The body is not JSON, or a value in it has the wrong type."""
+    return ApiError(400, f"bad request body: {text}")
+
+
+def missing_field(name: str) -> ApiError:
+    return ApiError(400, f"missing required field: {name}")
+
+
+def invalid(what: str) -> ApiError:
+    """A value that Toxiproxy accepts and this server refuses (docs/proxy.md)."""
+    return ApiError(400, what)
+
+
+def invalid_stream() -> ApiError:
+    return ApiError(400, "stream was invalid, can be either upstream or downstream")
+
+
+def invalid_toxic_type() -> ApiError:
+    return ApiError(400, "invalid toxic type")
+
+
+def proxy_not_found() -> ApiError:
+    return ApiError(404, "proxy not found")
+
+
+def toxic_not_found() -> ApiError:
+    return ApiError(404, "toxic not found")
+
+
+def proxy_exists() -> ApiError:
+    return ApiError(409, "proxy already exists")
+
+
+def toxic_exists() -> ApiError:
+    return ApiError(409, "toxic already exists")
+
+
+def system_error(text: str) -> ApiError:
+    """Whatever the operating system or the resolver said."""
+    return ApiError(500, text)

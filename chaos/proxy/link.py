@@ -1,0 +1,266 @@
+"""One direction of one connection: from a source endpoint through the toxics of its stream to a sink endpoint.
+
+Without a toxic that applies, and with nothing held, a link is *fast*: the source's protocol writes straight to the
+sink's transport, and only a full write buffer stops the reading. Otherwise bytes go as chunks through pipes and
+stages, and one pump moves them: from new input, from a timer, or when the sink has room again. Switching happens
+between two steps of the same loop, so no byte is lost or overtaken. Owns that, and the counters of the stream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from chaos.proxy.pipe import CHUNK_BYTES, Chunk, Direction, Pipe, StreamCounters
+from chaos.proxy.toxic import Toxic
+from chaos.proxy.toxics.base import Stage, pass_all
+from cluster.seams.randomness import Random
+
+#: Rounds of all stages before other links have their turn; a round moves at most a pipe's capacity.
+_ROUNDS_PER_TURN = 64
+
+
+class Source(Protocol):
+    """Where bytes come from, as far as a link must know."""
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+
+class Sink(Protocol):
+    """Where bytes go to."""
+
+    def write(self, data: bytes | memoryview) -> None: ...
+
+    def close(self) -> None:
+        """Deliver what was written, then close both directions."""
+        ...
+
+
+@dataclass(slots=True)
+class _Fitted:
+    """A toxic on this link, its stage, and whether its toxicity chose this link.
+
+    That is decided when the toxic starts on the link and again at each update, by the link's own draws.
+    """
+
+    toxic: Toxic
+    stage: Stage
+    random: Random
+    applies: bool
+
+
+class Link:
+    """One stream at work. All calls come from the event loop; none of them waits."""
+
+    def __init__(
+        self,
+        direction: Direction,
+        source: Source,
+        sink: Sink,
+        toxics: Iterable[Toxic],
+        random_for: Callable[[str], Random],
+        reset: Callable[[], None],
+    ) -> None:
+        self.direction = direction
+        self.counters = StreamCounters()
+        #: the source may write to the sink directly
+        self.fast = True
+        #: nothing is delivered any more; what still comes is discarded
+        self.finished = False
+        self._loop = asyncio.get_running_loop()
+        self._source = source
+        self._sink = sink
+        self._random_for = random_for
+        self._reset = reset
+        self._blocked = False  # the sink's write buffer is full
+        self._reading = True
+        self._pumping = False
+        self._source_ended = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._fitted: list[_Fitted] = []
+        # pipes[i] feeds stage i; the last one feeds the sink
+        self._pipes: list[Pipe] = [Pipe()]
+        for toxic in toxics:
+            self._fit(toxic)
+        self._pump()
+
+    def __repr__(self) -> str:
+        state = "finished" if self.finished else "fast" if self.fast else "slow"
+        return f"Link({self.direction}, {state}, {self.held_bytes} bytes held)"
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes received and neither delivered, dropped nor discarded."""
+        return sum(pipe.held_bytes for pipe in self._pipes)
+
+    def applied_toxics(self) -> list[str]:
+        """Names of the toxics whose toxicity chose this link."""
+        return [fitted.toxic.name for fitted in self._fitted if fitted.applies]
+
+    # --- bytes -------------------------------------------------------------------------------------------------
+
+    def receive(self, data: bytes) -> None:
+        """Bytes from the source while the link is not fast. ``bytes_in`` is counted by the caller."""
+        head = self._pipes[0]
+        if self.finished or head.ended:
+            self.counters.bytes_discarded += len(data)
+            return
+        now = self._loop.time()
+        view = memoryview(data)
+        for start in range(0, len(view), CHUNK_BYTES):
+            head.push(Chunk(view[start : start + CHUNK_BYTES], now))
+        self._pump()
+
+    def source_ended(self) -> None:
+        """The source sent its end, or is gone."""
+        if self._source_ended:
+            return
+        self._source_ended = True
+        self._pipes[0].end()
+        self._pump()
+
+    def sink_lost(self) -> None:
+        """The sink is gone: nothing can be delivered."""
+        self._finish()
+
+    def sink_blocked(self) -> None:
+        """The sink's write buffer is full."""
+        self._blocked = True
+        self._regulate()
+
+    def sink_ready(self) -> None:
+        """The sink's write buffer has room again."""
+        self._blocked = False
+        self._pump()
+
+    # --- toxics ------------------------------------------------------------------------------------------------
+
+    def add(self, toxic: Toxic) -> None:
+        """Put a toxic at the end of the chain; bytes not yet at the sink pass through it."""
+        if not self.finished:
+            self._fit(toxic)
+            self._pump()
+
+    def update(self, toxic: Toxic) -> None:
+        """The toxic's attributes or toxicity changed."""
+        for fitted in self._fitted:
+            if fitted.toxic is toxic:
+                fitted.applies = fitted.random.random() < toxic.toxicity
+                fitted.stage.configure(toxic.attributes, self._loop.time())
+        self._pump()
+
+    def remove(self, toxic: Toxic) -> None:
+        """Take a toxic out. What it held goes on at once, unless the toxic ends the stream by leaving."""
+        for index, fitted in enumerate(self._fitted):
+            if fitted.toxic is toxic:
+                source, sink = self._pipes[index], self._pipes[index + 1]
+                fitted.stage.on_removal(source, sink)
+                self.counters.bytes_discarded += sink.absorb(source)
+                del self._fitted[index], self._pipes[index]
+                break
+        self._pump()
+
+    def _fit(self, toxic: Toxic) -> None:
+        random = self._random_for(toxic.name)
+        applies = random.random() < toxic.toxicity
+        stage = toxic.toxic_type.stage(toxic.attributes, random, self.counters, self._loop.time())
+        self._pipes[-1].capacity = stage.input_capacity
+        self._pipes.append(Pipe())
+        self._fitted.append(_Fitted(toxic, stage, random, applies))
+
+    # --- the pump ----------------------------------------------------------------------------------------------
+
+    def _pump(self) -> None:
+        """Move everything that may move now, then set the timer, the reading and the speed."""
+        if self.finished or self._pumping:
+            return
+        self.fast = False
+        self._pumping = True
+        try:
+            wake_at = self._move_all()
+        finally:
+            self._pumping = False
+        last = self._pipes[-1]
+        if last.exhausted:
+            self._finish(reset=last.reset)
+            return
+        self._set_timer(wake_at)
+        if not self._source_ended and not any(fitted.applies for fitted in self._fitted):
+            self.fast = all(not pipe.chunks and not pipe.ended for pipe in self._pipes)
+        self._regulate()
+
+    def _move_all(self) -> float | None:
+        """Deliver and step until nothing moves any more; returns when the earliest stage wants to run again.
+
+        After some rounds it returns with "now", so that one link (a slicer of single bytes, say) does not keep the
+        loop from all others.
+        """
+        for _ in range(_ROUNDS_PER_TURN):
+            moves_before = sum(pipe.moves for pipe in self._pipes)
+            self._deliver()
+            wake_at = self._step_stages()
+            if sum(pipe.moves for pipe in self._pipes) == moves_before:
+                return wake_at
+        return self._loop.time()
+
+    def _deliver(self) -> None:
+        last = self._pipes[-1]
+        while last.chunks and not self._blocked:
+            data = last.pop().data
+            self.counters.bytes_out += len(data)
+            self._sink.write(data)
+
+    def _step_stages(self) -> float | None:
+        """One step of every stage, the last one first, so that room travels towards the source."""
+        now = self._loop.time()
+        wake_at: float | None = None
+        for index in range(len(self._fitted) - 1, -1, -1):
+            fitted, source, sink = self._fitted[index], self._pipes[index], self._pipes[index + 1]
+            if sink.ended:
+                self.counters.bytes_discarded += source.clear()
+            elif fitted.applies:
+                due_at = fitted.stage.step(now, source, sink)
+                if due_at is not None and (wake_at is None or due_at < wake_at):
+                    wake_at = due_at
+            else:
+                pass_all(source, sink)
+        return wake_at
+
+    def _set_timer(self, wake_at: float | None) -> None:
+        if self._timer is not None:
+            if self._timer.when() == wake_at:
+                return
+            self._timer.cancel()
+        self._timer = None if wake_at is None else self._loop.call_at(wake_at, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._pump()
+
+    def _regulate(self) -> None:
+        """Read from the source exactly when there is room for it. A finished link reads, to notice the end."""
+        wanted = self.finished or not (self._blocked if self.fast else self._pipes[0].full)
+        if wanted != self._reading:
+            self._reading = wanted
+            if wanted:
+                self._source.resume_reading()
+            else:
+                self._source.pause_reading()
+
+    def _finish(self, *, reset: bool = False) -> None:
+        """The stream is over: close the sink, or reset both sides; what is still held is discarded."""
+        if self.finished:
+            return
+        self.finished = True
+        self.fast = False
+        self._set_timer(None)
+        self.counters.bytes_discarded += sum(pipe.clear() for pipe in self._pipes)
+        if reset:
+            self._reset()
+        else:
+            self._sink.close()
+        self._regulate()

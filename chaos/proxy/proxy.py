@@ -1,0 +1,218 @@
+"""One proxy: a listener, its connections, its toxics. Owns starting, stopping, and switching the links' toxics.
+
+Does not own which proxies there are (``registry``) nor JSON bodies of requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from chaos.proxy import addresses, errors, sockets
+from chaos.proxy.connection import ClientEndpoint, Connection, Endpoint
+from chaos.proxy.pipe import Direction, StreamCounters
+from chaos.proxy.toxic import Toxic
+from cluster.seams.randomness import Random, derive
+
+logger = logging.getLogger(__name__)
+
+_DROP_TIMEOUT_S = 1.0
+
+
+@dataclass(slots=True)
+class ConnectionCounters:
+    """Connections of a proxy since it was created."""
+
+    accepted: int = 0
+    closed: int = 0
+    dial_failed: int = 0
+
+
+class Proxy:
+    """A named pair of listen and upstream address. Calls that change it must not overlap: the registry sees to it."""
+
+    def __init__(self, name: str, listen: str, upstream: str, seed: int, dial_timeout_ms: int) -> None:
+        self.name = name
+        #: as it was given until started, then the numeric address that is bound
+        self.listen = listen
+        self.upstream = upstream
+        self.enabled = False
+        self.dial_timeout_ms = dial_timeout_ms
+        self.counters = ConnectionCounters()
+        self._seed = seed
+        self._toxics: dict[Direction, list[Toxic]] = {direction: [] for direction in Direction}
+        self._totals = {direction: StreamCounters() for direction in Direction}
+        self._connections: dict[int, Connection] = {}
+        self._server: asyncio.Server | None = None
+        self._reserved: socket.socket | None = None
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def __repr__(self) -> str:
+        return f"Proxy({self.name!r}, {self.listen} -> {self.upstream}, {'on' if self.enabled else 'off'})"
+
+    def to_json(self) -> dict[str, object]:
+        """The keys in Toxiproxy's order, without its accidental ``Logger``."""
+        return {
+            "name": self.name,
+            "listen": self.listen,
+            "upstream": self.upstream,
+            "enabled": self.enabled,
+            "toxics": [toxic.to_json() for toxic in self.all_toxics()],
+        }
+
+    # --- starting and stopping
+
+    async def start(self) -> None:
+        """Listen. Raises ``ApiError`` 500 with the text that Go has for it; does nothing if already started."""
+        if self.enabled:
+            return
+        try:
+            host, port = await addresses.resolve(self.listen)
+        except addresses.AddressError as error:
+            raise errors.system_error(f"listen tcp: {error}") from None
+        listener, self._reserved = self._reserved, None
+        try:
+            if listener is None:
+                listener = sockets.bind(host, port)
+            sockets.listen(listener)
+        except OSError as error:
+            if listener is not None:
+                listener.close()
+            reason = (error.strerror or str(error)).lower()
+            raise errors.system_error(f"listen tcp {addresses.join(host, port)}: bind: {reason}") from None
+        self.listen = addresses.join(*sockets.address_of(listener))
+        self.enabled = True
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            lambda: ClientEndpoint(self), sock=listener, backlog=sockets.LISTEN_BACKLOG
+        )
+        logger.info("%r started", self)
+
+    async def stop(self, *, keep_port: bool) -> None:
+        """Close the listener and every connection; toxics stay.
+
+        With ``keep_port`` the port stays bound, though nobody listens: connections are refused, and no outgoing
+        connection of this machine can take it before the proxy is started again.
+        """
+        if not self.enabled:
+            if not keep_port:
+                self.release_port()
+            return
+        self.enabled = False
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        if keep_port:
+            try:
+                self._reserved = sockets.bind(*addresses.split(self.listen))
+            except OSError as error:
+                logger.warning("proxy %s: port of %s cannot be kept: %s", self.name, self.listen, error)
+        await self.drop_connections()
+        logger.info("%r stopped", self)
+
+    def release_port(self) -> None:
+        """Let go of the port that a stopped proxy still holds."""
+        if self._reserved is not None:
+            self._reserved.close()
+            self._reserved = None
+
+    async def change_upstream(self, upstream: str) -> None:
+        """Send new connections elsewhere and drop the ones there are; the listener stays."""
+        self.upstream = upstream
+        await self.drop_connections()
+
+    async def drop_connections(self) -> None:
+        """Abort every connection and wait until their sockets are closed."""
+        for connection in list(self._connections.values()):
+            connection.abort()
+        try:
+            async with asyncio.timeout(_DROP_TIMEOUT_S):
+                await self._idle.wait()
+        except TimeoutError:
+            logger.warning("%r: connections linger after they were aborted: %s", self, self._connections)
+
+    # --- toxics: each call returns with every link switched
+
+    def all_toxics(self) -> list[Toxic]:
+        """Upstream first, then downstream, each in the order of the chain."""
+        return [toxic for direction in Direction for toxic in self._toxics[direction]]
+
+    def toxic(self, name: str) -> Toxic:
+        """Raises ``ApiError`` 404."""
+        for toxic in self.all_toxics():
+            if toxic.name == name:
+                return toxic
+        raise errors.toxic_not_found()
+
+    def add_toxic(self, toxic: Toxic) -> None:
+        self._toxics[toxic.direction].append(toxic)
+        for connection in self._open_connections():
+            connection.links[toxic.direction].add(toxic)
+
+    def toxic_updated(self, toxic: Toxic) -> None:
+        for connection in self._open_connections():
+            connection.links[toxic.direction].update(toxic)
+
+    def remove_toxic(self, toxic: Toxic) -> None:
+        self._toxics[toxic.direction].remove(toxic)
+        for connection in self._open_connections():
+            connection.links[toxic.direction].remove(toxic)
+
+    def remove_all_toxics(self) -> None:
+        for toxic in self.all_toxics():
+            self.remove_toxic(toxic)
+
+    def _open_connections(self) -> list[Connection]:
+        return [connection for connection in self._connections.values() if connection.links]
+
+    # --- what connections ask (connection.Owner)
+
+    def toxics(self, direction: Direction) -> Iterable[Toxic]:
+        return self._toxics[direction]
+
+    def random_for(self, connection_index: int, direction: Direction, toxic_name: str) -> Random:
+        """The draws of one toxic on one stream of one connection: the same in every run with this seed."""
+        return derive(self._seed, "toxic", self.name, connection_index, direction, toxic_name)
+
+    def accepted(self, client: Endpoint) -> Connection | None:
+        if not self.enabled:
+            return None
+        index = self.counters.accepted
+        self.counters.accepted += 1
+        connection = Connection(self, index, client)
+        self._connections[index] = connection
+        self._idle.clear()
+        return connection
+
+    def dial_failed(self, connection: Connection) -> None:
+        self.counters.dial_failed += 1
+
+    def connection_gone(self, connection: Connection) -> None:
+        if self._connections.pop(connection.index, None) is None:
+            return
+        self.counters.closed += 1
+        for direction, link in connection.links.items():
+            self._totals[direction].add(link.counters)
+        if not self._connections:
+            self._idle.set()
+
+    # --- what statistics ask
+
+    def connections(self) -> list[Connection]:
+        """The connections that are not gone, oldest first."""
+        return list(self._connections.values())
+
+    def stream_totals(self, direction: Direction) -> tuple[StreamCounters, int]:
+        """Counters of a stream over all connections, past and present, and the bytes held now."""
+        total = StreamCounters()
+        total.add(self._totals[direction])
+        held_bytes = 0
+        for connection in self._open_connections():
+            link = connection.links[direction]
+            total.add(link.counters)
+            held_bytes += link.held_bytes
+        return total, held_bytes

@@ -1,0 +1,84 @@
+"""What the server counts: event-loop lag, and the JSON of ``/gapless/stats`` and ``/proxies/{p}/connections``.
+
+Counters themselves live with the links and proxies; this module reads them. Extensions of ours, not Toxiproxy's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from chaos.proxy.connection import Connection
+from chaos.proxy.pipe import Direction, StreamCounters
+from chaos.proxy.proxy import Proxy
+
+_LAG_INTERVAL_S = 0.05
+
+
+class LagMonitor:
+    """How late the event loop runs its timers: the largest delay, since last asked and overall."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._max_s = 0.0
+        self._recent_max_s = 0.0
+        self._handle = self._loop.call_later(_LAG_INTERVAL_S, self._tick, self._loop.time() + _LAG_INTERVAL_S)
+
+    def __repr__(self) -> str:
+        return f"LagMonitor(max {self._max_s * 1000:.1f} ms)"
+
+    def _tick(self, due_at: float) -> None:
+        now = self._loop.time()
+        lag = max(0.0, now - due_at)
+        self._recent_max_s = max(self._recent_max_s, lag)
+        self._max_s = max(self._max_s, lag)
+        self._handle = self._loop.call_later(_LAG_INTERVAL_S, self._tick, now + _LAG_INTERVAL_S)
+
+    def read(self) -> dict[str, float]:
+        """Milliseconds; starts a new window."""
+        recent, self._recent_max_s = self._recent_max_s, 0.0
+        return {"max_since_last_read_ms": round(recent * 1000, 3), "max_ms": round(self._max_s * 1000, 3)}
+
+    def stop(self) -> None:
+        self._handle.cancel()
+
+
+def proxy_stats(proxy: Proxy) -> dict[str, object]:
+    """Counters of one proxy since it was created, live connections included."""
+    counters = proxy.counters
+    return {
+        "listen": proxy.listen,
+        "upstream": proxy.upstream,
+        "enabled": proxy.enabled,
+        "connections": {
+            "active": counters.accepted - counters.closed,
+            "accepted": counters.accepted,
+            "closed": counters.closed,
+            "dial_failed": counters.dial_failed,
+        },
+        "streams": {direction.value: _stream(*proxy.stream_totals(direction)) for direction in Direction},
+    }
+
+
+def connection_stats(connection: Connection, now: float) -> dict[str, object]:
+    """One live connection; ``now`` is the loop's time."""
+    return {
+        "index": connection.index,
+        "client": connection.client_address,
+        "upstream": connection.upstream_address,
+        "state": connection.state,
+        "age_ms": int((now - connection.accepted_at) * 1000),
+        "streams": {
+            direction.value: _stream(link.counters, link.held_bytes) | {"toxics": link.applied_toxics()}
+            for direction, link in connection.links.items()
+        },
+    }
+
+
+def _stream(counters: StreamCounters, held_bytes: int) -> dict[str, object]:
+    return {
+        "bytes_in": counters.bytes_in,
+        "bytes_out": counters.bytes_out,
+        "bytes_held": held_bytes,
+        "bytes_dropped": counters.bytes_dropped,
+        "bytes_discarded": counters.bytes_discarded,
+    }

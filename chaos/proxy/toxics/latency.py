@@ -1,0 +1,55 @@
+"""latency: each chunk is delayed by ``latency`` +- ``jitter`` ms, counted from when it was received, order kept.
+
+Pipelined: a large transfer is late as a whole, not once per chunk, up to 1024 chunks in flight.
+"""
+
+from __future__ import annotations
+
+from chaos.proxy.pipe import Chunk, Pipe
+from chaos.proxy.toxics.base import Attributes, Stage, ToxicType, pass_end
+
+
+class DelayStage(Stage):
+    """Holds each chunk until its own time; a chunk behind it is never sent before it."""
+
+    input_capacity = 1024
+    _due_at: float | None
+
+    def delay_ms(self) -> float:
+        """The delay of the next chunk; drawn once per chunk."""
+        raise NotImplementedError
+
+    def configure(self, attributes: Attributes, now: float) -> None:
+        self._due_at = None
+
+    def step(self, now: float, source: Pipe, sink: Pipe) -> float | None:
+        while source.chunks and not sink.full:
+            if self._due_at is None:
+                received_at = source.chunks[0].received_at
+                self._due_at = received_at + max(0.0, self.delay_ms()) / 1000
+            if self._due_at > now:
+                return self._due_at
+            chunk = source.pop()
+            # What comes after counts its own delay from here.
+            sink.push(Chunk(chunk.data, self._due_at))
+            self._due_at = None
+        pass_end(source, sink)
+        return None
+
+
+class LatencyStage(DelayStage):
+    _latency_ms: int
+    _jitter_ms: int
+
+    def configure(self, attributes: Attributes, now: float) -> None:
+        super().configure(attributes, now)
+        self._latency_ms = attributes["latency"]
+        self._jitter_ms = attributes["jitter"]
+
+    def delay_ms(self) -> float:
+        if self._jitter_ms <= 0:
+            return self._latency_ms
+        return self._latency_ms + self.random.uniform(-self._jitter_ms, self._jitter_ms)
+
+
+LATENCY = ToxicType("latency", "LatencyToxic", ("latency", "jitter"), LatencyStage)
