@@ -1,1 +1,1 @@
-"""commands (room in the making)."""
+"""The command line: one module a command. Owns options, help, exit statuses; does no work itself."""

@@ -1,1 +1,1 @@
-"""faults (room in the making)."""
+"""Faults: one class in one file each. ``chaos.faults.catalogue`` lists them."""

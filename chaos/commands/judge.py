@@ -1,0 +1,84 @@
+"""Has a stored run judged, by the verifier in a process of its own, and says the outcome.
+
+Owns how the verifier is started and ended (Spark's JVM must never outlive a run), and the lines that every run ends
+with. The verdict itself is the verifier's.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import tempfile
+from collections.abc import Callable
+from types import FrameType
+
+from cluster.process.supervisor import Child, Supervisor
+from verifier.evidence.run_directory import RunDirectory, read_json
+from verifier.evidence.run_model import RunModel
+from verifier.report import write_reports
+from verifier.verdict import result_lines, undecidable
+
+VERIFY_TIMEOUT_S = 900.0
+END_TIMEOUT_S = 5.0
+
+
+class VerifierFailed(Exception):
+    """The verifier ended without a verdict; the message names its log."""
+
+
+def judge(directory: RunDirectory, spark_master: str, *, as_json: bool) -> str:
+    """Verify a run directory, print its outcome, and return ``valid``, ``invalid`` or ``unknown``."""
+    with (
+        tempfile.TemporaryDirectory(prefix="gapless-verify-") as scratch,
+        Supervisor(scratch, lambda _: None) as supervisor,
+    ):
+        run_verifier(supervisor, directory, spark_master)
+    return say(directory, as_json=as_json)
+
+
+def run_verifier(
+    supervisor: Supervisor, directory: RunDirectory, spark_master: str, on_start: Callable[[Child], None] | None = None
+) -> None:
+    """Run the verifier's job and wait for its files. Raises VerifierFailed.
+
+    Ctrl-C ends the job and is raised again as KeyboardInterrupt.
+    """
+    log_path = str(directory.path / "verifier.log")
+    argv = [sys.executable, "-m", "verifier.job", str(directory.path), "--spark-master", spark_master]
+    child = supervisor.start_program("verifier", argv, None, None, log_path)
+    if on_start is not None:
+        on_start(child)
+    previous = signal.signal(signal.SIGINT, _interrupt)
+    try:
+        code = child.wait(VERIFY_TIMEOUT_S)
+    finally:
+        signal.signal(signal.SIGINT, previous)
+        if child.is_running():
+            # It ends its JVM on request; the supervisor ends what is left of both.
+            child.terminate()
+            child.wait(END_TIMEOUT_S)
+    if code != 0:
+        raise VerifierFailed(f"the verifier ended with {code} and without a verdict; see {log_path}")
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def write_unjudged(directory: RunDirectory, reason: str) -> None:
+    """Leave ``verdict.json`` and the reports of a run that was not judged: unknown, for that reason."""
+    run = RunModel.from_json(directory.read_run())
+    write_reports(directory, run, [], undecidable(reason))
+
+
+def say(directory: RunDirectory, *, as_json: bool) -> str:
+    """Print the RESULT lines (with ``as_json``: to stderr, and the verdict's object to stdout). Returns the verdict."""
+    verdict = read_json(directory.verdict_json)
+    run = directory.read_run()
+    lines = result_lines(verdict, seed=run["seed"], report=str(directory.report_html), repro=run["repro"])
+    print("\n".join(lines), file=sys.stderr if as_json else sys.stdout, flush=True)
+    if as_json:
+        whole = {**verdict, "run_dir": str(directory.path), "seed": run["seed"], "repro": run["repro"]}
+        print(json.dumps(whole))
+    return str(verdict["verdict"])

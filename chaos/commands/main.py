@@ -1,0 +1,73 @@
+"""``gapless``: joins the commands and maps every end to an exit status. Owns no option of a command."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+from typing import Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from chaos.commands import dump, listing, node, run, up, verify
+from chaos.exits import BadRequest, Exit
+
+log = logging.getLogger(__name__)
+
+app = typer.Typer(
+    name="gapless",
+    help="Breaks a Kafka-like log on purpose and proves what survived.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for module in (run, verify, up, node, listing, dump):
+    module.register(app)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"gapless {metadata.version('gapless')}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it and end.")
+    ] = False,
+) -> None:
+    """Breaks a Kafka-like log on purpose and proves what survived."""
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Run one command line and answer with its exit status; errors become one line on stderr."""
+    try:
+        status = app(list(arguments), standalone_mode=False)
+    except BadRequest as error:
+        return _say(str(error), Exit.BAD_ARGUMENTS)
+    except TyperException as error:
+        return _say(f"{error.format_message()} (see 'gapless --help')", Exit.BAD_ARGUMENTS)
+    except (KeyboardInterrupt, typer.Abort):
+        return _say("interrupted before anything was started", Exit.UNKNOWN)
+    except Exception as error:
+        log.exception("the harness failed")
+        return _say(f"the harness itself failed: {type(error).__name__}: {error}", Exit.HARNESS_FAILED)
+    return status if isinstance(status, int) else Exit.VALID
+
+
+def _say(text: str, status: Exit) -> int:
+    print(f"gapless: {text}", file=sys.stderr)
+    return int(status)
+
+
+def main() -> None:
+    """The console script."""
+    sys.exit(run_command(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

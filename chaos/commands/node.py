@@ -1,0 +1,63 @@
+"""``gapless broker`` and ``gapless proxy``: one part alone, in the foreground, for containers and other hosts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from chaos.exits import BadRequest, Exit
+from cluster.config.broker import validate
+from cluster.config.errors import ConfigError
+from cluster.config.properties import from_environment, parse_properties
+
+
+def register(app: typer.Typer) -> None:
+    """Add both commands."""
+    app.command("broker", help="Run one broker in the foreground, as Kafka's server does.")(broker)
+    app.command("proxy", help="Run the server of Toxiproxy's API in the foreground.")(proxy)
+
+
+def broker(
+    config: Annotated[
+        Path | None, typer.Option(help="A server.properties file; KAFKA_... variables win over it.")
+    ] = None,
+    node_directory: Annotated[Path, typer.Option(help="Where broker.log and defects.jsonl go.")] = Path("."),
+    defect: Annotated[list[str] | None, typer.Option(help="Switch wrong logic on: NAME[:probability].")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of whatever the broker draws.")] = 0,
+) -> int:
+    """Serve until SIGTERM or Ctrl-C."""
+    from cluster.broker.main import BrokerFailed, BrokerSpec, serve_alone
+
+    try:
+        properties = {} if config is None else parse_properties(config.read_text(encoding="utf-8"))
+        properties |= from_environment(os.environ)
+        broker_id = validate(properties).broker_id
+        serve_alone(BrokerSpec(broker_id, properties, str(node_directory), tuple(defect or ()), seed))
+    except (BrokerFailed, TimeoutError) as error:
+        print(f"gapless: the broker ended: {error}", file=sys.stderr)
+        return int(Exit.HARNESS_FAILED)
+    except OSError as error:
+        raise BadRequest(f"{error.filename or 'the broker'}: {error.strerror or error}") from error
+    except (ConfigError, ValueError) as error:
+        raise BadRequest(str(error)) from error
+    return int(Exit.VALID)
+
+
+def proxy(
+    host: Annotated[str, typer.Option(help="Where the API listens.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Its port; 0 picks one.")] = 8474,
+    seed: Annotated[int, typer.Option(help="Seed of toxicity, jitter and slices.")] = 0,
+) -> int:
+    """Serve until SIGTERM or Ctrl-C."""
+    from chaos.proxy.server import run
+
+    try:
+        asyncio.run(run(host, port, seed, lambda bound: print(f"listening on {host}:{bound}", file=sys.stderr)))
+    except OSError as error:
+        raise BadRequest(f"{host}:{port} cannot be used: {error.strerror}; choose another --port") from error
+    return int(Exit.VALID)

@@ -1,0 +1,173 @@
+"""One ``gapless run`` as a process: makes the run directory, the seams and the supervisor, catches Ctrl-C, has the
+run conducted and judged, and prints the outcome. Owns no phase of the run itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import platform
+import shutil
+import signal
+import sys
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+
+from chaos.commands.judge import run_verifier, say, write_unjudged
+from chaos.conductor.conductor import Conductor, Workbench
+from chaos.conductor.progress import Progress
+from chaos.conductor.record import RunRecord
+from chaos.conductor.settings import ExperimentSettings
+from chaos.exits import VERDICTS, BadRequest
+from chaos.schedules.model import Schedule, to_yaml
+from cluster.process.supervisor import Supervisor
+from cluster.seams.asyncio_transport import AsyncioTransport
+from cluster.seams.clock import SystemClock
+from cluster.seams.os_storage import OsStorage
+from cluster.seams.randomness import derive
+from verifier.evidence.run_directory import RunDirectory, update_latest, write_text_atomic
+from verifier.evidence.run_model import DefectSetting, RunModel, RunSettings
+
+log = logging.getLogger(__name__)
+
+RESULTS = "results"
+VERSIONED = ("gapless", "pyspark", "confluent-kafka", "locust", "kazoo", "kafka-python", "pyarrow")
+
+
+def conduct(settings: ExperimentSettings, schedule: Schedule, warnings: list[str], repro: str, *, as_json: bool) -> str:
+    """Run one experiment. Returns the verdict; raises BadRequest before anything was started, or what failed."""
+    clock, storage = SystemClock(), OsStorage()
+    directory = _directory(settings)
+    _log_to(directory)
+    free = storage.free_bytes(str(directory.path))
+    expected = settings.expected_disk_bytes()
+    if free < expected + 2_000_000_000:
+        raise BadRequest(
+            f"the run expects to write {expected / 1e9:.1f} GB and must leave 2 GB free, but {directory.path} has "
+            f"{free / 1e9:.1f} GB; free some, or choose another place with --out"
+        )
+    write_text_atomic(directory.schedule_yaml, to_yaml(schedule))
+    record = RunRecord(directory, _model(settings, schedule, repro, clock.monotonic_ns()), clock)
+    with Progress(clock) as progress:
+        progress.note(f"run {directory.path}, seed {settings.seed}, profile {settings.profile}")
+        progress.note(f"expects to write about {expected / 1e9:.1f} GB")
+        for warning in warnings:
+            progress.note(f"warning: {warning}")
+        try:
+            with Supervisor(str(directory.path), record.children) as supervisor:
+                bench = Workbench(clock, storage, AsyncioTransport(), supervisor, directory, progress)
+                conductor = Conductor(settings, schedule, bench, record)
+                asyncio.run(_with_interrupt(conductor, progress))
+            record.next_supervisor()
+            progress.phase("verify", f"Spark on {settings.spark_master}")
+            with Supervisor(str(directory.path), record.children) as supervisor:
+                run_verifier(supervisor, directory, settings.spark_master)
+        except KeyboardInterrupt:
+            progress.note("interrupted before the verdict")
+            record.update(interrupted=True)
+            write_unjudged(
+                directory, "interrupted before the verdict; judge it with: gapless verify " + str(directory.path)
+            )
+    verdict = say(directory, as_json=as_json)
+    record.update(ended=datetime.now(UTC).isoformat(), exit_status=int(VERDICTS[verdict]))
+    if settings.out is None:
+        update_latest(directory, RESULTS)
+    _prune(directory, settings.keep, verdict)
+    if verdict == "valid" and sys.stderr.isatty() and not settings.defects:
+        print("Nothing was lost. See one that loses: make demo-red", file=sys.stderr)
+    return verdict
+
+
+async def _with_interrupt(conductor: Conductor, progress: Progress) -> None:
+    """Conduct, with Ctrl-C and SIGTERM as requests to stop in good order."""
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        progress.note("interrupted: healing, stopping, and judging what there is")
+        conductor.interrupt()
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(each, stop)
+    await conductor.run()
+
+
+def _directory(settings: ExperimentSettings) -> RunDirectory:
+    now = datetime.now(UTC)
+    try:
+        if settings.out is not None:
+            return RunDirectory.at(Path(settings.out).resolve())
+        return RunDirectory.create(Path(RESULTS).resolve(), settings.name, settings.seed, now)
+    except OSError as error:
+        where = settings.out or RESULTS
+        raise BadRequest(
+            f"the results directory {where} cannot be used: {error.strerror or error}; see --out"
+        ) from error
+
+
+def _log_to(directory: RunDirectory) -> None:
+    """Everything that is logged goes to ``run.log``."""
+    logging.basicConfig(
+        filename=directory.run_log,
+        level=logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        force=True,
+    )
+    logging.getLogger("kazoo").setLevel(logging.WARNING)
+
+
+def _model(settings: ExperimentSettings, schedule: Schedule, repro: str, now_ns: int) -> RunModel:
+    broker, producer = settings.broker_config, settings.producer_config
+    return RunModel(
+        name=settings.name,
+        seed=settings.seed,
+        # Two runs with one seed must not take each other's values for their own.
+        run_id=derive(settings.seed, "run", now_ns, os.getpid()).getrandbits(63),
+        started=datetime.now(UTC).isoformat(),
+        started_ns=now_ns,
+        settings=RunSettings(
+            acks=settings.acks,
+            idempotence=settings.idempotence,
+            max_in_flight=int(producer.get("max.in.flight.requests.per.connection", "5")),
+            client=settings.client,
+            isolation_level=settings.consumer_config.get("isolation.level", "read_uncommitted"),
+            brokers=settings.brokers,
+            partitions=settings.partitions,
+            replication_factor=settings.replication_factor,
+            min_insync_replicas=settings.min_insync_replicas,
+            unclean_leader_election=settings.topic_config.get("unclean.leader.election.enable") == "true",
+            unknown_producer=broker.get("gapless.unknown.producer", "gapless"),
+            retention_ms=int(settings.topic_config.get("retention.ms", "-1")),
+            replica_lag_time_max_ms=int(broker.get("replica.lag.time.max.ms", "30000")),
+            session_timeout_ms=int(broker.get("zookeeper.session.timeout.ms", "18000")),
+            rate=float(settings.rate),
+            users=settings.users,
+            time_limit_s=settings.time_limit_s,
+            profile=settings.profile,
+        ),
+        defects=[_defect(text) for text in settings.defects],
+        faults_requested=list(schedule.kinds()),
+        arguments={"argv": sys.argv[1:]},
+        configuration={
+            "broker": dict(broker),
+            "topic": dict(settings.topic_config),
+            "producer": dict(producer),
+            "consumer": dict(settings.consumer_config),
+        },
+        versions={"python": platform.python_version(), **{name: metadata.version(name) for name in VERSIONED}},
+        repro=repro,
+    )
+
+
+def _defect(text: str) -> DefectSetting:
+    name, _, probability = text.partition(":")
+    return DefectSetting(name, float(probability or 1.0))
+
+
+def _prune(directory: RunDirectory, keep: str, verdict: str) -> None:
+    """Remove the brokers' data of a run that needs no second look."""
+    if keep == "all" or (keep == "failed" and verdict != "valid"):
+        return
+    for broker_id in directory.broker_ids():
+        shutil.rmtree(directory.node(broker_id) / "data", ignore_errors=True)

@@ -1,0 +1,182 @@
+"""``gapless up``, ``status``, ``down``: a cluster for any client, without load, faults or proxies' toxics.
+
+Owns the state file of a detached cluster. The cluster is the same that runs break, on its control listeners.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import psutil
+import typer
+
+from chaos.conductor.deployment import Deployment, StartFailure
+from chaos.conductor.observer import Observer
+from chaos.conductor.resolve import Asked, resolve
+from chaos.exits import BadRequest, Exit
+from cluster.process.supervisor import Supervisor
+from cluster.seams.asyncio_transport import AsyncioTransport
+from cluster.seams.clock import SystemClock
+from verifier.evidence.run_directory import RunDirectory, read_json, write_json_atomic
+
+STATE = "up.json"
+DETACHED_START_S = 90.0
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("up", help="Start a cluster for any client and stay in the foreground until Ctrl-C.")(up)
+    app.command("status", help="Say what a detached cluster is doing.")(status)
+    app.command("down", help="Stop a detached cluster.")(down)
+
+
+Data = Annotated[Path, typer.Option(help="Where the brokers' data and the state file are.")]
+
+
+def up(
+    brokers: Annotated[int, typer.Option(help="Broker processes.")] = 3,
+    profile: Annotated[str, typer.Option(help="kafka (Kafka's defaults) or chaos (short timeouts).")] = "kafka",
+    broker_config: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="Repeatable.")] = None,
+    zookeeper: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Use this ZooKeeper.")] = None,
+    port: Annotated[int, typer.Option(help="The first broker's port, the others follow; 0 picks free ones.")] = 0,
+    data: Data = Path("results/up"),
+    detach: Annotated[bool, typer.Option("--detach", help="Return once it is up; see status and down.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one object with bootstrap.servers.")] = False,
+    defect: Annotated[list[str] | None, typer.Option(help="Switch wrong logic on: NAME[:probability].")] = None,
+) -> int:
+    """Start, announce, wait."""
+    if detach:
+        return _detach(data)
+    asked = Asked(
+        seed=0,
+        brokers=brokers,
+        replication_factor=min(3, brokers),
+        faults="none",
+        profile=profile,
+        broker_config=tuple(broker_config or ()),
+        zookeeper=zookeeper,
+        defects=tuple(defect or ()),
+    )
+    try:
+        settings, warnings = resolve(asked)
+    except ValueError as error:
+        raise BadRequest(str(error)) from error
+    for warning in warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    if _running(data) is not None:
+        raise BadRequest(f"a cluster is up already with {data / STATE}; stop it with 'gapless down --data {data}'")
+    try:
+        directory = RunDirectory(data.resolve())
+        directory.path.mkdir(parents=True, exist_ok=True)
+        directory.prepare()
+    except OSError as error:
+        raise BadRequest(f"the directory {data} cannot be used: {error.strerror}; see --data") from error
+    clock = SystemClock()
+    observer = Observer(AsyncioTransport(), clock, settings.topic)
+    with Supervisor(str(directory.path), lambda _: None) as supervisor:
+        deployment = Deployment(settings, directory, supervisor, observer, first_port=port)
+        try:
+            return asyncio.run(_serve(deployment, observer, data / STATE, as_json))
+        finally:
+            (data / STATE).unlink(missing_ok=True)
+
+
+async def _serve(deployment: Deployment, observer: Observer, state: Path, as_json: bool) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for each in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(each, stop.set)
+    starting = asyncio.create_task(deployment.start())
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done():
+        starting.cancel()
+        await asyncio.wait([starting])
+        return int(Exit.UNKNOWN)
+    try:
+        starting.result()
+    except StartFailure as error:
+        raise BadRequest(str(error)) from error
+    me = psutil.Process()
+    announced = {
+        "bootstrap.servers": ",".join(observer.control_addresses()),
+        "zookeeper.connect": deployment.zookeeper_address,
+        "pid": me.pid,
+        "creation_time": me.create_time(),
+    }
+    write_json_atomic(state, announced)
+    if as_json:
+        print(json.dumps(announced), flush=True)
+    else:
+        print(f"bootstrap.servers={announced['bootstrap.servers']}", flush=True)
+        print("up; Ctrl-C stops it", file=sys.stderr)
+    await stopping
+    await deployment.stop()
+    return int(Exit.VALID)
+
+
+def _detach(data: Path) -> int:
+    """Start the same command in the background and wait until it has announced itself."""
+    argv = [sys.executable, "-m", "chaos.commands.main", *(word for word in sys.argv[1:] if word != "--detach")]
+    if "--json" not in argv:
+        argv.append("--json")
+    data.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=data) as errors:
+        child = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
+        )
+        assert child.stdout is not None
+        line = child.stdout.readline()
+        child.stdout.close()
+        if line:
+            print(line.rstrip())
+            # It lives on by itself; this object must not complain that it does.
+            child.returncode = 0
+            return int(Exit.VALID)
+        code = child.wait(DETACHED_START_S)
+        errors.seek(0)
+        lines = errors.read().decode(errors="replace").strip().splitlines()
+    print("\n".join(lines[-3:]) or "gapless: the cluster did not come up", file=sys.stderr)
+    return code or int(Exit.HARNESS_FAILED)
+
+
+def _running(data: Path) -> psutil.Process | None:
+    """The process of a detached cluster, by pid and creation time; None if it is gone."""
+    try:
+        state = read_json(data / STATE)
+        process = psutil.Process(int(state["pid"]))
+        return process if process.create_time() == state["creation_time"] else None
+    except (OSError, ValueError, KeyError, psutil.NoSuchProcess):
+        return None
+
+
+def status(data: Data = Path("results/up")) -> int:
+    """Print the state file of a live cluster."""
+    if _running(data) is None:
+        print(f"no cluster is up with {data / STATE}", file=sys.stderr)
+        return int(Exit.INVALID)
+    print(json.dumps(read_json(data / STATE), indent=2))
+    return int(Exit.VALID)
+
+
+def down(data: Data = Path("results/up")) -> int:
+    """Ask the detached cluster to stop and wait until it has."""
+    process = _running(data)
+    if process is None:
+        (data / STATE).unlink(missing_ok=True)
+        print(f"no cluster is up with {data / STATE}", file=sys.stderr)
+        return int(Exit.VALID)
+    process.terminate()
+    try:
+        process.wait(60)
+    except psutil.TimeoutExpired:
+        print(f"the cluster (pid {process.pid}) did not stop within 60 s", file=sys.stderr)
+        return int(Exit.HARNESS_FAILED)
+    return int(Exit.VALID)

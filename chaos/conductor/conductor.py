@@ -1,0 +1,241 @@
+"""One experiment from start to verdict (design section 6). Owns the order of phases and that everything is undone.
+
+Whatever happens (an error, Ctrl-C, a part that does not come up), what was broken is healed, what was started is
+ended, what there is gets verified, and anything less than complete evidence is ``unknown``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from chaos.conductor.deployment import Deployment
+from chaos.conductor.final import FinalState
+from chaos.conductor.health import LagMeter, harness_health
+from chaos.conductor.injector import Injector
+from chaos.conductor.load import Load
+from chaos.conductor.observer import Observer
+from chaos.conductor.progress import Progress
+from chaos.conductor.record import RunRecord
+from chaos.conductor.settings import ExperimentSettings
+from chaos.conductor.target import Target
+from chaos.faults.base import until
+from chaos.schedules.model import Schedule
+from cluster.client import NewTopic
+from cluster.process.supervisor import Supervisor
+from cluster.seams.clock import Clock
+from cluster.seams.storage import Storage
+from cluster.seams.transport import Transport
+from verifier.evidence.run_directory import RunDirectory
+from verifier.evidence.run_model import TopicSpec
+
+log = logging.getLogger(__name__)
+
+CREATE_TOPIC_MS = 20_000
+LOAD_STARTS_MS = 30_000
+HEALED_MS = 60_000
+SETTLED_MS = 20_000
+STATUS_EVERY_S = 1.0
+LOW_DISK_BYTES = 2_000_000_000
+
+
+class Incomplete(Exception):
+    """The run cannot go on; what there is will be verified, and the verdict can at best be unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workbench:
+    """What a run works with: the seams, the processes and the places, made by the command line."""
+
+    clock: Clock
+    storage: Storage
+    transport: Transport
+    supervisor: Supervisor
+    directory: RunDirectory
+    progress: Progress
+
+
+class Conductor:
+    """Conducts one run. ``interrupt`` may be called at any time from the loop (Ctrl-C)."""
+
+    def __init__(self, settings: ExperimentSettings, schedule: Schedule, bench: Workbench, record: RunRecord) -> None:
+        self._settings = settings
+        self._schedule = schedule
+        self._bench = bench
+        self._record = record
+        self._observer = Observer(bench.transport, bench.clock, settings.topic)
+        self._deployment = Deployment(settings, bench.directory, bench.supervisor, self._observer)
+        self._load = Load(settings, bench, self._deployment, record.model.run_id)
+        self._injector: Injector | None = None
+        self._lag = LagMeter(bench.clock)
+        self._task: asyncio.Task[None] | None = None
+        self._interrupted = False
+
+    def interrupt(self) -> None:
+        """Stop the experiment where it is and go on to healing, stopping and verifying."""
+        self._interrupted = True
+        if self._task is not None:
+            self._task.cancel()
+
+    async def run(self) -> None:
+        """The whole run up to its evidence. Raises what made the harness itself fail, after everything is undone."""
+        progress = self._bench.progress
+        lag = asyncio.create_task(self._lag.run())
+        self._task = asyncio.create_task(self._experiment())
+        try:
+            await asyncio.wait([self._task])
+            if self._interrupted:
+                self._record.update(interrupted=True)
+                self._record.problem(f"interrupted in phase {self._record.model.phases[-1].name!r}")
+            elif self._task.cancelled():
+                progress.note("stopped: " + "; ".join(self._record.model.problems))
+            elif (error := self._task.exception()) is not None:
+                self._record.problem(str(error))
+                if not isinstance(error, Incomplete):
+                    raise error
+        finally:
+            await self._wind_down()
+            lag.cancel()
+
+    async def _experiment(self) -> None:
+        progress = self._bench.progress
+        with self._phase("start"):
+            await self._deployment.start()
+            await self._create_topic()
+        with self._phase("load starts"):
+            await self._load.start()
+            started_ms = await self._load_is_flowing()
+        with self._phase("chaos", f"{len(self._schedule.injections)} faults planned, seed {self._schedule.seed}"):
+            await self._chaos(started_ms)
+        with self._phase("heal"):
+            await self._healed()
+        with self._phase("flush"):
+            await self._load.stop()
+        with self._phase("final read"):
+            await self._final_read()
+        progress.note("evidence is complete" if self._complete() else "evidence is not complete")
+
+    async def _create_topic(self) -> None:
+        settings = self._settings
+        config = dict(settings.topic_config)
+        admin = self._observer.admin(CREATE_TOPIC_MS)
+        try:
+            await admin.create_topics(
+                [NewTopic(settings.topic, settings.partitions, settings.replication_factor, config)]
+            )
+            described = (await admin.describe([settings.topic]))[settings.topic]
+        except TimeoutError as error:
+            raise Incomplete(f"unavailable: the topic could not be created: {error}") from error
+        finally:
+            await admin.close()
+        topic_id = "" if described.topic_id is None else str(described.topic_id)
+        spec = TopicSpec(settings.topic, settings.partitions, settings.replication_factor, topic_id, config)
+        self._record.update(topics=[spec], topology=self._deployment.topology.to_json())
+
+        async def in_sync() -> bool:
+            return (await self._observer.view()).in_sync(settings.partitions)
+
+        if not await until(in_sync, clock=self._bench.clock, timeout_ms=CREATE_TOPIC_MS):
+            raise Incomplete("unavailable: the topic's replicas did not all come into the ISR at the start")
+
+    async def _load_is_flowing(self) -> int:
+        """Wait for the first acknowledged and the first read record; the time then, in monotonic ms."""
+
+        async def flowing() -> bool:
+            status = await self._load.status()
+            return status.acked > 0 and status.read > 0
+
+        if not await until(flowing, clock=self._bench.clock, timeout_ms=LOAD_STARTS_MS):
+            raise Incomplete("the load did not happen: no record was acknowledged and read within 30 s")
+        return self._bench.clock.monotonic_ms()
+
+    async def _chaos(self, started_ms: int) -> None:
+        bench, settings = self._bench, self._settings
+        timeout = int(settings.broker_config.get("zookeeper.session.timeout.ms", "18000"))
+        target = Target(self._deployment, self._observer, settings.topic, settings.partitions, timeout)
+        self._injector = Injector(
+            target, bench.clock, bench.storage, str(bench.directory.faults_jsonl), bench.progress.note
+        )
+        watch = asyncio.create_task(self._watch(started_ms))
+        try:
+            faults = asyncio.create_task(self._injector.run(self._schedule, started_ms))
+            left_s = settings.time_limit_s - (bench.clock.monotonic_ms() - started_ms) / 1000
+            try:
+                await asyncio.gather(faults, asyncio.sleep(max(0.0, left_s)))
+            finally:
+                faults.cancel()
+        finally:
+            watch.cancel()
+
+    async def _watch(self, started_ms: int) -> None:
+        """The live line, and an eye on the disk and the load."""
+        bench = self._bench
+        while True:
+            status = await self._load.status()
+            elapsed_s = (bench.clock.monotonic_ms() - started_ms) / 1000
+            active = self._injector.active if self._injector else ""
+            bench.progress.status(
+                f"{elapsed_s:.0f}/{self._settings.time_limit_s:g} s  {status.sentence()}"
+                f"{'  fault: ' + active if active else ''}"
+            )
+            if bench.storage.free_bytes(str(bench.directory.path)) < LOW_DISK_BYTES:
+                self._record.problem("stopped: less than 2 GB of disk left")
+                if self._task is not None:
+                    self._task.cancel()
+            dead = self._load.dead()
+            if dead and self._task is not None:
+                self._record.problem(f"load process {dead[0]} died")
+                self._task.cancel()
+            await asyncio.sleep(STATUS_EVERY_S)
+
+    async def _healed(self) -> None:
+        """Everything undone, every broker up, every replica back in its ISR; or the run is unavailable."""
+        if self._injector is not None:
+            await self._injector.heal_all()
+        await asyncio.to_thread(self._deployment.links.reset)
+        for broker_id in self._deployment.broker_ids:
+            process = self._deployment.process(broker_id)
+            if not process.is_running():
+                self._record.problem(f"broker {broker_id} died by itself (exit code {process.wait(0)})")
+                await self._deployment.restart(broker_id)
+
+        async def in_sync() -> bool:
+            return (await self._observer.view()).in_sync(self._settings.partitions)
+
+        if not await until(in_sync, clock=self._bench.clock, timeout_ms=HEALED_MS, interval_ms=100):
+            self._record.problem("unavailable: not every replica came back into its ISR within 60 s of the last heal")
+
+    async def _final_read(self) -> None:
+        bench, settings = self._bench, self._settings
+        final = FinalState(settings.topic, settings.partitions, self._observer, bench.clock)
+        try:
+            final.sentinels(await self._load.sentinels())
+            await final.replicas(SETTLED_MS)
+            for problem in await self._load.final_read(final.partitions):
+                self._record.problem(problem)
+        finally:
+            self._record.update(final=final.partitions)
+
+    def _complete(self) -> bool:
+        return not self._record.model.problems and all(each.status == "ok" for each in self._record.model.final)
+
+    async def _wind_down(self) -> None:
+        """Undo and end everything. Bounded, and each step goes on if one before it failed."""
+        progress = self._bench.progress
+        with self._phase("stop"):
+            if self._injector is not None:
+                await self._injector.heal_all()
+            await self._load.stop()
+            try:
+                self._record.update(harness=await harness_health(self._deployment, self._observer, self._lag))
+            except (OSError, RuntimeError, AttributeError) as error:
+                progress.note(f"the harness's own health could not be read: {error!r}")
+            killed = await self._deployment.stop()
+            for broker_id in killed:
+                self._record.problem(f"broker {broker_id} did not stop in good order and was killed")
+
+    def _phase(self, name: str, detail: str = "") -> AbstractContextManager[None]:
+        self._bench.progress.phase(name, detail)
+        return self._record.phase(name)

@@ -1,0 +1,195 @@
+"""The cluster of a run, with a proxy before every link. Owns starting, restarting and stopping it.
+
+Order matters and no port is guessed: proxies are created first, on port 0, and lead nowhere; brokers bind port 0,
+say which ports they got, and only then are the proxies' upstreams set (again after each restart). Does not own what
+is broken, nor what is read from the cluster (``chaos.conductor.observer``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from chaos.conductor.observer import Observer
+from chaos.conductor.settings import ExperimentSettings
+from chaos.links import Links
+from cluster.process.java import find_java
+from cluster.process.supervisor import Child, Supervisor
+from cluster.process.topology import ZOOKEEPER, LinkName, Topology, link_names
+from cluster.process.zookeeper import start_zookeeper
+from verifier.evidence.run_directory import RunDirectory
+
+log = logging.getLogger(__name__)
+
+HOST = "127.0.0.1"
+#: Where a proxy leads before its broker has bound its ports: nothing listens on port 1.
+NOWHERE = f"{HOST}:1"
+LOAD_GROUPS = ("producers", "readers")
+START_TIMEOUT_S = 40.0
+
+
+class StartFailure(Exception):
+    """A part of the cluster did not come up; the message names it and its log."""
+
+
+class Deployment:
+    """ZooKeeper, proxy and brokers of one run."""
+
+    def __init__(
+        self,
+        settings: ExperimentSettings,
+        directory: RunDirectory,
+        supervisor: Supervisor,
+        observer: Observer,
+        first_port: int = 0,
+    ) -> None:
+        self._settings = settings
+        self._directory = directory
+        self._supervisor = supervisor
+        self._observer = observer
+        self._first_port = first_port
+        self._brokers: dict[int, Child] = {}
+        self.broker_ids = tuple(range(1, settings.brokers + 1))
+        self.link_names = tuple(str(name) for name in link_names(self.broker_ids, LOAD_GROUPS))
+        self.topology = Topology(self.broker_ids)
+        self.links: Links
+        self.zookeeper_address = ""
+        self.java_source = "none needed"
+        self.starts: dict[int, int] = {}
+
+    def process(self, broker_id: int) -> Child:
+        """The broker's present process."""
+        return self._brokers[broker_id]
+
+    async def start(self) -> None:
+        """Bring everything up. Raises StartFailure, JavaNotFound or ``OSError``."""
+        await self._start_zookeeper()
+        proxy = await self._start_proxy()
+        listen: dict[str, str] = {}
+        for name in self.link_names:
+            upstream = self.zookeeper_address if name.endswith(f"-{ZOOKEEPER}") else NOWHERE
+            listen[name] = await asyncio.to_thread(self.links.create, name, upstream)
+        self.topology = Topology(self.broker_ids, listen, self.zookeeper_address, {}, proxy)
+        await asyncio.gather(*(self._start_broker(broker_id) for broker_id in self.broker_ids))
+
+    async def restart(self, broker_id: int) -> None:
+        """Start a dead broker again on its own data directory."""
+        await self._start_broker(broker_id)
+
+    async def stop(self, timeout_s: float = 15.0) -> list[int]:
+        """Stop the brokers in good order and answer with those that had to be killed.
+
+        One after the other, so that a controlled shutdown has somewhere to move leadership to.
+        """
+        killed = []
+        for broker_id, child in self._brokers.items():
+            if not child.is_running():
+                continue
+            self._observer.forget(broker_id)
+            await asyncio.to_thread(child.terminate)
+            if await asyncio.to_thread(child.wait, timeout_s) is None:
+                await asyncio.to_thread(child.kill)
+                killed.append(broker_id)
+        return killed
+
+    async def _start_zookeeper(self) -> None:
+        if self._settings.zookeeper is not None:
+            self.zookeeper_address = self._settings.zookeeper
+            return
+        java = await asyncio.to_thread(find_java)
+        self.java_source = f"{java.source} (Java {java.version})"
+        directory = os.path.join(str(self._directory.nodes_dir), "zookeeper")
+        handle = await asyncio.to_thread(start_zookeeper, self._supervisor, directory, java)
+        self.zookeeper_address = f"{handle.host}:{handle.port}"
+
+    async def _start_proxy(self) -> str:
+        """Start the proxy's server, or find the one that was given; its URL."""
+        if self._settings.toxiproxy is not None:
+            self.links = Links(self._settings.toxiproxy)
+            return self._settings.toxiproxy
+        child = await asyncio.to_thread(
+            self._supervisor.start_python,
+            "proxy",
+            "chaos.proxy.server:serve",
+            {"host": HOST, "port": 0, "seed": self._settings.seed},
+            str(self._directory.path / "proxy.log"),
+            service=True,
+        )
+        message = await self._message(child, "proxy", "bound")
+        url = f"http://{HOST}:{message['port']}"
+        self.links = Links(url)
+        return url
+
+    async def _start_broker(self, broker_id: int) -> None:
+        name = f"broker-{broker_id}"
+        node = self._directory.node(broker_id)
+        arguments = {
+            "broker_id": broker_id,
+            "properties": self.properties(broker_id),
+            "node_directory": str(node),
+            "defects": list(self._settings.defects),
+            "seed": self._settings.seed,
+        }
+        child = await asyncio.to_thread(
+            self._supervisor.start_python, name, "cluster.broker.main:serve", arguments, str(node / "process.log")
+        )
+        self._brokers[broker_id] = child
+        self.starts[broker_id] = self.starts.get(broker_id, 0) + 1
+        ports: Mapping[str, int] = (await self._message(child, name, "bound"))["ports"]
+        bound = {name: f"{HOST}:{port}" for name, port in ports.items()}
+        self.topology = replace(self.topology, listeners={**self.topology.listeners, broker_id: bound})
+        await self._point_links_at(broker_id, bound)
+        self._observer.set_addresses(broker_id, bound["CONTROL"], bound["METRICS"])
+        await self._message(child, name, "started")
+
+    async def _point_links_at(self, broker_id: int, bound: Mapping[str, str]) -> None:
+        target = f"b{broker_id}"
+        leading_here = [name for name in map(LinkName.parse, self.link_names) if name.target == target]
+        await asyncio.gather(
+            *(
+                asyncio.to_thread(self.links.set_upstream, str(link), bound[_listener(link.opener)])
+                for link in leading_here
+            )
+        )
+
+    async def _message(self, child: Child, name: str, event: str) -> dict[str, Any]:
+        """Wait for one message of a child, by its event."""
+        while True:
+            try:
+                message = await asyncio.to_thread(child.wait_message, START_TIMEOUT_S)
+            except (TimeoutError, EOFError) as error:
+                raise StartFailure(f"{name} did not come up ({error}); see its log: {child.log_path}") from error
+            if message.get("event") == event:
+                return message
+            if message.get("event") == "failed":
+                raise StartFailure(f"{name} did not come up: {message.get('error')}; see its log: {child.log_path}")
+
+    def properties(self, broker_id: int) -> dict[str, str]:
+        """The broker's own configuration: the profile's, the user's, and where it listens and whom it reaches."""
+        settings = self._settings
+        names = [*(group.upper() for group in LOAD_GROUPS), "PEERS", "CONTROL"]
+        # Load and peers come through proxies, so their ports may be any; the control listener is for people too.
+        ports = {"CONTROL": self._first_port + broker_id - 1 if self._first_port else 0}
+        return {
+            "min.insync.replicas": str(settings.min_insync_replicas),
+            "default.replication.factor": str(settings.replication_factor),
+            **settings.broker_config,
+            "broker.id": str(broker_id),
+            "listeners": ",".join(f"{name}://{HOST}:{ports.get(name, 0)}" for name in names),
+            "advertised.listeners": self.topology.advertised_listeners(broker_id, LOAD_GROUPS),
+            "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in names),
+            "inter.broker.listener.name": "PEERS",
+            "gapless.peer.addresses": self.topology.peer_addresses(broker_id),
+            "gapless.metrics.port": "0",
+            "zookeeper.connect": self.topology.zookeeper_connect(broker_id),
+            "log.dirs": os.path.join(str(self._directory.node(broker_id)), "data"),
+        }
+
+
+def _listener(opener: str) -> str:
+    """The listener that a link's opener is to reach: its own group's, or the peers'."""
+    return opener.upper() if opener in LOAD_GROUPS else "PEERS"

@@ -1,0 +1,117 @@
+"""The final phase: sentinels, the last full read, and what the replicas hold at the end (design section 6).
+
+Owns the order and the bounds. The sentinel and the reader are programs of loadgen's, run as children, so that no
+client library lives in the conductor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from chaos.conductor.observer import Observer
+from chaos.conductor.view import PartitionView
+from chaos.faults.base import until
+from cluster.client.admin import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, AdminError
+from cluster.process.supervisor import Supervisor
+from cluster.seams.clock import Clock
+from cluster.seams.storage import Storage
+from verifier.evidence.run_model import FinalPartition
+
+log = logging.getLogger(__name__)
+
+#: How long the cluster is asked for its offsets at a time.
+ASK_MS = 3_000
+
+
+class FinalState:
+    """Collects the final partitions, step by step; whatever is missing in the end is ``unavailable``."""
+
+    def __init__(self, topic: str, partitions: int, observer: Observer, clock: Clock) -> None:
+        self._topic = topic
+        self._observer = observer
+        self._clock = clock
+        self.partitions = [
+            FinalPartition(topic, index, status="unavailable: not looked at") for index in range(partitions)
+        ]
+
+    def sentinels(self, offsets: Mapping[int, int]) -> None:
+        """The acknowledged offset of each partition's sentinel."""
+        for index, known in enumerate(self.partitions):
+            offset = offsets.get(index)
+            status = "unavailable: its sentinel was not acknowledged in time" if offset is None else known.status
+            self.partitions[index] = replace(known, sentinel_offset=offset, status=status)
+
+    async def replicas(self, timeout_ms: int) -> None:
+        """Wait for equal log end offsets, and a high watermark that has reached them, on all replicas."""
+
+        async def settled() -> bool:
+            try:
+                await self._look()
+            except (OSError, AdminError) as error:
+                log.info("the final state is not there yet: %r", error)
+                return False
+            return all(each.status == "ok" for each in self.partitions)
+
+        await until(settled, clock=self._clock, timeout_ms=timeout_ms, interval_ms=100)
+
+    async def _look(self) -> None:
+        view = await self._observer.view()
+        keys = [(self._topic, each.partition) for each in self.partitions]
+        admin = self._observer.admin(ASK_MS)
+        try:
+            ends = await admin.replica_end_offsets(keys)
+            marks = await admin.list_offsets(dict.fromkeys(keys, LATEST_TIMESTAMP))
+            starts = await admin.list_offsets(dict.fromkeys(keys, EARLIEST_TIMESTAMP))
+        finally:
+            await admin.close()
+        self.partitions = [
+            judge_partition(each, view.partitions.get(each.partition), ends[key], marks[key].offset, starts[key].offset)
+            for each, key in zip(self.partitions, keys, strict=True)
+        ]
+
+
+def judge_partition(
+    known: FinalPartition, seen: PartitionView | None, ends: Mapping[int, int], high_watermark: int, log_start: int
+) -> FinalPartition:
+    """One partition's final state from what its replicas and its leader answered. Pure."""
+    if known.sentinel_offset is None:
+        return replace(known, status="unavailable: its sentinel was not acknowledged in time")
+    if seen is None or seen.leader < 0:
+        return replace(known, status="unavailable: it has no leader")
+    result = replace(
+        known,
+        leader=seen.leader,
+        leader_epoch=seen.leader_epoch,
+        high_watermark=high_watermark,
+        log_start_offset=log_start,
+        log_end_offsets=dict(ends),
+    )
+    if set(ends) != set(seen.replicas) or len(set(ends.values())) != 1:
+        return replace(result, status=f"unavailable: log end offsets differ: {dict(ends)}")
+    if high_watermark != ends[seen.leader]:
+        return replace(result, status=f"unavailable: the high watermark {high_watermark} is not at the log end {ends}")
+    return replace(result, status="ok")
+
+
+async def run_json_program(
+    supervisor: Supervisor, storage: Storage, name: str, argv: Sequence[str], log_path: str, timeout_s: float
+) -> tuple[int | None, dict[str, object]]:
+    """Run a child that prints one JSON object as its last line; its exit code (None: ended by us) and the object.
+
+    An object that cannot be read is empty.
+    """
+    child = await asyncio.to_thread(supervisor.start_program, name, list(argv), None, None, log_path)
+    code = await asyncio.to_thread(child.wait, timeout_s)
+    if code is None:
+        await asyncio.to_thread(child.kill)
+        log.warning("%s did not end within %.0f s and was ended", name, timeout_s)
+    lines = [line for line in storage.read(log_path).decode(errors="replace").splitlines() if line.startswith("{")]
+    try:
+        found = json.loads(lines[-1]) if lines else {}
+    except ValueError:
+        found = {}
+    return code, found if isinstance(found, dict) else {}

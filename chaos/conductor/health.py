@@ -1,0 +1,46 @@
+"""How loaded the harness itself was: an overloaded harness must not look like a broken cluster (design section 3).
+
+Owns the conductor's own event-loop lag, and the collecting of the proxy's and the brokers'. What follows from the
+figures is the verifier's to say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from chaos.conductor.deployment import Deployment
+from chaos.conductor.observer import Observer
+from cluster.seams.clock import Clock
+from verifier.evidence.run_model import HarnessHealth
+
+TICK_S = 0.1
+LOOP_LAG = "gapless_event_loop_lag_seconds"
+
+
+class LagMeter:
+    """Measures by how much the loop's timers come late."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.worst_s = 0.0
+
+    async def run(self) -> None:
+        """Measure until cancelled."""
+        while True:
+            before_ns = self._clock.monotonic_ns()
+            await asyncio.sleep(TICK_S)
+            late_s = (self._clock.monotonic_ns() - before_ns) / 1e9 - TICK_S
+            self.worst_s = max(self.worst_s, late_s)
+
+
+async def harness_health(deployment: Deployment, observer: Observer, own: LagMeter) -> HarnessHealth:
+    """The worst event-loop lag of each process that has a loop, in seconds. Those that do not answer are left out."""
+    lags = {"conductor": own.worst_s}
+    proxy = await asyncio.to_thread(deployment.links.server_stats)
+    if proxy is not None:
+        lags["proxy"] = proxy.lag_max_ms / 1000
+    for broker_id in deployment.broker_ids:
+        samples = await observer.metrics(broker_id)
+        if samples is not None and LOOP_LAG in samples:
+            lags[f"broker-{broker_id}"] = max(value for _, value in samples[LOOP_LAG])
+    return HarnessHealth(event_loop_lag_s={name: round(lag_s, 4) for name, lag_s in lags.items()})

@@ -1,0 +1,134 @@
+"""Runs a schedule: each injection through its whole life, recorded in ``faults.jsonl`` as it happens.
+
+Owns the order of steps and the record. What a fault does is its own; whether the run was effective is judged by
+the verifier from the record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from chaos.faults.base import ClusterUnderTest, Fault, PreconditionMissing, Probe
+from chaos.faults.catalogue import FAULTS
+from chaos.schedules.model import Injection, Schedule
+from cluster.seams.clock import Clock
+from cluster.seams.randomness import derive
+from cluster.seams.storage import Storage
+
+log = logging.getLogger(__name__)
+
+#: How long a fault may wait for its precondition before it is skipped.
+PRECONDITION_MS = 8_000
+RETRY_S = 0.2
+
+
+class Injector:
+    """Injects, probes, heals, probes again. ``active`` names what is broken now, for the live line."""
+
+    def __init__(
+        self,
+        cluster: ClusterUnderTest,
+        clock: Clock,
+        storage: Storage,
+        record_path: str,
+        note: Callable[[str], None],
+    ) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._storage = storage
+        self._record_path = record_path
+        self._note = note
+        self._broken: list[Fault] = []
+        self.effective = 0
+        self.done = 0
+
+    @property
+    def active(self) -> str:
+        """What is broken now."""
+        return ", ".join(fault.name for fault in self._broken)
+
+    async def run(self, schedule: Schedule, load_started_ms: int) -> None:
+        """Work the schedule off. An injection that comes late because one before took longer is not left out."""
+        async with asyncio.TaskGroup() as group:
+            running: set[asyncio.Task[None]] = set()
+            for index, injection in enumerate(schedule.injections):
+                wait_ms = load_started_ms + injection.at_s * 1000 - self._clock.monotonic_ms()
+                if wait_ms > 0:
+                    await asyncio.sleep(wait_ms / 1000)
+                if not injection.overlap and running:
+                    await asyncio.wait(running)
+                    running.clear()
+                running.add(group.create_task(self._inject(schedule.seed, index, injection)))
+
+    async def heal_all(self) -> None:
+        """Undo what was cut short by an interrupt or an error, the newest first. One that fails stops no other."""
+        while self._broken:
+            fault = self._broken.pop()
+            try:
+                await fault.heal()
+            except Exception:
+                log.exception("healing %s failed", fault.name)
+
+    async def _inject(self, seed: int, index: int, injection: Injection) -> None:
+        fault = FAULTS[injection.fault](injection, self._cluster, self._clock, derive(seed, "fault", index))
+        target = await self._choose(fault)
+        if target is None:
+            return
+        self._note(f"fault {injection.fault}: {target}")
+        start_ns = self._clock.monotonic_ns()
+        self._broken.append(fault)
+        during = Probe(False, {"error": "not injected"})
+        try:
+            await fault.inject()
+            during = await fault.bites()
+            self._record(fault, target, "inject", start_ns, during, during.effective)
+            held_s = (self._clock.monotonic_ns() - start_ns) / 1e9
+            await asyncio.sleep(max(0.0, injection.duration_s - held_s))
+        except (OSError, RuntimeError, LookupError, TimeoutError) as error:
+            log.exception("fault %s on %s failed", injection.fault, target)
+            self._record(fault, target, "inject", start_ns, Probe(False, {"error": repr(error)}), False)
+        heal_ns = self._clock.monotonic_ns()
+        await fault.heal()
+        self._broken.remove(fault)
+        after = await fault.gone()
+        effective = fault.bit(during, after)
+        self._record(fault, target, "heal", heal_ns, after, effective)
+        self.done += 1
+        self.effective += effective
+        self._note(f"  {injection.fault} {'bit' if effective else 'did not bite'}; {_sentence(after)}")
+
+    async def _choose(self, fault: Fault) -> str | None:
+        """The target, waiting for the precondition; None and a record if it never comes."""
+        start_ns = self._clock.monotonic_ns()
+        while True:
+            try:
+                return await fault.choose()
+            except PreconditionMissing as reason:
+                if self._clock.monotonic_ns() - start_ns > PRECONDITION_MS * 1_000_000:
+                    self._note(f"fault {fault.name} skipped: {reason}")
+                    self._record(fault, "none", "skip", start_ns, Probe(False, {"reason": str(reason)}), False)
+                    self.done += 1
+                    return None
+            await asyncio.sleep(RETRY_S)
+
+    def _record(self, fault: Fault, target: str, phase: str, start_ns: int, probe: Probe, effective: bool) -> None:
+        entry: dict[str, Any] = {
+            "fault": fault.name,
+            "target": target,
+            "phase": phase,
+            "planned_s": fault.injection.at_s,
+            "start_ns": start_ns,
+            "end_ns": self._clock.monotonic_ns(),
+            "probe": dict(probe.seen),
+            "effective": effective,
+        }
+        self._storage.append_line(self._record_path, json.dumps(entry))
+
+
+def _sentence(probe: Probe) -> str:
+    seen = ", ".join(f"{key}={value}" for key, value in probe.seen.items())
+    return f"{'healed' if probe.effective else 'NOT HEALED'} ({seen})"

@@ -1,0 +1,157 @@
+"""The load of a run: Locust's processes, their status, and the final phase's programs. Owns their start and end.
+
+What they do is loadgen's; what they saw stands in their histories.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chaos.conductor.deployment import Deployment
+from chaos.conductor.final import run_json_program
+from chaos.conductor.settings import ExperimentSettings
+from cluster.process.supervisor import Child
+from loadgen.command import final_read_command, locust_commands, sentinel_command
+from loadgen.settings import PRODUCERS, READERS, LoadSettings
+from verifier.evidence.run_directory import read_json
+from verifier.evidence.run_model import FinalPartition
+from verifier.evidence.series import SeriesPoint
+
+if TYPE_CHECKING:
+    from chaos.conductor.conductor import Workbench
+
+SENTINEL_DEADLINE_S = 40.0
+FINAL_READ_DEADLINE_S = 120.0
+#: For starting and ending a tool, beside its own deadline.
+MARGIN_S = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class LoadStatus:
+    """What the load says of itself now."""
+
+    acked: int = 0
+    acked_per_s: float = 0.0
+    read: int = 0
+    errors: int = 0
+    fatal: int = 0
+    backlog: int = 0
+
+    def sentence(self) -> str:
+        """For the live line."""
+        fatal = f"  fatal {self.fatal}" if self.fatal else ""
+        return (
+            f"acked {self.acked:,} ({self.acked_per_s:,.0f}/s)  read {self.read:,}  waiting {self.backlog:,}  "
+            f"errors {self.errors:,}{fatal}"
+        )
+
+
+class Load:
+    """Producers and readers, each a Locust process."""
+
+    def __init__(self, settings: ExperimentSettings, bench: Workbench, deployment: Deployment, run_id: int) -> None:
+        self._settings = settings
+        self._bench = bench
+        self._deployment = deployment
+        self._run_id = run_id
+        self._children: dict[str, Child] = {}
+        self._stop_timeouts_s: dict[str, float] = {}
+        self._stopped = False
+
+    @property
+    def processes(self) -> list[str]:
+        """Names of the processes that must leave a history."""
+        return list(self._children)
+
+    async def start(self) -> None:
+        """Write the settings file and start Locust."""
+        directory = self._bench.directory
+        settings = self._load_settings()
+        for command in locust_commands(settings, directory):
+            log_path = str(directory.loadgen_dir / f"{command.name}.log")
+            self._stop_timeouts_s[command.name] = command.stop_timeout_s
+            self._children[command.name] = await asyncio.to_thread(
+                self._bench.supervisor.start_program, command.name, command.argv, command.env, None, log_path
+            )
+
+    async def stop(self) -> list[str]:
+        """SIGINT, so that Locust writes its report and users flush; then wait. Answers with what went wrong."""
+        if self._stopped:
+            return []
+        self._stopped = True
+        problems: list[str] = []
+        # Producers first: readers are to see what is still flushed.
+        for name in sorted(self._children):
+            child = self._children[name]
+            if not child.is_running():
+                problems.append(f"load process {name} had ended before it was asked to (exit status {child.exit_code})")
+                continue
+            await asyncio.to_thread(child.interrupt)
+            if await asyncio.to_thread(child.wait, self._stop_timeouts_s[name]) is None:
+                await asyncio.to_thread(child.kill)
+                problems.append(f"load process {name} did not end in time and was killed")
+        return problems
+
+    def dead(self) -> list[str]:
+        """Processes that ended without being asked to."""
+        return [] if self._stopped else [name for name, child in self._children.items() if not child.is_running()]
+
+    async def status(self) -> LoadStatus:
+        """Add up what the processes last wrote."""
+        points = [point for name in self._children if (point := self._point(name)) is not None]
+        return LoadStatus(
+            acked=sum(point.total_acked for point in points),
+            acked_per_s=sum(point.acked / (point.interval_ns / 1e9) for point in points if point.interval_ns > 0),
+            read=sum(point.total_read for point in points),
+            errors=sum(point.total_errors for point in points),
+            fatal=sum(point.total_fatal for point in points),
+            backlog=sum(point.backlog for point in points),
+        )
+
+    async def sentinels(self) -> Mapping[int, int]:
+        """One sentinel per partition by a fresh producer; the offsets that were acknowledged."""
+        bootstrap = self._deployment.topology.bootstrap(PRODUCERS)
+        argv = sentinel_command(self._bench.directory, bootstrap, SENTINEL_DEADLINE_S)
+        _, found = await self._tool("sentinel", argv, SENTINEL_DEADLINE_S)
+        return {int(partition): offset for partition, offset in found.items() if isinstance(offset, int)}
+
+    async def final_read(self, partitions: Sequence[FinalPartition]) -> list[str]:
+        """Read every partition from offset 0 through its sentinel with a fresh reader; answers with what went wrong."""
+        through = {each.partition: each.sentinel_offset for each in partitions if each.sentinel_offset is not None}
+        if not through:
+            return ["unavailable: no sentinel was acknowledged, so there is nothing to read through"]
+        bootstrap = self._deployment.topology.bootstrap(READERS)
+        argv = final_read_command(self._bench.directory, bootstrap, json.dumps(through), FINAL_READ_DEADLINE_S)
+        code, _ = await self._tool("final-read", argv, FINAL_READ_DEADLINE_S)
+        return [] if code == 0 else [f"unavailable: the final read did not reach every sentinel (exit status {code})"]
+
+    async def _tool(self, name: str, argv: list[str], deadline_s: float) -> tuple[int | None, dict[str, object]]:
+        bench = self._bench
+        log_path = str(bench.directory.loadgen_dir / f"{name}.log")
+        return await run_json_program(bench.supervisor, bench.storage, name, argv, log_path, deadline_s + MARGIN_S)
+
+    def _load_settings(self) -> LoadSettings:
+        settings = self._settings
+        return LoadSettings(
+            run_id=self._run_id,
+            producers_bootstrap=self._deployment.topology.bootstrap(PRODUCERS),
+            readers_bootstrap=self._deployment.topology.bootstrap(READERS),
+            topic=settings.topic,
+            partitions=settings.partitions,
+            rate=float(settings.rate),
+            producers=settings.users,
+            readers=settings.readers,
+            value_bytes=settings.record_bytes,
+            producer_config=dict(settings.producer_config),
+            consumer_config=dict(settings.consumer_config),
+        )
+
+    def _point(self, name: str) -> SeriesPoint | None:
+        try:
+            return SeriesPoint.from_json(read_json(self._bench.directory.status_json(name)))
+        except (OSError, ValueError, TypeError):
+            return None

@@ -1,0 +1,127 @@
+"""Asks brokers what they see: Metadata and ApiVersions on the control listener, counters on the metrics port.
+
+Owns the asking and its timeouts; ``chaos.conductor.view`` owns what the answers add up to. Control listeners have no
+proxy before them, so a broker that is cut off still answers here, and says what it believes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import requests
+from prometheus_client.parser import text_string_to_metric_families
+
+from chaos.conductor.view import BrokerView, ClusterView, PartitionView, merge
+from cluster.client.admin import Admin
+from cluster.seams.clock import Clock
+from cluster.seams.transport import Transport
+
+log = logging.getLogger(__name__)
+
+#: A broker that is asked and does not answer within this is left out of the view.
+ASK_TIMEOUT_MS = 700
+
+
+class Observer:
+    """Looks at the brokers whose addresses it is told."""
+
+    def __init__(self, transport: Transport, clock: Clock, topic: str) -> None:
+        self._transport = transport
+        self._clock = clock
+        self._topic = topic
+        self._control: dict[int, str] = {}
+        self._metrics: dict[int, str] = {}
+
+    def set_addresses(self, broker_id: int, control: str, metrics: str) -> None:
+        """``host:port`` of a broker's control listener and metrics port; they change at each restart."""
+        self._control[broker_id] = control
+        self._metrics[broker_id] = metrics
+
+    def forget(self, broker_id: int) -> None:
+        """The broker is dead or stopped: do not wait for its answers."""
+        self._control.pop(broker_id, None)
+        self._metrics.pop(broker_id, None)
+
+    def control_addresses(self) -> list[str]:
+        return list(self._control.values())
+
+    def admin(self, timeout_ms: int) -> Admin:
+        """An admin client over all known control listeners."""
+        return Admin(self.control_addresses(), self._transport, self._clock, timeout_ms)
+
+    async def view(self) -> ClusterView:
+        """Ask all brokers at once and add up what came back in time."""
+        answers = await asyncio.gather(*(self._ask(broker_id) for broker_id in tuple(self._control)))
+        return merge([answer for answer in answers if answer is not None])
+
+    async def answers(self, broker_id: int, timeout_ms: int) -> bool:
+        """Whether the broker answers an ApiVersions request in time."""
+        address = self._control.get(broker_id)
+        if address is None:
+            return False
+        async with self._alone(address, timeout_ms) as admin:
+            try:
+                async with asyncio.timeout(timeout_ms / 1000):
+                    await admin.api_versions(address)
+            except OSError:
+                return False
+        return True
+
+    async def _ask(self, broker_id: int) -> BrokerView | None:
+        address = self._control.get(broker_id)
+        if address is None:
+            return None
+        async with self._alone(address, ASK_TIMEOUT_MS) as admin:
+            try:
+                async with asyncio.timeout(ASK_TIMEOUT_MS / 1000):
+                    answer = await admin.metadata([self._topic])
+            except OSError as error:
+                log.debug("broker %d does not answer: %r", broker_id, error)
+                return None
+        topic = answer.topics.get(self._topic)
+        partitions = {
+            index: PartitionView(seen.leader, seen.leader_epoch, seen.replicas, seen.isr)
+            for index, seen in (topic.partitions if topic else {}).items()
+        }
+        return BrokerView(broker_id, frozenset(answer.brokers), answer.controller_id, partitions)
+
+    @asynccontextmanager
+    async def _alone(self, address: str, timeout_ms: int) -> AsyncIterator[Admin]:
+        """A client that knows one broker and so cannot turn to another one."""
+        admin = Admin([address], self._transport, self._clock, timeout_ms)
+        try:
+            yield admin
+        finally:
+            await admin.close()
+
+    async def metrics(self, broker_id: int) -> Mapping[str, list[tuple[Mapping[str, str], float]]] | None:
+        """All samples of a broker by name, with their labels; None if it does not answer."""
+        address = self._metrics.get(broker_id)
+        if address is None:
+            return None
+        try:
+            text = await asyncio.to_thread(_get, f"http://{address}/metrics")
+        except requests.RequestException as error:
+            log.debug("broker %d does not show its metrics: %r", broker_id, error)
+            return None
+        samples: dict[str, list[tuple[Mapping[str, str], float]]] = {}
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                samples.setdefault(sample.name, []).append((sample.labels, sample.value))
+        return samples
+
+    async def counter(self, broker_id: int, name: str) -> float | None:
+        """A counter summed over its labels; 0 if the broker has not counted yet, None if it does not answer."""
+        samples = await self.metrics(broker_id)
+        return None if samples is None else sum(value for _, value in samples.get(name, []))
+
+
+def _get(url: str) -> str:
+    with requests.Session() as session:
+        session.trust_env = False
+        response = session.get(url, timeout=ASK_TIMEOUT_MS / 1000)
+        response.raise_for_status()
+        return str(response.text)

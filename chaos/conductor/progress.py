@@ -1,0 +1,71 @@
+"""Tells a person how a run is going, on stderr: one live line on a terminal, plain lines elsewhere.
+
+Owns the wording of progress; what is shown is given to it. Everything also goes to ``run.log``.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+
+from rich.console import Console
+from rich.status import Status
+
+from cluster.seams.clock import Clock
+
+log = logging.getLogger("gapless")
+
+#: Without a terminal: one status line each this many seconds, besides those at phase changes.
+PLAIN_EVERY_MS = 10_000
+
+
+class Progress:
+    """The live line and the lines that stay."""
+
+    def __init__(self, clock: Clock, console: Console | None = None) -> None:
+        self._clock = clock
+        self._console = console or Console(stderr=True, highlight=False, soft_wrap=True)
+        self._live: Status | None = None
+        self._phase = ""
+        self._started_ms = clock.monotonic_ms()
+        self._last_plain_ms = 0
+
+    def __enter__(self) -> Progress:
+        if self._console.is_terminal:
+            self._live = self._console.status("starting", spinner="dots")
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def phase(self, name: str, detail: str = "") -> None:
+        """A new phase begins."""
+        self._phase = name
+        self.note(f"{name}{': ' + detail if detail else ''}")
+        if self._live is not None:
+            self._live.update(name)
+
+    def note(self, text: str) -> None:
+        """One line that stays."""
+        elapsed_s = (self._clock.monotonic_ms() - self._started_ms) / 1000
+        log.info("%s", text)
+        self._console.print(f"{elapsed_s:7.1f}s  {text}", markup=False)
+
+    def status(self, text: str) -> None:
+        """What is going on now; replaces the live line, or is printed every ten seconds."""
+        if self._live is not None:
+            self._live.update(f"{self._phase}  {text}")
+            return
+        now_ms = self._clock.monotonic_ms()
+        if now_ms - self._last_plain_ms >= PLAIN_EVERY_MS:
+            self._last_plain_ms = now_ms
+            self.note(f"{self._phase}  {text}")
+
+
+def stdout_line(text: str, write: Callable[[str], int] | None = None) -> None:
+    """One line for scripts."""
+    (write or sys.stdout.write)(text + "\n")

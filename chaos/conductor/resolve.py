@@ -1,0 +1,161 @@
+"""From what was asked to the settings of a run. Owns how profiles, shorthands and ``--*-config`` come together. Pure.
+
+The general ``--broker-config KEY=VALUE`` and its sisters win over the profile; a shorthand (``--acks``) that says
+something else than they do is a contradiction, and refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from chaos.conductor.settings import ExperimentSettings, SettingsError, check
+from chaos.faults.catalogue import FAULTS, check_faults, parse_faults
+from chaos.schedules.generator import generate
+from chaos.schedules.model import Schedule
+from cluster.config import broker, consumer, producer, profiles, topic
+from cluster.defects import parse as parse_defect
+
+#: What a run breaks unless it is told otherwise.
+DEFAULT_FAULTS = ",".join(FAULTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The options of ``gapless run`` as given; None where nothing was said."""
+
+    seed: int
+    name: str = "run"
+    out: str | None = None
+    time_limit_s: float = 60.0
+    brokers: int = 3
+    partitions: int = 6
+    replication_factor: int = 3
+    min_insync_replicas: int | None = None
+    acks: str | None = None
+    idempotence: bool | None = None
+    rate: int = 1500
+    users: int | None = None
+    record_bytes: int = 200
+    client: str = "confluent"
+    faults: str | None = None
+    schedule: Schedule | None = None
+    defects: Sequence[str] = ()
+    profile: str = "chaos"
+    broker_config: Sequence[str] = ()
+    topic_config: Sequence[str] = ()
+    producer_config: Sequence[str] = ()
+    consumer_config: Sequence[str] = ()
+    zookeeper: str | None = None
+    toxiproxy: str | None = None
+    spark_master: str = "local[2]"
+    keep: str = "failed"
+
+
+def resolve(asked: Asked) -> tuple[ExperimentSettings, list[str]]:
+    """The settings, and warnings for a person. Raises SettingsError, ConfigError, UnknownFault."""
+    if asked.client != "confluent":
+        raise SettingsError(f"--client {asked.client} is not there yet; use --client confluent (librdkafka)")
+    if asked.faults is not None and asked.schedule is not None:
+        raise SettingsError("--schedule and --faults exclude each other: a schedule names its faults")
+    profile = profiles.find(asked.profile)
+    minimum = 2 if asked.replication_factor > 2 else 1
+    broker_text = {**profile.broker, **_pairs("--broker-config", asked.broker_config)}
+    topic_text = _with("--min-insync-replicas", "min.insync.replicas", asked.min_insync_replicas, asked.topic_config)
+    topic_text = {"min.insync.replicas": str(minimum), **profile.topic, **topic_text}
+    producer_text = _producer_text(asked)
+    typed_broker = broker.validate(broker_text)
+    typed_topic = topic.validate(topic_text, typed_broker)
+    typed_producer = producer.validate(producer_text, asked.client, profile.producer_base(asked.client))
+    typed_consumer = consumer.validate(
+        _pairs("--consumer-config", asked.consumer_config), asked.client, profile.consumer_base(asked.client)
+    )
+    defects = tuple(str(parse_defect(text)) for text in asked.defects)
+    faults = () if asked.schedule is not None else parse_faults(asked.faults or DEFAULT_FAULTS)
+    if asked.schedule is not None:
+        check_faults(asked.schedule.kinds())
+    settings = ExperimentSettings(
+        seed=asked.seed,
+        name=asked.name,
+        out=asked.out,
+        time_limit_s=asked.time_limit_s,
+        brokers=asked.brokers,
+        partitions=asked.partitions,
+        replication_factor=asked.replication_factor,
+        min_insync_replicas=int(typed_topic["min.insync.replicas"]),
+        acks={"-1": "all"}.get(str(typed_producer["acks"]), str(typed_producer["acks"])),
+        idempotence=bool(typed_producer["enable.idempotence"]),
+        rate=asked.rate,
+        users=asked.users or asked.partitions,
+        record_bytes=asked.record_bytes,
+        client=asked.client,
+        faults=faults,
+        schedule=asked.schedule,
+        defects=defects,
+        profile=asked.profile,
+        broker_config=typed_broker.as_text(),
+        topic_config=typed_topic.as_text(),
+        producer_config=typed_producer.as_text(),
+        consumer_config=typed_consumer.as_text(),
+        zookeeper=asked.zookeeper,
+        toxiproxy=asked.toxiproxy,
+        spark_master=asked.spark_master,
+        keep=asked.keep,
+    )
+    check(settings)
+    warnings = [*typed_broker.warnings, *typed_topic.warnings, *typed_producer.warnings, *typed_consumer.warnings]
+    return settings, warnings
+
+
+def plan(settings: ExperimentSettings) -> Schedule:
+    """The schedule of a run: the one given, or one generated from the seed."""
+    if settings.schedule is not None:
+        return settings.schedule
+    return generate(
+        [FAULTS[name].kind() for name in settings.faults],
+        seed=settings.seed,
+        warmup_s=settings.warmup_s,
+        time_limit_s=settings.time_limit_s,
+        partitions=settings.partitions,
+    )
+
+
+def _producer_text(asked: Asked) -> dict[str, str]:
+    text = _with("--acks", "acks", asked.acks, asked.producer_config)
+    if asked.idempotence is None:
+        return text
+    idempotence = str(asked.idempotence).lower()
+    pairs = [f"{key}={value}" for key, value in text.items()]
+    return _with("--idempotence", "enable.idempotence", idempotence, pairs)
+
+
+def _with(option: str, key: str, value: object, pairs: Sequence[str]) -> dict[str, str]:
+    """``pairs`` as a mapping with the shorthand's value in it. Raises SettingsError if they say different things."""
+    mapping = _pairs(option, pairs)
+    if value is None:
+        return mapping
+    if mapping.get(key, str(value)) != str(value):
+        raise SettingsError(f"{option} {value} contradicts {key}={mapping[key]}; leave one of them out")
+    return {**mapping, key: str(value)}
+
+
+def _pairs(option: str, pairs: Sequence[str]) -> dict[str, str]:
+    mapping: dict[str, str] = {}
+    for pair in pairs:
+        key, separator, value = pair.partition("=")
+        if not separator or not key:
+            raise SettingsError(f"{option} wants KEY=VALUE, not {pair!r}")
+        mapping[key.strip()] = value.strip()
+    return mapping
+
+
+def repro(options: Mapping[str, object], multiple: Mapping[str, Sequence[str]]) -> list[str]:
+    """The argument list that asks for the same run again; options that are None are left out."""
+    words = ["run"]
+    for name, value in options.items():
+        if value is not None:
+            words += [name, str(value)]
+    for name, values in multiple.items():
+        for value in values:
+            words += [name, value]
+    return words

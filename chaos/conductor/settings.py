@@ -1,0 +1,92 @@
+"""What one experiment is asked to do. Owns the value and the checks between its parts; knows no command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from chaos.schedules.model import Schedule
+
+
+class SettingsError(ValueError):
+    """The settings contradict each other or cannot be had; the message names the thing and the fix."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentSettings:
+    """Everything that decides a run, after profiles and shorthands are resolved.
+
+    The four ``*_config`` mappings hold Kafka's own keys, profile included. ``schedule`` is None if it is to be
+    generated from ``faults`` and ``seed``.
+    """
+
+    seed: int
+    name: str = "run"
+    out: str | None = None
+    time_limit_s: float = 60.0
+    warmup_s: float = 4.0
+    brokers: int = 3
+    partitions: int = 6
+    replication_factor: int = 3
+    min_insync_replicas: int = 2
+    acks: str = "all"
+    idempotence: bool = True
+    rate: int = 1500
+    users: int = 6
+    readers: int = 1
+    record_bytes: int = 200
+    client: str = "confluent"
+    faults: tuple[str, ...] = ()
+    schedule: Schedule | None = None
+    defects: tuple[str, ...] = ()
+    profile: str = "chaos"
+    broker_config: Mapping[str, str] = field(default_factory=dict)
+    topic_config: Mapping[str, str] = field(default_factory=dict)
+    producer_config: Mapping[str, str] = field(default_factory=dict)
+    consumer_config: Mapping[str, str] = field(default_factory=dict)
+    zookeeper: str | None = None
+    toxiproxy: str | None = None
+    spark_master: str = "local[2]"
+    keep: str = "failed"
+
+    @property
+    def topic(self) -> str:
+        """The one topic of the workload."""
+        return "gapless"
+
+    def expected_disk_bytes(self) -> int:
+        """A bound on what the run writes: every record on each replica, the histories, and Spark's scratch."""
+        records = int(self.rate * (self.time_limit_s + 30))
+        return records * ((self.record_bytes + 80) * self.replication_factor + 200) + 200_000_000
+
+
+def check(settings: ExperimentSettings) -> None:
+    """Raises SettingsError on the first contradiction."""
+    for label, value in (
+        ("--brokers", settings.brokers),
+        ("--partitions", settings.partitions),
+        ("--replication-factor", settings.replication_factor),
+        ("--min-insync-replicas", settings.min_insync_replicas),
+        ("--rate", settings.rate),
+        ("--users", settings.users),
+    ):
+        if value < 1:
+            raise SettingsError(f"{label} must be at least 1, not {value}")
+    if settings.time_limit_s <= settings.warmup_s:
+        raise SettingsError(f"--time-limit must be longer than the warm-up of {settings.warmup_s:g} s")
+    if settings.replication_factor > settings.brokers:
+        raise SettingsError(
+            f"--replication-factor {settings.replication_factor} needs as many brokers; "
+            f"there are {settings.brokers}: raise --brokers or lower the factor"
+        )
+    if settings.min_insync_replicas > settings.replication_factor:
+        raise SettingsError(
+            f"--min-insync-replicas {settings.min_insync_replicas} can never be met "
+            f"with --replication-factor {settings.replication_factor}"
+        )
+    if settings.idempotence and settings.acks != "all":
+        raise SettingsError(f"--idempotence true needs --acks all, not --acks {settings.acks}")
+    if settings.record_bytes < 48:
+        raise SettingsError("a record cannot be shorter than the 48 bytes of its sequenced header")
+    if settings.faults and settings.schedule is not None:
+        raise SettingsError("--schedule and --faults exclude each other: a schedule names its faults")

@@ -1,0 +1,215 @@
+"""What a fault is, and what it may touch. Owns the life of one injection; knows no particular fault.
+
+A fault chooses its target, is injected, probed (did it bite?), held for its duration, healed, probed again (is it
+gone?). The conductor drives these steps and records them; a fault never sleeps through its own duration.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, ClassVar, Literal, Protocol
+
+from chaos.schedules.generator import Kind
+from chaos.schedules.model import Injection
+from cluster.seams.clock import Clock
+
+Direction = Literal["request", "response", "both"]
+
+
+class PreconditionMissing(Exception):
+    """The fault has nothing to bite on now (no leader, the target is down); the conductor waits, then skips it."""
+
+
+class Process(Protocol):
+    """What a fault may do to a broker's process."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def is_running(self) -> bool: ...
+
+    def kill(self) -> None: ...
+
+    def suspend(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+    def is_suspended(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class LinkStats:
+    """Counters of one link, as its proxy has them: bytes delivered and dropped each way, and held back now."""
+
+    request_bytes: int
+    response_bytes: int
+    dropped_request_bytes: int
+    dropped_response_bytes: int
+    held_bytes: int
+
+
+class LinkControl(Protocol):
+    """What a fault may do to links. A link is named opener first: ``b2-b1``, ``producers-b3``, ``b1-zk``."""
+
+    async def cut(self, link: str, direction: Direction, *, lossless: bool) -> None:
+        """Stop the bytes of one direction."""
+        ...
+
+    async def heal(self, link: str) -> None:
+        """Remove every toxic that we put on the link, and read back that it is gone."""
+        ...
+
+    async def is_clear(self, link: str) -> bool: ...
+
+    async def stall(self, link: str, *, probability: float, min_ms: int, max_ms: int) -> str:
+        """Hold random chunks back for a while, both ways; answers with the name of the model in use."""
+        ...
+
+    async def stats(self, link: str) -> LinkStats | None:
+        """None where the proxy is not ours and has no counters."""
+        ...
+
+
+class ClusterUnderTest(Protocol):
+    """What a fault may see of the cluster, and the few things it may do to it."""
+
+    @property
+    def topic(self) -> str: ...
+
+    @property
+    def partitions(self) -> int: ...
+
+    @property
+    def broker_ids(self) -> tuple[int, ...]: ...
+
+    @property
+    def session_timeout_ms(self) -> int: ...
+
+    @property
+    def links(self) -> LinkControl: ...
+
+    @property
+    def link_names(self) -> tuple[str, ...]: ...
+
+    def process(self, broker_id: int) -> Process: ...
+
+    async def restart(self, broker_id: int) -> None:
+        """Start a dead broker again on its own data directory, and point its links at its new ports."""
+        ...
+
+    async def leader(self, partition: int) -> tuple[int, int] | None:
+        """(leader, leader epoch) as the other brokers tell it, None if there is none now."""
+        ...
+
+    async def controller(self) -> int | None: ...
+
+    async def alive(self) -> frozenset[int]:
+        """The brokers that the cluster itself counts as alive."""
+        ...
+
+    async def in_sync(self) -> bool:
+        """Whether every replica of every partition is in its ISR."""
+        ...
+
+    async def answers(self, broker_id: int, timeout_ms: int) -> bool:
+        """Whether the broker answers one request on its control listener, which no proxy stands before."""
+        ...
+
+    async def counter(self, broker_id: int, name: str) -> float | None:
+        """A counter of the broker summed over its labels; None if the broker does not answer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What a probe saw: whether it found what it looked for, and the figures that show it."""
+
+    effective: bool
+    seen: Mapping[str, Any] = field(default_factory=dict)
+
+
+async def until(
+    condition: Callable[[], Awaitable[bool]], *, clock: Clock, timeout_ms: float, interval_ms: float = 50.0
+) -> bool:
+    """Ask until the answer is yes or the time is up; what is asked lives in other processes, so there is no event."""
+    deadline_ms = clock.monotonic_ms() + timeout_ms
+    while True:
+        if await condition():
+            return True
+        if clock.monotonic_ms() >= deadline_ms:
+            return False
+        await asyncio.sleep(interval_ms / 1000.0)
+
+
+class Fault(ABC):
+    """One injection of one kind of fault."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    #: Bounds of the duration in seconds, and the seconds the cluster needs afterwards; for the generator.
+    duration_s: ClassVar[tuple[float, float]] = (2.5, 4.0)
+    recovery_s: ClassVar[float] = 3.0
+
+    def __init__(self, injection: Injection, cluster: ClusterUnderTest, clock: Clock, random: Random) -> None:
+        self.injection = injection
+        self.cluster = cluster
+        self.clock = clock
+        self.random = random
+
+    @classmethod
+    def kind(cls) -> Kind:
+        return Kind(cls.name, cls.duration_s, cls.recovery_s)
+
+    @abstractmethod
+    async def choose(self) -> str:
+        """Pick the target and name it for the record. Raises PreconditionMissing."""
+
+    @abstractmethod
+    async def inject(self) -> None:
+        """Break it."""
+
+    @abstractmethod
+    async def bites(self) -> Probe:
+        """See whether it bites, waiting for the effect within reason."""
+
+    @abstractmethod
+    async def heal(self) -> None:
+        """Undo it. Called once, also if ``inject`` failed half way, so it must bear finding nothing to undo."""
+
+    @abstractmethod
+    async def gone(self) -> Probe:
+        """See that nothing of it is left, and complete what only shows afterwards (a retry, a rejoin)."""
+
+    def bit(self, during: Probe, after: Probe) -> bool:
+        """Whether the fault took effect, from both probes. Most faults show it while they last."""
+        return during.effective
+
+    async def _leader(self) -> tuple[int, int]:
+        partition = int(self.injection.target.get("partition", 0)) % self.cluster.partitions
+        found = await self.cluster.leader(partition)
+        if found is None:
+            raise PreconditionMissing(f"partition {partition} has no leader")
+        if not self.cluster.process(found[0]).is_running():
+            raise PreconditionMissing(f"broker {found[0]} leads partition {partition} but does not run")
+        return found
+
+    @property
+    def _partition(self) -> int:
+        return int(self.injection.target.get("partition", 0)) % self.cluster.partitions
+
+    async def _moved_from(self, broker_id: int, timeout_ms: float) -> bool:
+        """Whether the chosen partition comes to be led by another broker within the time."""
+
+        async def moved() -> bool:
+            found = await self.cluster.leader(self._partition)
+            return found is not None and found[0] != broker_id
+
+        return await until(moved, clock=self.clock, timeout_ms=timeout_ms)
+
+    async def _rejoined(self, timeout_ms: float = 30_000) -> bool:
+        """Whether every replica is in its ISR again within the time."""
+        return await until(self.cluster.in_sync, clock=self.clock, timeout_ms=timeout_ms, interval_ms=100)

@@ -1,0 +1,44 @@
+"""The list of faults. Owns nothing but the names; the generator's view of each comes from the class."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from chaos.faults.base import Fault
+from chaos.faults.cut_link import CutLink
+from chaos.faults.drop_packets import DropPackets
+from chaos.faults.drop_response import DropResponse
+from chaos.faults.isolate_broker import IsolateBroker
+from chaos.faults.kill_controller import KillController
+from chaos.faults.kill_leader import KillLeader
+from chaos.faults.pause_leader import PauseLeader
+
+FAULTS: dict[str, type[Fault]] = {
+    fault.name: fault
+    for fault in (KillLeader, PauseLeader, CutLink, IsolateBroker, DropResponse, KillController, DropPackets)
+}
+
+
+class UnknownFault(ValueError):
+    """A fault that is not in the catalogue; the message suggests the nearest."""
+
+
+def parse_faults(text: str) -> tuple[str, ...]:
+    """``a,b`` or ``all`` or ``none`` to names. Raises UnknownFault."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if names == ["none"]:
+        return ()
+    if names == ["all"]:
+        return tuple(FAULTS)
+    check_faults(names)
+    return tuple(dict.fromkeys(names))
+
+
+def check_faults(names: Sequence[str]) -> None:
+    """Raises UnknownFault for the first name that is none of ours."""
+    for name in names:
+        if name not in FAULTS:
+            near = difflib.get_close_matches(name, FAULTS, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else "see 'gapless list faults'"
+            raise UnknownFault(f"unknown fault {name!r}; {hint}")

@@ -1,0 +1,106 @@
+"""``cut-link``: stop one directed link, its requests or its responses only, lossless or lossy.
+
+Lossless holds the bytes back and delivers them all at heal (a pause of the network as TCP rides it out); lossy
+drops them, and the connection closes at heal. The record says which it was (design section 6).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from chaos.faults.base import Direction, Fault, LinkStats, PreconditionMissing, Probe, until
+
+#: A link that is cut must show no byte for this long before we call it cut.
+_QUIET_MS = 300
+
+
+class CutLink(Fault):
+    """Bites when links that were carrying bytes carry none any more (or drop them, if lossy).
+
+    The target is one link, picked by the seed, or ``link: NAME``, or ``link: followers``: every link on which a
+    follower fetches from the leader of the partition.
+    """
+
+    name = "cut-link"
+    summary = "stop one directed link, requests or responses only, lossless or lossy"
+    duration_s = (2.0, 5.0)
+    recovery_s = 2.5
+
+    async def choose(self) -> str:
+        wanted = self.injection.target.get("link")
+        leader, _ = await self._leader()
+        fetching = [f"b{broker}-b{leader}" for broker in self.cluster.broker_ids if broker != leader]
+        if wanted == "followers":
+            self._links = fetching
+        elif wanted is not None:
+            self._links = [str(wanted)]
+        else:
+            self._links = [self.random.choice([*fetching, f"producers-b{leader}"])]
+        for link in self._links:
+            if link not in self.cluster.link_names:
+                raise PreconditionMissing(f"there is no link {link!r}")
+        parameters = self.injection.parameters
+        either: list[Direction] = ["request", "response"]
+        self._direction: Direction = parameters.get("direction") or self.random.choice(either)
+        self._lossless = bool(parameters.get("lossless", self.random.random() < 0.5))
+        how = "lossless" if self._lossless else "lossy"
+        return f"{', '.join(self._links)}, {self._direction}s only, {how}"
+
+    async def inject(self) -> None:
+        self._before = await self._stats()
+        links = self.cluster.links
+        await asyncio.gather(*(links.cut(link, self._direction, lossless=self._lossless) for link in self._links))
+
+    async def bites(self) -> Probe:
+        in_place = not any([await self.cluster.links.is_clear(link) for link in self._links])
+        first = await self._stats()
+        await asyncio.sleep(_QUIET_MS / 1000)
+        second = await self._stats()
+        seen: dict[str, Any] = {"links": self._links, "direction": self._direction, "lossless": self._lossless}
+        seen["toxic_in_place"] = in_place
+        if first is None or second is None or self._before is None:
+            seen["counters"] = "none: a foreign Toxiproxy has no counters"
+            return Probe(in_place, seen)
+        carried_before = self._carried(self._before)
+        quiet = self._carried(second) == self._carried(first)
+        seen |= {"carried_before_bytes": carried_before, "quiet_ms": _QUIET_MS, "quiet": quiet}
+        bitten = in_place and quiet and carried_before > 0
+        return Probe(bitten and (self._lossless or await self._loses(self._before, seen)), seen)
+
+    async def heal(self) -> None:
+        await asyncio.gather(*(self.cluster.links.heal(link) for link in self._links))
+
+    async def gone(self) -> Probe:
+        clear = all([await self.cluster.links.is_clear(link) for link in self._links])
+        before = await self._stats()
+
+        async def flows() -> bool:
+            now = await self._stats()
+            return now is None or before is None or self._carried(now) > self._carried(before)
+
+        # A link to a broker that died or leads nothing any more may stay silent for good: that is no leftover.
+        flowing = await until(flows, clock=self.clock, timeout_ms=3_000)
+        return Probe(clear, {"clear": clear, "flows_again": flowing})
+
+    async def _loses(self, before: list[LinkStats], seen: dict[str, Any]) -> bool:
+        async def dropped() -> bool:
+            now = await self._stats()
+            seen["dropped_bytes"] = 0 if now is None else self._dropped(now) - self._dropped(before)
+            return bool(seen["dropped_bytes"] > 0)
+
+        return await until(dropped, clock=self.clock, timeout_ms=2_000)
+
+    async def _stats(self) -> list[LinkStats] | None:
+        found = await asyncio.gather(*(self.cluster.links.stats(link) for link in self._links))
+        known = [stats for stats in found if stats is not None]
+        return known if len(known) == len(self._links) else None
+
+    def _carried(self, stats: list[LinkStats]) -> int:
+        return sum(each.request_bytes if self._direction == "request" else each.response_bytes for each in stats)
+
+    def _dropped(self, stats: list[LinkStats]) -> int:
+        return sum(
+            each.dropped_request_bytes if self._direction == "request" else each.dropped_response_bytes
+            for each in stats
+        )

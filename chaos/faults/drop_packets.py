@@ -1,0 +1,65 @@
+"""``drop-packets``: the effect of packet loss on the links of one broker.
+
+A TCP proxy cannot lose packets: TCP would send them again, and what an application sees of loss is just that,
+random stalls for retransmission. This fault models those stalls chunk by chunk. ``tc netem`` on the loopback device
+would hit every process of the machine and outlive a killed conductor, so it is not used; the record says
+``model: stall``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from chaos.faults.base import Fault, LinkStats, Probe, until
+
+
+class DropPackets(Fault):
+    """Bites when chunks on the broker's links were held back."""
+
+    name = "drop-packets"
+    summary = "random retransmission stalls per chunk on all links of one broker (a model of packet loss)"
+    duration_s = (2.0, 5.0)
+    recovery_s = 1.5
+
+    async def choose(self) -> str:
+        self._broker_id, _ = await self._leader()
+        peers = [name for name in self.cluster.link_names if f"b{self._broker_id}" in name.split("-")]
+        # Not ZooKeeper's: two stalls in a row would be a session loss, which is isolate-broker's business.
+        self._links = [name for name in peers if not name.endswith("-zk")]
+        return f"{len(self._links)} links of broker {self._broker_id}"
+
+    async def inject(self) -> None:
+        parameters = self.injection.parameters
+        loss = float(parameters.get("loss", 0.05))
+        models = await asyncio.gather(
+            *(self.cluster.links.stall(link, probability=loss, min_ms=200, max_ms=400) for link in self._links)
+        )
+        self._model = models[0]
+
+    async def bites(self) -> Probe:
+        seen: dict[str, Any] = {"broker": self._broker_id, "model": self._model}
+
+        async def held() -> bool:
+            now = await self._stats()
+            if now is None:
+                clear = [await self.cluster.links.is_clear(link) for link in self._links]
+                seen["counters"] = "none: a foreign Toxiproxy has no counters"
+                return not any(clear)
+            held_bytes = sum(stats.held_bytes for stats in now)
+            seen["held_bytes"] = held_bytes
+            return held_bytes > 0
+
+        return Probe(await until(held, clock=self.clock, timeout_ms=2_500, interval_ms=20), seen)
+
+    async def heal(self) -> None:
+        await asyncio.gather(*(self.cluster.links.heal(link) for link in self._links))
+
+    async def gone(self) -> Probe:
+        clear = all([await self.cluster.links.is_clear(link) for link in self._links])
+        return Probe(clear, {"links_clear": clear})
+
+    async def _stats(self) -> list[LinkStats] | None:
+        found = await asyncio.gather(*(self.cluster.links.stats(link) for link in self._links))
+        known = [stats for stats in found if stats is not None]
+        return known if len(known) == len(found) else None

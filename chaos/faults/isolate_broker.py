@@ -1,0 +1,44 @@
+"""``isolate-broker``: cut all links of one broker, both ways: peers, clients and ZooKeeper."""
+
+from __future__ import annotations
+
+import asyncio
+
+from chaos.faults.base import Fault, Probe, until
+
+
+class IsolateBroker(Fault):
+    """Bites when the cluster no longer counts the broker as alive, though its process runs and answers."""
+
+    name = "isolate-broker"
+    summary = "cut every link of one broker (peers, clients, ZooKeeper) for longer than its session"
+    duration_s = (3.5, 5.0)
+    recovery_s = 3.5
+
+    async def choose(self) -> str:
+        self._broker_id, _ = await self._leader()
+        self._links = [name for name in self.cluster.link_names if f"b{self._broker_id}" in name.split("-")]
+        return f"broker {self._broker_id}, leader of {self.cluster.topic}-{self._partition}, {len(self._links)} links"
+
+    async def inject(self) -> None:
+        lossless = bool(self.injection.parameters.get("lossless", True))
+        links = self.cluster.links
+        await asyncio.gather(*(links.cut(link, "both", lossless=lossless) for link in self._links))
+
+    async def bites(self) -> Probe:
+        async def dropped() -> bool:
+            return self._broker_id not in await self.cluster.alive()
+
+        out = await until(dropped, clock=self.clock, timeout_ms=self.cluster.session_timeout_ms + 6_000)
+        runs = await self.cluster.answers(self._broker_id, timeout_ms=1_000)
+        moved = await self._moved_from(self._broker_id, 3_000)
+        seen = {"broker": self._broker_id, "counted_dead": out, "runs": runs, "leader_moved": moved}
+        return Probe(out and runs, seen)
+
+    async def heal(self) -> None:
+        await asyncio.gather(*(self.cluster.links.heal(link) for link in self._links))
+
+    async def gone(self) -> Probe:
+        clear = all([await self.cluster.links.is_clear(link) for link in self._links])
+        rejoined = await self._rejoined()
+        return Probe(clear and rejoined, {"links_clear": clear, "isr_full": rejoined})

@@ -1,0 +1,111 @@
+"""A schedule as a value, and as YAML. Owns the format of ``schedule.yaml``; knows no fault by name.
+
+```yaml
+seed: 7
+injections:
+  - {at_s: 6.0, fault: kill-leader, duration_s: 3.0, target: {partition: 2}, parameters: {}}
+```
+``at_s`` counts from the start of the load (warm-up included); ``target`` and ``parameters`` are the fault's own. An
+injection waits until those before it are over, unless it says ``overlap: true``: so faults are composed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+
+class ScheduleError(ValueError):
+    """The schedule cannot be read; the message names the entry and the mend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """One planned fault."""
+
+    at_s: float
+    fault: str
+    duration_s: float
+    target: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    overlap: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Injections in the order of their times, and the seed that made them (or that the run was given)."""
+
+    seed: int
+    injections: tuple[Injection, ...]
+
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of fault asked for, each once, in order of first use."""
+        return tuple(dict.fromkeys(injection.fault for injection in self.injections))
+
+
+def to_yaml(schedule: Schedule) -> str:
+    """The text of ``schedule.yaml``."""
+    document = {
+        "seed": schedule.seed,
+        "injections": [
+            {
+                "at_s": injection.at_s,
+                "fault": injection.fault,
+                "duration_s": injection.duration_s,
+                "target": dict(injection.target),
+                "parameters": dict(injection.parameters),
+                **({"overlap": True} if injection.overlap else {}),
+            }
+            for injection in schedule.injections
+        ],
+    }
+    return yaml.safe_dump(document, sort_keys=False)
+
+
+def from_yaml(text: str) -> Schedule:
+    """Read a schedule. Raises ScheduleError, which names the entry that is wrong."""
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ScheduleError(f"the schedule is not YAML: {error}") from error
+    if not isinstance(document, dict) or not isinstance(document.get("injections"), list):
+        raise ScheduleError("a schedule is a mapping with 'seed' and a list 'injections'")
+    unknown = set(document) - {"seed", "injections"}
+    if unknown:
+        raise ScheduleError(f"unknown key {min(unknown)!r} in the schedule; it has 'seed' and 'injections'")
+    seed = document.get("seed", 0)
+    if not isinstance(seed, int):
+        raise ScheduleError("'seed' of the schedule must be an integer")
+    injections = [_injection(index, entry) for index, entry in enumerate(document["injections"], 1)]
+    return Schedule(seed, tuple(sorted(injections, key=lambda injection: injection.at_s)))
+
+
+def _injection(index: int, entry: object) -> Injection:
+    if not isinstance(entry, dict):
+        raise ScheduleError(f"injection {index} of the schedule is not a mapping")
+    unknown = set(entry) - {"at_s", "fault", "duration_s", "target", "parameters", "overlap"}
+    if unknown:
+        raise ScheduleError(f"injection {index} of the schedule has an unknown key {min(unknown)!r}")
+    if not isinstance(entry.get("fault"), str):
+        raise ScheduleError(f"injection {index} of the schedule needs 'fault', the name of one (gapless list faults)")
+    numbers: dict[str, float] = {}
+    for key, default in (("at_s", None), ("duration_s", 3.0)):
+        value = entry.get(key, default)
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or value < 0:
+            raise ScheduleError(f"injection {index} of the schedule needs {key!r}, a number of seconds")
+        numbers[key] = float(value)
+    mappings: dict[str, dict[str, Any]] = {}
+    for key in ("target", "parameters"):
+        value = entry.get(key) or {}
+        if not isinstance(value, dict):
+            raise ScheduleError(f"{key!r} of injection {index} of the schedule must be a mapping")
+        mappings[key] = value
+    overlap = entry.get("overlap", False)
+    if not isinstance(overlap, bool):
+        raise ScheduleError(f"'overlap' of injection {index} of the schedule must be true or false")
+    return Injection(
+        numbers["at_s"], entry["fault"], numbers["duration_s"], mappings["target"], mappings["parameters"], overlap
+    )

@@ -1,0 +1,61 @@
+"""How options, shorthands and profiles become the settings of a run."""
+
+from __future__ import annotations
+
+import pytest
+
+from chaos.conductor.resolve import Asked, plan, resolve
+from chaos.conductor.settings import SettingsError
+from chaos.faults.catalogue import FAULTS
+from chaos.schedules.model import Injection, Schedule
+from cluster.config.errors import ConfigError
+
+
+def test_the_default_run_is_idempotent_with_all_faults() -> None:
+    """What a newcomer gets: acks=all, min.insync.replicas 2 of 3, every kind of fault."""
+    settings, _ = resolve(Asked(seed=1))
+    assert (settings.acks, settings.idempotence) == ("all", True)
+    assert (settings.min_insync_replicas, settings.replication_factor) == (2, 3)
+    assert settings.faults == tuple(FAULTS)
+    assert settings.broker_config["zookeeper.session.timeout.ms"] == "2000"
+    assert settings.topic_config["retention.ms"] == "-1"
+    assert set(plan(settings).kinds()) == set(FAULTS)
+
+
+def test_weak_acks_turn_idempotence_off() -> None:
+    """--acks 1 alone is a wish; with --idempotence true it is a contradiction."""
+    settings, _ = resolve(Asked(seed=1, acks="1"))
+    assert (settings.acks, settings.idempotence) == ("1", False)
+    with pytest.raises(ConfigError, match="contradicts"):
+        resolve(Asked(seed=1, acks="1", idempotence=True))
+
+
+def test_the_general_way_wins_over_the_profile_and_must_agree_with_shorthands() -> None:
+    """--producer-config acks=1 is --acks 1; both with different values are refused."""
+    settings, _ = resolve(Asked(seed=1, producer_config=["acks=1"], broker_config=["replica.lag.time.max.ms=9000"]))
+    assert settings.acks == "1"
+    assert settings.broker_config["replica.lag.time.max.ms"] == "9000"
+    with pytest.raises(SettingsError, match="--acks all contradicts acks=1"):
+        resolve(Asked(seed=1, acks="all", producer_config=["acks=1"]))
+
+
+@pytest.mark.parametrize(
+    ("asked", "names"),
+    [
+        (Asked(seed=1, brokers=2), "--replication-factor 3"),
+        (Asked(seed=1, min_insync_replicas=4), "--min-insync-replicas 4"),
+        (Asked(seed=1, broker_config=["replica.lag.tme.max.ms=1"]), "replica.lag.time.max.ms"),
+        (Asked(seed=1, topic_config=["retention"]), "KEY=VALUE"),
+        (Asked(seed=1, faults="kil-leader"), "kill-leader"),
+        (Asked(seed=1, profile="kaos"), "chaos"),
+        (Asked(seed=1, time_limit_s=2), "--time-limit"),
+        (Asked(seed=1, rate=0), "--rate"),
+        (Asked(seed=1, client="native"), "--client"),
+        (Asked(seed=1, faults="all", schedule=Schedule(1, ())), "exclude"),
+        (Asked(seed=1, schedule=Schedule(1, (Injection(1, "no-such", 1),))), "no-such"),
+    ],
+)
+def test_what_cannot_be_had_is_refused_with_the_thing_named(asked: Asked, names: str) -> None:
+    """One clear line before anything starts."""
+    with pytest.raises(ValueError, match=names):
+        resolve(asked)

@@ -1,0 +1,87 @@
+"""Schedules: the YAML form and the seeded generator."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chaos.faults.catalogue import FAULTS, UnknownFault, parse_faults
+from chaos.schedules.generator import generate
+from chaos.schedules.model import Injection, Schedule, ScheduleError, from_yaml, to_yaml
+
+KINDS = [fault.kind() for fault in FAULTS.values()]
+
+
+@given(
+    st.lists(
+        st.builds(
+            Injection,
+            st.floats(0, 600),
+            st.sampled_from(sorted(FAULTS)),
+            st.floats(0, 60),
+            st.dictionaries(st.sampled_from(["partition", "link"]), st.integers(0, 9)),
+            st.dictionaries(st.sampled_from(["lossless"]), st.booleans()),
+            st.booleans(),
+        )
+    ),
+    st.integers(0, 2**32),
+)
+def test_yaml_round_trip(injections: list[Injection], seed: int) -> None:
+    """What is written is read again, in the order of times."""
+    schedule = Schedule(seed, tuple(sorted(injections, key=lambda each: each.at_s)))
+    assert from_yaml(to_yaml(schedule)) == schedule
+
+
+@given(st.integers(0, 2**32), st.sets(st.sampled_from(sorted(FAULTS)), min_size=1), st.floats(10, 600))
+def test_generated_schedules_have_every_kind_and_do_not_overlap(seed: int, names: set[str], limit_s: float) -> None:
+    """Each kind asked for comes; each injection starts after the one before had time to heal; a seed repeats."""
+    kinds = [kind for kind in KINDS if kind.name in names]
+    schedule = generate(kinds, seed=seed, warmup_s=4.0, time_limit_s=limit_s, partitions=6)
+    assert set(schedule.kinds()) == names
+    assert schedule == generate(kinds, seed=seed, warmup_s=4.0, time_limit_s=limit_s, partitions=6)
+    room_s = {kind.name: kind.recovery_s for kind in kinds}
+    for one, after in zip(schedule.injections, schedule.injections[1:], strict=False):
+        assert after.at_s >= one.at_s + one.duration_s + room_s[one.fault] - 0.02
+    for each in schedule.injections:
+        assert each.at_s >= 4.0
+        assert 0 <= each.target["partition"] < 6
+
+
+@given(st.integers(0, 2**32))
+def test_a_default_minute_kills_two_leaders_and_breaks_five_times(seed: int) -> None:
+    """The first thing a newcomer runs must be worth its minute."""
+    schedule = generate(KINDS, seed=seed, warmup_s=4.0, time_limit_s=60.0, partitions=6)
+    assert len(schedule.injections) >= 7
+    assert sum(each.fault == "kill-leader" for each in schedule.injections) >= 2
+    assert schedule.injections[-1].at_s < 66.0
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("[]", "mapping"),
+        ("injections: {}", "list"),
+        ("{injections: [], sed: 1}", "'sed'"),
+        ("{injections: [3]}", "injection 1"),
+        ("{injections: [{fault: kill-leader}]}", "'at_s'"),
+        ("{injections: [{fault: kill-leader, at_s: -1}]}", "'at_s'"),
+        ("{injections: [{fault: kill-leader, at_s: 1, duration: 3}]}", "'duration'"),
+        ("{injections: [{at_s: 1}]}", "'fault'"),
+        ("{injections: [{fault: kill-leader, at_s: 1, overlap: 3}]}", "'overlap'"),
+        ("{injections: [", "not YAML"),
+    ],
+)
+def test_a_bad_schedule_names_what_is_wrong(text: str, names: str) -> None:
+    """One clear line that names the entry."""
+    with pytest.raises(ScheduleError, match=names):
+        from_yaml(text)
+
+
+def test_faults_are_parsed_and_the_nearest_is_suggested() -> None:
+    """``all``, ``none``, a list; a misspelt one is told the nearest."""
+    assert parse_faults("none") == ()
+    assert parse_faults("all") == tuple(FAULTS)
+    assert parse_faults("kill-leader, cut-link,kill-leader") == ("kill-leader", "cut-link")
+    with pytest.raises(UnknownFault, match="kill-leader"):
+        parse_faults("kil-leader")
