@@ -27,6 +27,15 @@ class FrameHandler(Protocol):
         """
         ...
 
+    def on_eof(self) -> None:
+        """The peer will send no more (it half-closed), and every frame it sent before was delivered.
+
+        Called at most once, never after ``on_closed``. The connection stays open for writing: an owner that still
+        owes answers sends them and then calls ``close()``; an owner that owes nothing, or that cannot use a
+        half-closed connection (a client), calls ``close()`` here. An owner that never does keeps the connection.
+        """
+        ...
+
     def on_closed(self, reason: str) -> None:
         """The connection is gone, for whatever reason; called exactly once, last."""
         ...

@@ -1,1 +1,26 @@
-"""report (room in the making)."""
+"""The report of a run: ``verdict.json``, ``summary.md``, ``junit.xml`` and ``report.html``. Owns how they look.
+
+Everything here takes a finished verdict and adds no judgement of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from verifier.effectiveness import Injected
+from verifier.evidence.run_directory import RunDirectory, write_json_atomic, write_text_atomic
+from verifier.evidence.run_model import RunModel
+from verifier.evidence.series import read_all_series
+from verifier.report.junit import junit_xml
+from verifier.report.page import report_html
+from verifier.report.summary import summary_md
+from verifier.verdict import Verdict
+
+
+def write_reports(directory: RunDirectory, run: RunModel, injected: Sequence[Injected], verdict: Verdict) -> None:
+    """Write all four files, each whole. ``verdict.json`` comes last: who sees it finds the others. Raises OSError."""
+    series = read_all_series(directory.loadgen_dir)
+    write_text_atomic(directory.report_html, report_html(run, injected, verdict, series))
+    write_text_atomic(directory.summary_md, summary_md(run, injected, verdict))
+    write_text_atomic(directory.junit_xml, junit_xml(directory.path, run, verdict))
+    write_json_atomic(directory.verdict_json, verdict.to_json())

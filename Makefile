@@ -1,0 +1,49 @@
+# Two commands: `make run` and `make test`. Each sets up what it needs. `make help` lists the others.
+# make turns every failure into exit status 2; scripts and CI that need gapless's own call .venv/bin/gapless.
+
+VENV := .venv
+BIN := $(VENV)/bin
+# Passed on: make run ARGS="--seed 7 --faults kill-leader"
+ARGS ?=
+# An interpreter of your choice: make setup PYTHON=/opt/python3.12/bin/python3
+PYTHON ?=
+export PYTHON
+
+# Real processes last: what is quick fails first.
+SLOW_TESTS := tests/integration
+TESTS := $(filter-out $(SLOW_TESTS)/,$(sort $(filter-out tests/__pycache__/,$(wildcard tests/*/)))) $(SLOW_TESTS)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test test-full lint bench demo-red clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## build .venv (says first what it fetches; does nothing when it is up to date)
+	@scripts/setup
+
+run: setup ## one experiment: cluster, load, faults, verdict; ARGS="..." is passed to gapless run
+	@$(BIN)/gapless run $(ARGS)
+
+test: setup ## every test but the long ones: unit, simulation, then real processes; ARGS="..." goes to pytest
+	@$(BIN)/python -m pytest $(TESTS) -m "not full" --durations=20 $(ARGS)
+
+test-full: setup ## every test, with many more random cases; takes long
+	@GAPLESS_HYPOTHESIS=full $(BIN)/python -m pytest $(TESTS) --durations=20 $(ARGS)
+
+lint: setup ## ruff and mypy
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+bench: setup ## benchmarks; ARGS="..." is passed on
+	@$(BIN)/python -m bench $(ARGS)
+
+demo-red: setup ## an experiment with a planted defect: it succeeds when the verifier finds the lost records
+	@$(BIN)/gapless run --name demo-red --defect lose-acked:0.01 $(ARGS); status=$$?; \
+	if [ $$status -eq 1 ]; then echo "The defect was found: see the report above."; \
+	else echo "The defect was not found (exit status $$status)."; exit 1; fi
+
+clean: ## remove .venv, build products and caches; results/ stays
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

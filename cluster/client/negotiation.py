@@ -1,0 +1,49 @@
+"""Which version of an API to speak with a broker: asking it, and choosing. Owns ApiVersions from the client's side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cluster.client.connection import BrokerConnection
+from cluster.client.errors import UnsupportedVersion
+from cluster.protocol import messages
+from cluster.protocol.apis import SUPPORTED, ApiKey
+from cluster.protocol.errors import ErrorCode
+
+Windows = Mapping[int, tuple[int, int]]
+
+SOFTWARE_NAME = "gapless"
+SOFTWARE_VERSION = "0.1.0"
+
+
+async def api_versions(connection: BrokerConnection, timeout_ms: int | None = None) -> dict[int, tuple[int, int]]:
+    """The broker's version windows by API key.
+
+    A broker that does not know our version answers in version 0 with its own window (kafka-semantics 1.3); it is
+    asked again in the best version of that. Raises like ``BrokerConnection.send``, and ``UnsupportedVersion``.
+    """
+    version = SUPPORTED[ApiKey.API_VERSIONS][1]
+    while True:
+        request = messages.request_class(ApiKey.API_VERSIONS)(
+            client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION
+        )
+        response = await connection.send(request, version, timeout_ms)
+        windows = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
+        if response.error_code == ErrorCode.NONE:
+            return windows
+        greatest = windows.get(ApiKey.API_VERSIONS, (0, 0))[1]
+        if response.error_code != ErrorCode.UNSUPPORTED_VERSION or greatest >= version:
+            raise UnsupportedVersion(f"ApiVersions {version}: {ErrorCode.of(response.error_code).name}")
+        version = greatest
+
+
+def choose_version(api_key: ApiKey, windows: Windows) -> int:
+    """The greatest version that both sides know. Raises ``UnsupportedVersion``."""
+    ours = SUPPORTED[api_key]
+    theirs = windows.get(api_key)
+    if theirs is None:
+        raise UnsupportedVersion(f"the broker does not serve {api_key.name}")
+    version = min(ours[1], theirs[1])
+    if version < max(ours[0], theirs[0]):
+        raise UnsupportedVersion(f"{api_key.name}: we speak {ours[0]}-{ours[1]}, the broker {theirs[0]}-{theirs[1]}")
+    return version

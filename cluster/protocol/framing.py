@@ -1,0 +1,110 @@
+"""Framing: int32 size, then that many bytes. Owns the receive buffer of one connection; pure.
+
+Frames are handed out in place. The buffer grows with the bytes that arrive, never with the size that is declared:
+whoever declares 100 MiB and sends 5 bytes costs 5 bytes.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from cluster.protocol.errors import ProtocolError
+
+_SIZE = struct.Struct(">i")
+INITIAL_BYTES = 65_536
+#: A buffer that grew beyond this for one large frame is given back when it is empty.
+KEEP_BYTES = 2_097_152
+#: Less room than this at the end of the buffer is not worth a system call, unless it completes a frame.
+_LEAST_ROOM_BYTES = 4_096
+
+
+class FrameTooLarge(ProtocolError):
+    """A size prefix that is negative or above the limit. The stream cannot be followed any further."""
+
+
+class FrameBuffer:
+    """Bytes in, frames out. A frame is a writable view and valid until the next ``get_buffer``."""
+
+    __slots__ = ("_buffer", "_end", "_limit", "_start", "_view")
+
+    def __init__(self, max_frame_bytes: int) -> None:
+        self._limit = max_frame_bytes
+        self._buffer = bytearray(INITIAL_BYTES)
+        self._view = memoryview(self._buffer)
+        # Bytes [start, end) have arrived and not been handed out.
+        self._start = 0
+        self._end = 0
+
+    def __repr__(self) -> str:
+        return f"FrameBuffer({self.pending_bytes} bytes pending, {len(self._buffer)} allocated)"
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes that arrived and are no part of a frame that was handed out."""
+        return self._end - self._start
+
+    @property
+    def allocated_bytes(self) -> int:
+        return len(self._buffer)
+
+    def get_buffer(self, size_hint: int = -1) -> memoryview:
+        """Room for at least one more byte. Frames handed out before are no longer valid."""
+        if self._start == self._end:
+            self._start = self._end = 0
+            if len(self._buffer) > KEEP_BYTES:
+                self._replace(INITIAL_BYTES)
+        elif self._short_of_room():
+            if self._start >= len(self._buffer) // 2:
+                self._move_to_front()
+            else:
+                self._replace(2 * len(self._buffer))
+        return self._view[self._end :]
+
+    def received(self, count: int) -> Iterator[memoryview]:
+        """``count`` bytes were written into the last ``get_buffer``; the frames that are complete now.
+
+        Raises ``FrameTooLarge`` in its place in the sequence.
+        """
+        self._end += count
+        return self.frames()
+
+    def clear(self) -> None:
+        """Forget what arrived: nobody wants it any more."""
+        self._start = self._end = 0
+
+    def frames(self) -> Iterator[memoryview]:
+        """The complete frames that were not handed out yet. The iteration may be left and begun again."""
+        while self._end - self._start >= _SIZE.size:
+            (size,) = _SIZE.unpack_from(self._buffer, self._start)
+            if size < 0 or size > self._limit:
+                raise FrameTooLarge(f"a frame of {size} bytes, the limit is {self._limit}")
+            begin = self._start + _SIZE.size
+            if self._end - begin < size:
+                return
+            self._start = begin + size
+            yield self._view[begin : begin + size]
+
+    def _short_of_room(self) -> bool:
+        room = len(self._buffer) - self._end
+        if room >= _LEAST_ROOM_BYTES:
+            return False
+        pending = self._end - self._start
+        if room == 0 or pending < _SIZE.size:
+            return True
+        (size,) = _SIZE.unpack_from(self._buffer, self._start)
+        return bool(_SIZE.size + size > pending + room)
+
+    def _move_to_front(self) -> None:
+        pending = self._end - self._start
+        # Start is at least half way, so the two ranges do not overlap.
+        self._view[:pending] = self._view[self._start : self._end]
+        self._start, self._end = 0, pending
+
+    def _replace(self, capacity: int) -> None:
+        buffer = bytearray(capacity)
+        view = memoryview(buffer)
+        pending = self._end - self._start
+        view[:pending] = self._view[self._start : self._end]
+        self._buffer, self._view = buffer, view
+        self._start, self._end = 0, pending

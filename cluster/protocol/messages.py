@@ -1,0 +1,145 @@
+"""All messages but Produce and Fetch: the thin module over ``kafka.protocol`` and our broker-to-broker schemas.
+
+Owns headers, the choice of class by API key, and the entry and exit of bytes. Encoding is kafka-python's, decoding is
+``schema_decoder``'s. Messages are instances of kafka-python's generated classes: attributes in snake_case, nested
+structs as attributes of their class (``MetadataResponse.MetadataResponseBroker``), absent fields at their defaults, a
+zero uuid as None. Default lists are shared by all instances: assign a new list, never append to a default one.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from cluster.protocol import interbroker, schema_decoder
+from cluster.protocol.apis import SUPPORTED, ApiKey, request_header_version, response_header_version
+from cluster.protocol.errors import ErrorCode, MalformedRequest
+from cluster.protocol.kafka_schemas import admin, consumer, metadata, producer
+from cluster.protocol.primitives import (
+    INT16,
+    INT32,
+    READ_ERRORS,
+    Buffer,
+    read_nullable_string,
+    refusing_malformed,
+    skip_tags,
+    write_nullable_string,
+)
+
+_REQUEST_HEADER = struct.Struct(">hhi")
+_API_WINDOW = struct.Struct(">hhh")
+
+_CLASSES: dict[int, tuple[Any, Any]] = {
+    getattr(room, name).API_KEY: (getattr(room, name), getattr(room, name.removesuffix("Request") + "Response"))
+    for room in (metadata, producer, consumer, admin, interbroker)
+    for name in dir(room)
+    if name.endswith("Request")
+}
+
+
+class RequestHeader(NamedTuple):
+    """The header of a request. ``body_offset`` is where its body begins in the frame."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    body_offset: int
+
+
+def request_class(api_key: int) -> Any:
+    """The class of an API's requests. Raises ``MalformedRequest`` for an API without one."""
+    return _classes(api_key)[0]
+
+
+def response_class(api_key: int) -> Any:
+    """The class of an API's responses. Raises ``MalformedRequest`` for an API without one."""
+    return _classes(api_key)[1]
+
+
+def _classes(api_key: int) -> tuple[Any, Any]:
+    try:
+        return _CLASSES[api_key]
+    except KeyError as error:
+        raise MalformedRequest(f"no message for API key {api_key}") from error
+
+
+def parse_request_header(frame: Buffer) -> RequestHeader:
+    """Read the header of a request frame. Raises ``MalformedRequest``.
+
+    Keys and versions are returned as sent, whether known or not: an ApiVersions request of a version from the future
+    must be answered (kafka-semantics 1.3), so what follows its first eight bytes may be anything.
+    """
+    try:
+        api_key, api_version, correlation_id = _REQUEST_HEADER.unpack_from(frame, 0)
+        if api_key == ApiKey.API_VERSIONS and not is_supported(api_key, api_version):
+            return RequestHeader(api_key, api_version, correlation_id, None, len(frame))
+        version = request_header_version(api_key, api_version)
+        if version == 0:
+            return RequestHeader(api_key, api_version, correlation_id, None, _REQUEST_HEADER.size)
+        client_id, position = read_nullable_string(frame, _REQUEST_HEADER.size)
+        if version == 2:
+            position = skip_tags(frame, position)
+    except READ_ERRORS as error:
+        raise MalformedRequest(f"request header: {error}") from error
+    return RequestHeader(api_key, api_version, correlation_id, client_id, position)
+
+
+def is_supported(api_key: int, version: int, windows: Mapping[ApiKey, tuple[int, int]] = SUPPORTED) -> bool:
+    """Whether a version is inside its window."""
+    if api_key not in windows:
+        return False
+    least, greatest = windows[ApiKey(api_key)]
+    return least <= version <= greatest
+
+
+def decode_request(api_key: int, version: int, body: Buffer) -> Any:
+    """Decode the body of a request (the frame from ``body_offset``). Raises ``MalformedRequest``.
+
+    Bytes after it are passed over, as Kafka does: librdkafka's Metadata request for all topics has three too many.
+    """
+    return schema_decoder.decode(request_class(api_key), version, body, rest_allowed=True)
+
+
+def encode_request(message: Any, version: int, correlation_id: int, client_id: str | None) -> bytes:
+    """A request with its header, without the size prefix."""
+    api_key = message.API_KEY
+    header = _REQUEST_HEADER.pack(api_key, version, correlation_id)
+    header_version = request_header_version(api_key, version)
+    if header_version > 0:
+        header += write_nullable_string(client_id)
+    if header_version > 1:
+        header += b"\x00"
+    return header + bytes(message.encode(version=version))
+
+
+def encode_response(api_key: int, version: int, correlation_id: int, message: Any) -> bytes:
+    """A response with its header, without the size prefix."""
+    header = INT32.pack(correlation_id)
+    if response_header_version(api_key, version) > 0:
+        header += b"\x00"
+    return header + bytes(message.encode(version=version))
+
+
+def decode_response(api_key: int, version: int, frame: Buffer) -> tuple[int, Any]:
+    """Decode a response frame into (correlation id, message). Raises ``MalformedRequest``."""
+    with refusing_malformed("response header"):
+        (correlation_id,) = INT32.unpack_from(frame, 0)
+        position = skip_tags(frame, 4) if response_header_version(api_key, version) > 0 else 4
+        if api_key == ApiKey.API_VERSIONS and INT16.unpack_from(frame, position)[0] == ErrorCode.UNSUPPORTED_VERSION:
+            # A broker that does not know the version answers in version 0.
+            version = 0
+    return correlation_id, schema_decoder.decode(response_class(api_key), version, memoryview(frame)[position:])
+
+
+def encode_unsupported_api_versions(correlation_id: int, window: tuple[int, int]) -> bytes:
+    """The answer to an ApiVersions request of an unknown version: version 0, error 35, and ApiVersions' own window."""
+    return b"".join(
+        (
+            INT32.pack(correlation_id),
+            INT16.pack(ErrorCode.UNSUPPORTED_VERSION),
+            INT32.pack(1),
+            _API_WINDOW.pack(ApiKey.API_VERSIONS, *window),
+        )
+    )

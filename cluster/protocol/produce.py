@@ -1,0 +1,182 @@
+"""Produce (API key 0), versions 3-9, by hand: parsed without copying records, answered by joining packed structs.
+
+Owns the request's and the response's layout. Does not look into the record batches.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from cluster.protocol.apis import PRODUCE_MIN_VERSION, SUPPORTED, ApiKey
+from cluster.protocol.errors import MalformedRequest
+from cluster.protocol.primitives import (
+    INT32,
+    MAX_ELEMENTS,
+    READ_ERRORS,
+    read_compact_count,
+    read_compact_nullable_string,
+    read_compact_string,
+    read_count,
+    read_nullable_string,
+    read_string,
+    read_uvarint,
+    skip_tags,
+    write_compact_nullable_string,
+    write_nullable_string,
+    write_uvarint,
+)
+
+MAX_VERSION = SUPPORTED[ApiKey.PRODUCE][1]
+_FLEXIBLE_FROM = 9
+
+_ACKS_TIMEOUT = struct.Struct(">hi")
+_INDEX_SIZE = struct.Struct(">ii")
+#: index, error code, base offset, log append time (and from version 5 log start offset)
+_RESULT_V3 = struct.Struct(">ihqq")
+_RESULT_V5 = struct.Struct(">ihqqq")
+
+
+class ProducePartition(NamedTuple):
+    """The records for one partition: a view into the frame, or None for null."""
+
+    topic: str
+    partition: int
+    records: memoryview | None
+
+
+class ProduceRequest(NamedTuple):
+    """``acks`` as sent, not checked. ``partitions`` in the order of the request."""
+
+    transactional_id: str | None
+    acks: int
+    timeout_ms: int
+    partitions: list[ProducePartition]
+
+
+class ProduceResult(NamedTuple):
+    """The answer for one partition; on an error the offsets stay -1."""
+
+    topic: str
+    partition: int
+    error_code: int
+    base_offset: int = -1
+    log_append_time_ms: int = -1
+    log_start_offset: int = -1
+    error_message: str | None = None
+
+
+def parse_request(body: memoryview, version: int) -> ProduceRequest:
+    """Parse the body of a request (after its header). Raises ``MalformedRequest``.
+
+    The records are views into ``body`` and valid as long as it is.
+    """
+    if not PRODUCE_MIN_VERSION <= version <= MAX_VERSION:
+        raise MalformedRequest(f"Produce version {version}")
+    try:
+        request, position = _parse_flexible(body) if version >= _FLEXIBLE_FROM else _parse_plain(body)
+    except READ_ERRORS as error:
+        raise MalformedRequest(f"Produce: {error}") from error
+    if position != len(body):
+        raise MalformedRequest(f"{len(body) - position} bytes after a Produce request")
+    return request
+
+
+def _parse_plain(body: memoryview) -> tuple[ProduceRequest, int]:
+    total = len(body)
+    transactional_id, position = read_nullable_string(body, 0)
+    acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(body, position)
+    topic_count, position = read_count(body, position + 6, 6)
+    partitions: list[ProducePartition] = []
+    for _ in range(topic_count):
+        topic, position = read_string(body, position)
+        count, position = read_count(body, position, 8)
+        _check_total(len(partitions) + count)
+        for _ in range(count):
+            partition, size = _INDEX_SIZE.unpack_from(body, position)
+            position += 8
+            records: memoryview | None = None
+            if size != -1:
+                end = position + size
+                if size < 0 or end > total:
+                    raise MalformedRequest(f"records of {size} bytes where {total - position} are left")
+                records = body[position:end]
+                position = end
+            partitions.append(ProducePartition(topic, partition, records))
+    return ProduceRequest(transactional_id, acks, timeout_ms, partitions), position
+
+
+def _parse_flexible(body: memoryview) -> tuple[ProduceRequest, int]:
+    total = len(body)
+    transactional_id, position = read_compact_nullable_string(body, 0)
+    acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(body, position)
+    topic_count, position = read_compact_count(body, position + 6, 3)
+    partitions: list[ProducePartition] = []
+    for _ in range(topic_count):
+        topic, position = read_compact_string(body, position)
+        count, position = read_compact_count(body, position, 6)
+        _check_total(len(partitions) + count)
+        for _ in range(count):
+            (partition,) = INT32.unpack_from(body, position)
+            size, position = read_uvarint(body, position + 4)
+            records: memoryview | None = None
+            if size:
+                end = position + size - 1
+                if end > total:
+                    raise MalformedRequest(f"records of {size - 1} bytes where {total - position} are left")
+                records = body[position:end]
+                position = end
+            position = position + 1 if body[position] == 0 else skip_tags(body, position)
+            partitions.append(ProducePartition(topic, partition, records))
+        position = skip_tags(body, position)
+    position = skip_tags(body, position)
+    return ProduceRequest(transactional_id, acks, timeout_ms, partitions), position
+
+
+def _check_total(count: int) -> None:
+    if count > MAX_ELEMENTS:
+        raise MalformedRequest(f"more than {MAX_ELEMENTS} partitions")
+
+
+def build_response(
+    version: int, correlation_id: int, results: Iterable[ProduceResult], throttle_time_ms: int = 0
+) -> bytes:
+    """A response with its header, without the size prefix. Results are grouped by topic, in order of appearance."""
+    flexible = version >= _FLEXIBLE_FROM
+    topics: dict[str, list[bytes]] = {}
+    for result in results:
+        entry = _flexible_result(result) if flexible else _plain_result(result, version)
+        topics.setdefault(result.topic, []).append(entry)
+    parts = [INT32.pack(correlation_id)]
+    if flexible:
+        parts.append(b"\x00" + write_uvarint(len(topics) + 1))
+        for topic, entries in topics.items():
+            parts.append(write_compact_nullable_string(topic) + write_uvarint(len(entries) + 1))
+            parts.extend(entries)
+            parts.append(b"\x00")
+        parts.append(INT32.pack(throttle_time_ms) + b"\x00")
+    else:
+        parts.append(INT32.pack(len(topics)))
+        for topic, entries in topics.items():
+            parts.append(write_nullable_string(topic) + INT32.pack(len(entries)))
+            parts.extend(entries)
+        parts.append(INT32.pack(throttle_time_ms))
+    return b"".join(parts)
+
+
+def _plain_result(result: ProduceResult, version: int) -> bytes:
+    _, partition, error_code, base_offset, log_append_time_ms, log_start_offset, message = result
+    if version < 5:
+        return _RESULT_V3.pack(partition, error_code, base_offset, log_append_time_ms)
+    head = _RESULT_V5.pack(partition, error_code, base_offset, log_append_time_ms, log_start_offset)
+    if version < 8:
+        return head
+    return head + b"\x00\x00\x00\x00" + write_nullable_string(message)
+
+
+def _flexible_result(result: ProduceResult) -> bytes:
+    _, partition, error_code, base_offset, log_append_time_ms, log_start_offset, message = result
+    head = _RESULT_V5.pack(partition, error_code, base_offset, log_append_time_ms, log_start_offset)
+    # No record errors, the message, no tagged fields.
+    return head + b"\x01" + write_compact_nullable_string(message) + b"\x00"

@@ -1,0 +1,198 @@
+"""Records inside a batch, packed and unpacked one by one: the cold path (tests, probes, admin, dump).
+
+Owns the record's layout (kafka-semantics 2.2) and building whole batches with header and checksum. The hot path
+never comes here: it stores and sends batches as they are.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from cluster.protocol.batch import (
+    CODEC_NONE,
+    CONTROL_BIT,
+    CRC_FROM,
+    HEADER_BYTES,
+    LOG_OVERHEAD,
+    MAGIC,
+    TRANSACTIONAL_BIT,
+    crc_ok,
+    parse_header,
+)
+from cluster.protocol.compression import MAX_UNCOMPRESSED_BYTES, compress, decompress
+from cluster.protocol.errors import CorruptBatch
+from cluster.protocol.primitives import Buffer
+
+Header = tuple[str, bytes | None]
+
+
+class NewRecord(NamedTuple):
+    """A record to be packed. ``timestamp`` is milliseconds since the epoch."""
+
+    timestamp: int
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: Sequence[Header] = ()
+
+
+class Record(NamedTuple):
+    """A record as it stands in the log; ``timestamp`` as in ``NewRecord``."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...]
+
+
+_AFTER_LENGTH = struct.Struct(">ib")
+_FROM_ATTRIBUTES = struct.Struct(">hiqqqhii")
+_UINT32 = struct.Struct(">I")
+_INT64 = struct.Struct(">q")
+#: A record has at least: attributes, two deltas, three lengths.
+_LEAST_RECORD_BYTES = 7
+
+
+def build_batch(
+    records: Iterable[NewRecord],
+    *,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
+    codec: int = CODEC_NONE,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    transactional: bool = False,
+    control: bool = False,
+) -> bytes:
+    """One record batch, with offset deltas from 0. Raises ``ValueError`` if there is no record."""
+    items = list(records)
+    if not items:
+        raise ValueError("a batch has at least one record")
+    base_timestamp = items[0].timestamp
+    payload = compress(codec, b"".join(_pack_record(item, index, base_timestamp) for index, item in enumerate(items)))
+    attributes = codec | (TRANSACTIONAL_BIT if transactional else 0) | (CONTROL_BIT if control else 0)
+    checked = (
+        _FROM_ATTRIBUTES.pack(
+            attributes,
+            len(items) - 1,
+            base_timestamp,
+            max(item.timestamp for item in items),
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            len(items),
+        )
+        + payload
+    )
+    length = CRC_FROM - LOG_OVERHEAD + len(checked)
+    start = _INT64.pack(base_offset) + struct.pack(">i", length) + _AFTER_LENGTH.pack(leader_epoch, MAGIC)
+    return start + _UINT32.pack(crc32c(checked)) + checked
+
+
+def decode_records(batch: Buffer, limit_bytes: int = MAX_UNCOMPRESSED_BYTES) -> list[Record]:
+    """All records of one whole batch (``batch`` may go on after it).
+
+    Raises ``CorruptBatch`` if the checksum does not hold or anything inside does not add up.
+    """
+    header = parse_header(batch)
+    size = header.size_bytes
+    if not crc_ok(batch, 0, size):
+        raise CorruptBatch("the checksum of the batch does not hold")
+    data = decompress(header.codec, memoryview(batch)[HEADER_BYTES:size], limit_bytes)
+    if header.record_count < 0 or header.record_count * _LEAST_RECORD_BYTES > len(data):
+        raise CorruptBatch(f"{header.record_count} records in {len(data)} bytes")
+    records: list[Record] = []
+    position = 0
+    try:
+        for _ in range(header.record_count):
+            record, position = _unpack_record(data, position, header.base_offset, header.base_timestamp)
+            if header.is_log_append_time:
+                record = record._replace(timestamp=header.max_timestamp)
+            records.append(record)
+    except (IndexError, UnicodeDecodeError) as error:
+        raise CorruptBatch(f"record {len(records)}: {error}") from error
+    if position != len(data):
+        raise CorruptBatch(f"{len(data) - position} bytes after the last record")
+    return records
+
+
+def _pack_record(record: NewRecord, offset_delta: int, base_timestamp: int) -> bytes:
+    body = bytearray(b"\x00")
+    body += write_varint(record.timestamp - base_timestamp)
+    body += write_varint(offset_delta)
+    body += _pack_bytes(record.key)
+    body += _pack_bytes(record.value)
+    body += write_varint(len(record.headers))
+    for key, value in record.headers:
+        body += _pack_bytes(key.encode())
+        body += _pack_bytes(value)
+    return write_varint(len(body)) + bytes(body)
+
+
+def _pack_bytes(data: bytes | None) -> bytes:
+    return write_varint(-1) if data is None else write_varint(len(data)) + data
+
+
+def _unpack_record(data: bytes, position: int, base_offset: int, base_timestamp: int) -> tuple[Record, int]:
+    size, position = read_varint(data, position)
+    end = position + size
+    if size < _LEAST_RECORD_BYTES - 1 or end > len(data):
+        raise CorruptBatch(f"a record of {size} bytes where {len(data) - position} are left")
+    # Attributes are unused, and skipped.
+    timestamp_delta, position = read_varint(data, position + 1)
+    offset_delta, position = read_varint(data, position)
+    key, position = _unpack_bytes(data, position, end)
+    value, position = _unpack_bytes(data, position, end)
+    count, position = read_varint(data, position)
+    if count < 0 or count > end - position:
+        raise CorruptBatch(f"{count} headers in {end - position} bytes")
+    headers: list[Header] = []
+    for _ in range(count):
+        name, position = _unpack_bytes(data, position, end)
+        if name is None:
+            raise CorruptBatch("a header without a key")
+        content, position = _unpack_bytes(data, position, end)
+        headers.append((name.decode(), content))
+    if position != end:
+        raise CorruptBatch(f"a record ends {end - position} bytes off")
+    return Record(base_offset + offset_delta, base_timestamp + timestamp_delta, key, value, tuple(headers)), end
+
+
+def _unpack_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
+    size, position = read_varint(data, position)
+    if size == -1:
+        return None, position
+    if size < 0 or position + size > end:
+        raise CorruptBatch(f"{size} bytes where {end - position} are left")
+    return data[position : position + size], position + size
+
+
+def write_varint(value: int) -> bytes:
+    """A signed varint of up to 64 bits (zig-zag, then LEB128), as records alone use it."""
+    value = value << 1 ^ value >> 63
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def read_varint(data: Buffer, position: int) -> tuple[int, int]:
+    """The value of ``write_varint`` and the next position. Raises ``CorruptBatch`` beyond ten bytes."""
+    value = shift = 0
+    while True:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+        if shift > 63:
+            raise CorruptBatch("a varint longer than ten bytes")
+    return value >> 1 ^ -(value & 1), position

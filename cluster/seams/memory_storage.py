@@ -1,0 +1,191 @@
+"""MemoryStorage: the Storage seam in one dictionary, which knows what a power loss would leave.
+
+Owns that model: a file's bytes survive as far as they were synced, a file that was never synced does not survive,
+``write_atomic`` and the existence of a synced file do. Renames, removals and truncations survive at once (a journaling
+file system orders them soon enough). A crash of the process alone loses nothing: open the same storage again.
+"""
+
+from __future__ import annotations
+
+import errno
+import posixpath
+from collections.abc import Callable
+
+from cluster.seams.storage import Bytes, File
+
+#: How many of a file's unsynced bytes at its end survive a power loss: (path, unsynced bytes) -> survivors.
+Survivors = Callable[[str, int], int]
+
+
+class _Node:
+    """The bytes of one file. ``synced`` is -1 until the first sync, then the bytes that are safe."""
+
+    __slots__ = ("data", "synced")
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.synced = -1
+
+
+class MemoryFile:
+    """One open file. It lives on after removal or power loss, as a descriptor does, but then nobody else sees it."""
+
+    def __init__(self, path: str, node: _Node) -> None:
+        self._path = path
+        self._node = node
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"MemoryFile({self._path}, {len(self._node.data)} bytes, {self._node.synced} synced)"
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self._node.data)
+
+    def append(self, *buffers: Bytes) -> int:
+        data = self._open_node().data
+        before = len(data)
+        for buffer in buffers:
+            data += buffer
+        return len(data) - before
+
+    def pwrite(self, data: Bytes, offset: int) -> None:
+        node = self._open_node()
+        if offset > len(node.data):
+            node.data += bytes(offset - len(node.data))
+        node.data[offset : offset + len(data)] = data
+        node.synced = min(node.synced, offset)
+
+    def pread(self, size: int, offset: int) -> bytes:
+        return bytes(self._open_node().data[offset : offset + size])
+
+    def truncate(self, size: int) -> None:
+        node = self._open_node()
+        if size < len(node.data):
+            del node.data[size:]
+            node.synced = min(node.synced, size)
+        else:
+            node.data += bytes(size - len(node.data))
+
+    def fsync(self) -> None:
+        node = self._open_node()
+        node.synced = len(node.data)
+
+    def fileno(self) -> int | None:
+        return None
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _open_node(self) -> _Node:
+        if self._closed:
+            raise OSError(errno.EBADF, "the file is closed", self._path)
+        return self._node
+
+
+class MemoryStorage:
+    """A tree of files in memory. ``capacity_bytes`` is what ``free_bytes`` counts down from; it limits nothing."""
+
+    def __init__(self, capacity_bytes: int = 1 << 40) -> None:
+        self._capacity_bytes = capacity_bytes
+        self._nodes: dict[str, _Node] = {}
+        self._directories: set[str] = {".", "/"}
+
+    def __repr__(self) -> str:
+        return f"MemoryStorage({len(self._nodes)} files)"
+
+    def power_loss(self, survivors: Survivors | None = None) -> None:
+        """Keep what was synced and drop the rest, or of the rest what ``survivors`` does not spare.
+
+        Files that were open before are cut off: what is still written to them reaches nobody.
+        """
+        left: dict[str, _Node] = {}
+        for path in sorted(self._nodes):
+            node = self._nodes[path]
+            safe = max(node.synced, 0)
+            spared = survivors(path, len(node.data) - safe) if survivors is not None else 0
+            if node.synced < 0 and not spared:
+                continue
+            copy = _Node()
+            copy.data = node.data[: safe + spared]
+            copy.synced = len(copy.data)
+            left[path] = copy
+        self._nodes = left
+
+    def open(self, path: str, *, create: bool = True) -> File:
+        path = posixpath.normpath(path)
+        node = self._nodes.get(path)
+        if node is None:
+            if not create or _parent(path) not in self._directories:
+                raise FileNotFoundError(errno.ENOENT, "no such file or directory", path)
+            node = self._nodes[path] = _Node()
+        return MemoryFile(path, node)
+
+    def exists(self, path: str) -> bool:
+        path = posixpath.normpath(path)
+        return path in self._nodes or path in self._directories
+
+    def listdir(self, path: str) -> list[str]:
+        path = posixpath.normpath(path)
+        everything = [*self._nodes, *(self._directories - {".", "/"})]
+        return sorted(posixpath.basename(name) for name in everything if _parent(name) == path)
+
+    def makedirs(self, path: str) -> None:
+        path = posixpath.normpath(path)
+        while path not in self._directories:
+            self._directories.add(path)
+            path = _parent(path)
+
+    def read(self, path: str) -> bytes:
+        node = self._nodes.get(posixpath.normpath(path))
+        if node is None:
+            raise FileNotFoundError(errno.ENOENT, "no such file or directory", path)
+        return bytes(node.data)
+
+    def write_atomic(self, path: str, data: bytes) -> None:
+        file = self.open(path + ".tmp")
+        file.truncate(0)
+        file.append(data)
+        file.fsync()
+        file.close()
+        self.rename(path + ".tmp", path)
+
+    def append_line(self, path: str, line: str) -> None:
+        file = self.open(path)
+        file.append(line.rstrip("\n").encode() + b"\n")
+        file.close()
+
+    def rename(self, source: str, target: str) -> None:
+        source, target = posixpath.normpath(source), posixpath.normpath(target)
+        if source in self._nodes:
+            self._nodes[target] = self._nodes.pop(source)
+            return
+        if source not in self._directories:
+            raise FileNotFoundError(errno.ENOENT, "no such file or directory", source)
+        inside = source + "/"
+        for path in [path for path in self._nodes if path.startswith(inside)]:
+            self._nodes[target + path[len(source) :]] = self._nodes.pop(path)
+        for path in [path for path in self._directories if path == source or path.startswith(inside)]:
+            self._directories.remove(path)
+            self._directories.add(target + path[len(source) :])
+
+    def remove(self, path: str) -> None:
+        self._nodes.pop(posixpath.normpath(path), None)
+
+    def remove_tree(self, path: str) -> None:
+        path = posixpath.normpath(path)
+        inside = path + "/"
+        for name in [name for name in self._nodes if name.startswith(inside)]:
+            del self._nodes[name]
+        self._directories = {name for name in self._directories if name != path and not name.startswith(inside)}
+
+    def free_bytes(self, path: str) -> int:
+        return max(0, self._capacity_bytes - sum(len(node.data) for node in self._nodes.values()))
+
+
+def _parent(path: str) -> str:
+    return posixpath.dirname(path) or "."

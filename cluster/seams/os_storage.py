@@ -1,0 +1,171 @@
+"""OsStorage: the Storage seam on real files.
+
+Owns the system calls. A file keeps its own write position instead of O_APPEND: a write that failed halfway is
+overwritten by the next one, and what is beyond ``size_bytes`` never counted.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+
+from cluster.seams.storage import Bytes, File
+
+#: ``IOV_MAX`` of Linux: the most buffers that one pwritev takes.
+_MOST_BUFFERS = 1024
+
+
+class OsFile:
+    """One open file. Made by ``OsStorage.open``; the only writer of its path."""
+
+    def __init__(self, path: str, descriptor: int, size: int) -> None:
+        self._path = path
+        self._descriptor = descriptor
+        self._size = size
+
+    def __repr__(self) -> str:
+        state = "closed" if self._descriptor < 0 else f"fd {self._descriptor}"
+        return f"OsFile({self._path}, {self._size} bytes, {state})"
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    @property
+    def size_bytes(self) -> int:
+        return self._size
+
+    def append(self, *buffers: Bytes) -> int:
+        size = self._size
+        if len(buffers) == 1:
+            total = len(buffers[0])
+            written = os.pwrite(self._descriptor, buffers[0], size)
+        else:
+            total = sum(map(len, buffers))
+            written = os.pwritev(self._descriptor, buffers, size) if 0 < len(buffers) <= _MOST_BUFFERS else 0
+        if written != total:  # a short write, or very many buffers: the whole once more, one by one
+            position = size
+            for data in buffers:
+                self._write_all(data, position)
+                position += len(data)
+        # Only now: what a failed append left beyond the size is overwritten by the next one.
+        self._size = size + total
+        return total
+
+    def pwrite(self, data: Bytes, offset: int) -> None:
+        self._write_all(data, offset)
+        self._size = max(self._size, offset + len(data))
+
+    def _write_all(self, data: Bytes, position: int) -> None:
+        rest = memoryview(data)
+        while len(rest):
+            written = os.pwrite(self._descriptor, rest, position)
+            if written <= 0:
+                raise OSError(errno.EIO, "the file takes no more bytes", self._path)
+            rest = rest[written:]
+            position += written
+
+    def pread(self, size: int, offset: int) -> bytes:
+        data = os.pread(self._descriptor, size, offset)
+        if len(data) == size or not data:
+            return data
+        parts = [data]  # Linux reads at most 2 GiB at once, and a signal may cut a read short
+        missing = size - len(data)
+        while missing > 0:
+            data = os.pread(self._descriptor, missing, offset + size - missing)
+            if not data:
+                break
+            parts.append(data)
+            missing -= len(data)
+        return b"".join(parts)
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._descriptor, size)
+        self._size = size
+
+    def fsync(self) -> None:
+        os.fsync(self._descriptor)
+
+    def fileno(self) -> int | None:
+        """The descriptor. Raises ``OSError`` once closed: its number may belong to another file by then."""
+        if self._descriptor < 0:
+            raise OSError(errno.EBADF, "the file is closed", self._path)
+        return self._descriptor
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+class OsStorage:
+    """The machine's file system."""
+
+    def __repr__(self) -> str:
+        return "OsStorage()"
+
+    def open(self, path: str, *, create: bool = True) -> File:
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        descriptor = os.open(path, flags, 0o644)
+        return OsFile(path, descriptor, os.fstat(descriptor).st_size)
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def listdir(self, path: str) -> list[str]:
+        try:
+            return sorted(os.listdir(path))
+        except FileNotFoundError:
+            return []
+
+    def makedirs(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def read(self, path: str) -> bytes:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            return file.read()
+
+    def write_atomic(self, path: str, data: bytes) -> None:
+        temporary = path + ".tmp"
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        _sync_directory(os.path.dirname(path) or ".")
+
+    def append_line(self, path: str, line: str) -> None:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        # Unbuffered: the bytes are the kernel's when write returns.
+        with os.fdopen(descriptor, "ab", buffering=0) as file:
+            file.write(line.rstrip("\n").encode() + b"\n")
+
+    def rename(self, source: str, target: str) -> None:
+        os.replace(source, target)
+
+    def remove(self, path: str) -> None:
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            return
+
+    def remove_tree(self, path: str) -> None:
+        try:
+            shutil.rmtree(path)
+        except FileNotFoundError:
+            return
+
+    def free_bytes(self, path: str) -> int:
+        status = os.statvfs(path)
+        return status.f_bavail * status.f_frsize
+
+
+def _sync_directory(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

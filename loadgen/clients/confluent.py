@@ -1,0 +1,171 @@
+"""confluent-kafka (librdkafka) behind the load's shapes. Owns the adapters, not the configuration's defaults.
+
+Nothing here blocks the caller for longer than the timeout it gave, ``close`` apart: confluent-kafka's own
+``Producer.close`` flushes without bound, so ``dispose_producer`` purges first.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from cluster.seams.clock import Clock
+from loadgen.clients.base import (
+    ClientCallbacks,
+    ClientError,
+    DeliveredMessage,
+    Polled,
+    ProducerClient,
+    ProducerFactory,
+    SentResult,
+    first_line,
+)
+from loadgen.clients.librdkafka import consumer_config, producer_config, producer_identity
+from loadgen.runs import ReadRecord
+from loadgen.settings import ConfigValue, LoadSettings, SettingsError
+
+logger = logging.getLogger(__name__)
+#: librdkafka's own log lines; they come out of ``poll``.
+client_logger = logging.getLogger("librdkafka")
+
+
+def producer_factory(bootstrap: str, client_id: str, given: Mapping[str, ConfigValue]) -> ProducerFactory:
+    """Makes the producers of one stream, one per incarnation. The factory raises ``KafkaException`` for a bad key."""
+    config = producer_config(bootstrap, client_id, given)
+
+    def make(callbacks: ClientCallbacks) -> ProducerClient:
+        def on_statistics(statistics: str) -> None:
+            identity = producer_identity(statistics)
+            if identity is not None:
+                callbacks.on_identity(*identity)
+
+        client: ProducerClient = Producer(
+            {**config, "error_cb": callbacks.on_error, "stats_cb": on_statistics}, logger=client_logger
+        )
+        return client
+
+    return make
+
+
+def dispose_producer(client: ProducerClient, *, timeout_s: float, clock: Clock) -> bool:
+    """Drop what is queued or in flight and close. Blocks up to about ``timeout_s``: not for an event loop's thread.
+
+    False if the client still held records then: it was left open, since its own close would wait without bound.
+    """
+    deadline_ns = clock.monotonic_ns() + int(timeout_s * 1e9)
+    client.purge(in_queue=True, in_flight=True, blocking=False)
+    while len(client) and clock.monotonic_ns() < deadline_ns:
+        client.poll(0.05)
+    if len(client):
+        logger.warning("a producer still holds %d records after its purge and is left open", len(client))
+        return False
+    client.close()
+    return True
+
+
+def check_client_config(settings: LoadSettings) -> None:
+    """Let librdkafka judge the configuration before anything starts. Raises ``SettingsError`` with its words."""
+    producer = producer_config("", "check", settings.producer_config)
+    consumer = consumer_config("", "check", settings.consumer_config)
+    for kind, make, config in (("producer", Producer, producer), ("consumer", Consumer, consumer)):
+        # without an address nothing is connected
+        own = {key: value for key, value in config.items() if key != "bootstrap.servers"}
+        try:
+            make(own, logger=client_logger)
+        except KafkaException as error:
+            raise SettingsError(f"{kind} configuration: {describe_exception(error)}") from error
+
+
+class ConfluentReader:
+    """``RecordReader`` on a confluent-kafka consumer. Never blocks in ``poll`` with a timeout of 0."""
+
+    def __init__(self, bootstrap: str, client_id: str, given: Mapping[str, ConfigValue]) -> None:
+        self._notices: list[str] = []
+        config: dict[str, Any] = {**consumer_config(bootstrap, client_id, given), "error_cb": self._on_error}
+        self._consumer = Consumer(config, logger=client_logger)
+
+    def assign(self, topic: str, offsets: Mapping[int, int]) -> None:
+        self._consumer.assign([TopicPartition(topic, partition, offset) for partition, offset in offsets.items()])
+
+    def poll(self, max_records: int, timeout_s: float) -> Polled:
+        records: list[ReadRecord] = []
+        errors: list[str] = []
+        broken = False
+        for message in self._consumer.consume(max_records, timeout_s):
+            error = message.error()
+            if error is None:
+                records.append(ReadRecord(message.partition(), message.offset(), message.value()))
+            else:
+                broken = True
+                errors.append(f"partition {message.partition()}: {describe(error)}")
+        notices, self._notices = self._notices, []
+        return Polled(records, errors + notices, broken)
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _on_error(self, error: ClientError) -> None:
+        # librdkafka goes on by itself after these; they are worth a note, no new assignment
+        self._notices.append(describe(error))
+
+
+class ConfluentSentinelSender:
+    """``SentinelSender`` on a confluent-kafka producer that lives for one attempt."""
+
+    def __init__(self, bootstrap: str, client_id: str, given: Mapping[str, ConfigValue], clock: Clock) -> None:
+        self._config = producer_config(bootstrap, client_id, {**given, "acks": "all", "enable.idempotence": True})
+        self._clock = clock
+
+    def send(self, topic: str, values: Mapping[int, bytes], timeout_s: float) -> dict[int, SentResult]:
+        results: dict[int, SentResult] = {}
+        timeout_ms = max(1, int(timeout_s * 1000))
+        client = Producer(
+            {**self._config, "delivery.timeout.ms": timeout_ms, "linger.ms": 0, "statistics.interval.ms": 0},
+            logger=client_logger,
+        )
+        for partition, value in values.items():
+            self._produce(client, topic, partition, value, results)
+        # a second more than the client's own timeout, so that it is the client that says what happened
+        deadline_ns = self._clock.monotonic_ns() + int((timeout_s + 1) * 1e9)
+        while len(results) < len(values) and self._clock.monotonic_ns() < deadline_ns:
+            client.poll(0.05)
+        dispose_producer(client, timeout_s=1.0, clock=self._clock)
+        return {partition: results.get(partition, SentResult.unknown("no delivery report")) for partition in values}
+
+    def _produce(
+        self, client: Producer, topic: str, partition: int, value: bytes, results: dict[int, SentResult]
+    ) -> None:
+        def on_delivery(error: ClientError | None, message: DeliveredMessage) -> None:
+            if error is None:
+                results[partition] = SentResult.of_offset(message.offset())
+            else:
+                results[partition] = SentResult.unknown(describe(error))
+
+        try:
+            client.produce(topic, value, partition=partition, on_delivery=on_delivery)
+        except (KafkaException, BufferError) as error:
+            results[partition] = SentResult.unknown(describe_exception(error))
+
+
+def describe(error: ClientError) -> str:
+    """``NAME: text``, one bounded line."""
+    return f"{error.name()}: {first_line(error.str())}"
+
+
+def describe_exception(error: BaseException) -> str:
+    """The same for an exception that confluent-kafka raised."""
+    if isinstance(error, KafkaException) and error.args and isinstance(error.args[0], KafkaError):
+        return describe(error.args[0])
+    return f"{type(error).__name__}: {first_line(error)}"
+
+
+def is_fatal(error: BaseException) -> bool:
+    """Whether the producer that raised this can do no more: it must be replaced."""
+    return isinstance(error, KafkaException) and bool(
+        error.args
+        and isinstance(error.args[0], KafkaError)
+        and (error.args[0].fatal() or error.args[0].code() == KafkaError._FATAL)
+    )

@@ -1,0 +1,149 @@
+"""librdkafka's configuration: our defaults, and Kafka's keys in its spelling. Owns names and defaults; pure.
+
+A run is configured in Kafka's own keys. librdkafka takes most of them as they are, spells some differently, and has
+no counterpart for a few, which are left out (and told). Its own keys pass through. Sources: librdkafka
+CONFIGURATION.md; kafka-semantics 8.1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from loadgen.settings import ConfigValue
+
+#: Kafka's spelling -> librdkafka's, for both kinds of client.
+_RENAMED = {
+    "max.request.size": "message.max.bytes",
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "socket.connection.setup.timeout.max.ms": "socket.connection.setup.timeout.ms",
+}
+
+#: Keys of the Java client that have no counterpart.
+_ABSENT = frozenset(
+    {
+        "max.block.ms",
+        "max.poll.records",
+        "default.api.timeout.ms",
+        "key.serializer",
+        "value.serializer",
+        "key.deserializer",
+        "value.deserializer",
+        "metric.reporters",
+        "metrics.num.samples",
+        "metrics.recording.level",
+        "metrics.sample.window.ms",
+        "interceptor.classes",
+        "exclude.internal.topics",
+        "metadata.max.idle.ms",
+        "partitioner.adaptive.partitioning.enable",
+        "partitioner.availability.timeout.ms",
+        "partitioner.class",
+        "partitioner.ignore.keys",
+        "partition.assignment.strategy",
+        "auto.include.jmx.reporter",
+    }
+)
+
+#: Shared defaults: back-offs of 20-200 ms and short timeouts, so that a fault is not spent waiting.
+_COMMON: dict[str, ConfigValue] = {
+    "reconnect.backoff.ms": 20,
+    "reconnect.backoff.max.ms": 200,
+    "retry.backoff.ms": 20,
+    "retry.backoff.max.ms": 200,
+    "socket.timeout.ms": 3000,
+    "socket.connection.setup.timeout.ms": 3000,
+    "socket.nagle.disable": True,
+    "topic.metadata.refresh.interval.ms": 10_000,
+    "topic.metadata.refresh.fast.interval.ms": 100,
+    "allow.auto.create.topics": False,
+    "log.connection.close": False,
+}
+
+PRODUCER_DEFAULTS: dict[str, ConfigValue] = {
+    **_COMMON,
+    "acks": "all",
+    "enable.idempotence": True,
+    "linger.ms": 5,
+    "request.timeout.ms": 3000,
+    "delivery.timeout.ms": 60_000,
+    "queue.buffering.max.messages": 50_000,
+    "queue.buffering.max.kbytes": 131_072,
+    "statistics.interval.ms": 500,
+}
+
+CONSUMER_DEFAULTS: dict[str, ConfigValue] = {
+    **_COMMON,
+    "auto.offset.reset": "error",
+    "isolation.level": "read_uncommitted",
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "enable.partition.eof": False,
+    "check.crcs": True,
+    "fetch.wait.max.ms": 100,
+    "fetch.min.bytes": 1,
+    "fetch.queue.backoff.ms": 10,
+    "fetch.error.backoff.ms": 50,
+}
+
+_IDENTITY = re.compile(r'"eos":\s*\{.*?"producer_id":\s*(-?\d+).*?"producer_epoch":\s*(-?\d+)', re.DOTALL)
+
+
+def producer_config(bootstrap: str, client_id: str, given: Mapping[str, ConfigValue]) -> dict[str, str]:
+    """A producer's whole configuration. ``acks`` other than all turns idempotence off unless it was asked for."""
+    own = _translate(given)
+    own.pop("auto.offset.reset", None)
+    config = {**PRODUCER_DEFAULTS, **own}
+    if "request.timeout.ms" in own:
+        config["socket.timeout.ms"] = own.get("socket.timeout.ms", own["request.timeout.ms"])
+    if str(config["acks"]) not in ("all", "-1") and "enable.idempotence" not in own:
+        config["enable.idempotence"] = False
+    return _texts({**config, "bootstrap.servers": bootstrap, "client.id": client_id})
+
+
+def consumer_config(bootstrap: str, client_id: str, given: Mapping[str, ConfigValue]) -> dict[str, str]:
+    """A consumer's whole configuration. ``request.timeout.ms`` is a producer's key in librdkafka: here it becomes
+
+    ``socket.timeout.ms``. ``auto.offset.reset`` ``none`` is spelled ``error``.
+    """
+    own = _translate(given)
+    timeout = own.pop("request.timeout.ms", None)
+    if timeout is not None:
+        own.setdefault("socket.timeout.ms", timeout)
+    if own.get("auto.offset.reset") == "none":
+        own["auto.offset.reset"] = "error"
+    return _texts(
+        {"group.id": client_id, **CONSUMER_DEFAULTS, **own, "bootstrap.servers": bootstrap, "client.id": client_id}
+    )
+
+
+def left_out(given: Mapping[str, ConfigValue]) -> list[str]:
+    """The keys of ``given`` that librdkafka has no counterpart for, sorted."""
+    return sorted(key for key in given if key in _ABSENT)
+
+
+def producer_identity(statistics: str) -> tuple[int, int] | None:
+    """Producer id and epoch from librdkafka's statistics (its ``eos`` block), or None while there is none."""
+    match = _IDENTITY.search(statistics)
+    if match is None or int(match[1]) < 0:
+        return None
+    return int(match[1]), int(match[2])
+
+
+def _translate(given: Mapping[str, ConfigValue]) -> dict[str, ConfigValue]:
+    own: dict[str, ConfigValue] = {}
+    for key, value in given.items():
+        if key in _ABSENT:
+            continue
+        if key == "buffer.memory":
+            own["queue.buffering.max.kbytes"] = max(1, int(value) // 1024)
+        else:
+            own[_RENAMED.get(key, key)] = value
+    return own
+
+
+def _texts(config: Mapping[str, ConfigValue]) -> dict[str, str]:
+    """librdkafka takes texts; a Python bool would arrive as ``True``."""
+    return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in config.items()}

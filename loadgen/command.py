@@ -1,0 +1,107 @@
+"""The command lines of the load's processes, and the settings file they read. Owns both; starts nothing.
+
+Producers and readers are two Locust processes, since each group of clients has its own links to the brokers.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadgen.settings import (
+    PROCESS_ENV,
+    PRODUCERS,
+    READERS,
+    RUN_DIRECTORY_ENV,
+    SETTINGS_ENV,
+    LoadSettings,
+    SettingsError,
+)
+from verifier.evidence.run_directory import RunDirectory
+
+LOCUSTFILE = Path(__file__).resolve().with_name("locustfile.py")
+#: Locust waits for its users longer than they take to finish.
+STOP_MARGIN_S = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One process: its name (also of its history), its arguments and its whole environment.
+
+    It is ended by SIGINT and is gone at the latest ``stop_timeout_s`` later; SIGTERM does the same without the HTML.
+    """
+
+    name: str
+    argv: list[str]
+    env: dict[str, str]
+    stop_timeout_s: float
+
+
+def settings_path(run: RunDirectory) -> Path:
+    """Where ``locust_commands`` writes the settings that all tools of the load read."""
+    return run.loadgen_dir / "settings.json"
+
+
+def locust_commands(settings: LoadSettings, run: RunDirectory) -> list[Command]:
+    """Write the settings file and give one command per load process (none for a group without users).
+
+    Raises ``SettingsError`` if a group has users and no bootstrap address, ``OSError`` if the file cannot be written.
+    """
+    settings.write(settings_path(run))
+    groups = (
+        (PRODUCERS, "ProducerUser", settings.producers, settings.producers_bootstrap),
+        (READERS, "ReaderUser", settings.readers, settings.readers_bootstrap),
+    )
+    commands = []
+    for name, user_class, users, bootstrap in groups:
+        if not users:
+            continue
+        if not bootstrap:
+            raise SettingsError(f"{name}_bootstrap is empty")
+        commands.append(_command(name, user_class, users, bootstrap, settings, run))
+    return commands
+
+
+def sentinel_command(run: RunDirectory, bootstrap: str, deadline_s: float, client: str = "confluent") -> list[str]:
+    """The final phase's first tool (``loadgen.sentinel``); its history is ``history/sentinel.arrow``."""
+    return [*_tool("loadgen.sentinel", run, bootstrap, deadline_s, client), "--history", str(run.history("sentinel"))]
+
+
+def final_read_command(
+    run: RunDirectory, bootstrap: str, through_json: str, deadline_s: float, client: str = "confluent"
+) -> list[str]:
+    """The second one (``loadgen.final_read``); its history is ``history/final-<client>.arrow``."""
+    tool = _tool("loadgen.final_read", run, bootstrap, deadline_s, client)
+    return [*tool, "--history", str(run.history(f"final-{client}")), "--through", through_json]
+
+
+def _tool(module: str, run: RunDirectory, bootstrap: str, deadline_s: float, client: str) -> list[str]:
+    shared = ["--settings", str(settings_path(run)), "--bootstrap", bootstrap, "--deadline-s", str(deadline_s)]
+    return [sys.executable, "-m", module, *shared, "--client", client]
+
+
+def _command(
+    name: str, user_class: str, users: int, bootstrap: str, settings: LoadSettings, run: RunDirectory
+) -> Command:
+    stop_timeout_s = settings.flush_timeout_s + STOP_MARGIN_S
+    output = run.loadgen_dir / name
+    argv = [
+        *(sys.executable, "-m", "locust", "--locustfile", str(LOCUSTFILE), user_class, "--headless"),
+        *("--host", bootstrap, "--users", str(users), "--spawn-rate", str(min(users, 100))),
+        *("--stop-timeout", f"{stop_timeout_s:g}", "--exit-code-on-error", "0", "--only-summary"),
+        *("--csv", str(output), "--html", f"{output}.html", "--json-file", str(output), "--loglevel", "INFO"),
+        *("--kafka-readers", str(settings.readers)),
+    ]
+    # a stray LOCUST_* variable of the user's shell would change the run
+    env = {key: value for key, value in os.environ.items() if not key.startswith("LOCUST_")}
+    env.update(
+        {
+            SETTINGS_ENV: str(settings_path(run)),
+            RUN_DIRECTORY_ENV: str(run.path),
+            PROCESS_ENV: name,
+            "PYTHONUNBUFFERED": "1",
+        }
+    )
+    return Command(name, argv, env, stop_timeout_s + STOP_MARGIN_S)

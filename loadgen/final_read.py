@@ -1,0 +1,126 @@
+"""``python -m loadgen.final_read``: a fresh reader through given offsets. Owns that task and its command.
+
+Reads every partition of ``--through '{"0": 17}'`` from offset 0 until a record at that offset or beyond was delivered,
+and records all of it (phase ``final``). Prints how far it came; exit status 0 if every partition was reached, 1
+otherwise, 254 for bad arguments.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cluster.seams.clock import Clock, SystemClock
+from loadgen.clients.base import RecordReader
+from loadgen.reading import PartitionReader
+from loadgen.recorder import Recorder
+from loadgen.settings import SettingsError
+from loadgen.tool import BAD_ARGUMENTS, DONE, INCOMPLETE, parser, put_result, reader_factory, resolve, start_logging
+
+POLL_RECORDS = 2000
+POLL_TIMEOUT_S = 0.1
+
+
+@dataclass(slots=True)
+class PartitionRead:
+    """How far one partition was read; ``through`` is the offset to reach."""
+
+    through: int
+    records: int = 0
+    first_offset: int = -1
+    last_offset: int = -1
+
+    @property
+    def reached(self) -> bool:
+        return self.last_offset >= self.through
+
+
+def read_through(
+    topic: str, through: Mapping[int, int], run_id: int, reader: RecordReader, recorder: Recorder, clock: Clock,
+    deadline_s: float,
+) -> dict[int, PartitionRead]:  # fmt: skip
+    """Read from offset 0 until all of ``through`` is reached or the deadline has passed.
+
+    Records beyond an offset that come along are recorded as well.
+    """
+    seen = {partition: PartitionRead(offset) for partition, offset in through.items()}
+    deadline_ns = clock.monotonic_ns() + int(deadline_s * 1e9)
+    partitions = PartitionReader(
+        topic=topic,
+        offsets=dict.fromkeys(through, 0),
+        run_id=run_id,
+        reader=reader,
+        recorder=recorder,
+        clock=clock,
+        phase="final",
+    )
+    partitions.start()
+    while not all(each.reached for each in seen.values()) and clock.monotonic_ns() < deadline_ns:
+        for partition, offset, _ in partitions.poll(POLL_RECORDS, POLL_TIMEOUT_S):
+            one = seen[partition]
+            one.records += 1
+            one.last_offset = offset
+            if one.first_offset < 0:
+                one.first_offset = offset
+        recorder.tick()
+    return seen
+
+
+def parse_through(text: str) -> dict[int, int]:
+    """``{"0": 17}`` as numbers. Raises ``SettingsError``."""
+    try:
+        through = {int(partition): offset for partition, offset in json.loads(text).items()}
+    except (ValueError, AttributeError) as error:
+        raise SettingsError(f'--through takes a JSON object such as {{"0": 17}}: {error}') from error
+    bad = [partition for partition, offset in through.items() if type(offset) is not int or offset < 0]
+    if bad or not through:
+        raise SettingsError(f"--through needs an offset for every partition; partitions without: {bad}")
+    return through
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; returns its exit status."""
+    arguments_parser = parser("loadgen.final_read", "Read every partition from offset 0 through given offsets.")
+    arguments_parser.add_argument("--through", required=True, metavar="JSON", help='{"<partition>": offset, ...}')
+    parsed = arguments_parser.parse_args(argv)
+    start_logging()
+    try:
+        arguments = resolve(parsed)
+        through = parse_through(parsed.through)
+    except SettingsError as error:
+        sys.stderr.write(f"{error}\n")
+        return BAD_ARGUMENTS
+    clock = SystemClock()
+    recorder = Recorder(arguments.process, arguments.history, clock)
+    settings = arguments.settings
+    reader = reader_factory(arguments)()
+    try:
+        seen = read_through(settings.topic, through, settings.run_id, reader, recorder, clock, arguments.deadline_s)
+    finally:
+        recorder.close()
+    complete = all(each.reached for each in seen.values())
+    put_result(
+        {
+            "complete": complete,
+            "records": sum(each.records for each in seen.values()),
+            "errors": recorder.tally.total("errors"),
+            "partitions": {
+                str(partition): {
+                    "through": each.through,
+                    "records": each.records,
+                    "first_offset": each.first_offset,
+                    "last_offset": each.last_offset,
+                    "reached": each.reached,
+                }
+                for partition, each in seen.items()
+            },
+        }
+    )
+    reader.close()
+    return DONE if complete else INCOMPLETE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

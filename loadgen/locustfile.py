@@ -1,0 +1,82 @@
+"""The locustfile: ``locust -f loadgen/locustfile.py --host BOOTSTRAP``. Owns the wiring to Locust's events.
+
+By itself it writes to and reads from topic ``gapless-load`` (created if absent) and records into a new directory under
+``results/locust``. The conductor starts it once for the producers and once for the readers (``loadgen.command``).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import sys
+from pathlib import Path
+from typing import Any
+
+if importlib.util.find_spec("loadgen") is None:
+    # Locust puts this file's directory on the path, not its parent; a checkout need not be installed
+    sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from locust import events
+from locust.runners import MasterRunner, WorkerRunner
+
+from loadgen.settings import SettingsError
+from loadgen.users.options import DEFAULT_PRODUCERS, add_options, settle_options
+from loadgen.users.process import end_process, fail_process, has_started, start_process
+from loadgen.users.producer import ProducerUser
+from loadgen.users.reader import ReaderUser
+
+__all__ = ["ProducerUser", "ReaderUser"]
+
+logger = logging.getLogger(__name__)
+
+
+def on_command_line(parser: Any, **_: Any) -> None:
+    add_options(parser)
+
+
+def on_init(environment: Any, **_: Any) -> None:
+    """Before any user is chosen: how many of the users read, and what the options left open."""
+    options = environment.parsed_options
+    if not isinstance(environment.runner, WorkerRunner):
+        try:
+            settle_options(options)
+        except SettingsError as error:
+            logger.critical("%s", error)
+            raise SystemExit(254) from error
+    ReaderUser.fixed_count = 1 if options.kafka_readers is None else options.kafka_readers
+    if options.num_users is None:
+        options.num_users = DEFAULT_PRODUCERS + _readers(environment)
+        options.spawn_rate = options.spawn_rate or options.num_users
+
+
+def on_test_start(environment: Any, **_: Any) -> None:
+    users = environment.parsed_options.num_users or 1
+    start_process(environment, max(1, users - _readers(environment)))
+
+
+def on_user_error(exception: BaseException, **_: Any) -> None:
+    fail_process(exception)
+
+
+def on_quitting(environment: Any, **_: Any) -> None:
+    """A load that ended before its cluster had answered has shown nothing, and says so."""
+    if not isinstance(environment.runner, MasterRunner) and not has_started():
+        logger.critical("the load never started: the cluster at %s did not answer in time", environment.host)
+        environment.process_exit_code = environment.process_exit_code or 1
+
+
+def on_quit(exit_code: int, **_: Any) -> None:
+    end_process()
+
+
+def _readers(environment: Any) -> int:
+    count: int = ReaderUser.fixed_count if ReaderUser in environment.user_classes else 0
+    return count
+
+
+events.init_command_line_parser.add_listener(on_command_line)
+events.init.add_listener(on_init)
+events.test_start.add_listener(on_test_start)
+events.user_error.add_listener(on_user_error)
+events.quitting.add_listener(on_quitting)
+events.quit.add_listener(on_quit)

@@ -1,0 +1,197 @@
+"""The recorder of one load process: its history, its counts and time series, and what Locust is told.
+
+Owns how an observation reaches each of the three. Does not own the observations (``loadgen.stream``,
+``loadgen.reading``) nor the file forms (``verifier.evidence``). For one thread, or the greenlets of one hub.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from cluster.seams.clock import Clock
+from loadgen.runs import PolledRows, SendRun
+from loadgen.tally import Tally
+from verifier.evidence.history import Function, HistoryRow, HistoryWriter, Outcome
+from verifier.evidence.run_directory import append_json_line, write_json_atomic
+from verifier.evidence.series import SeriesPoint
+
+SERIES_INTERVAL_NS = 1_000_000_000
+#: Errors that differ in nothing but numbers are written once in this time for each stream; all are counted.
+ERROR_INTERVAL_NS = 1_000_000_000
+
+_NUMBERS = re.compile(r"\d+")
+
+
+class Request(NamedTuple):
+    """One request as Locust counts it: the acknowledgement of a run of records, or a poll that brought some.
+
+    ``latency_ms`` is that of its oldest record, from the intended time of sending.
+    """
+
+    name: str
+    latency_ms: float
+    size_bytes: int
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamIdentity:
+    """Whose records these are: the stream and the producer instance that wrote them."""
+
+    topic: str
+    partition: int
+    stream: int
+    incarnation: int
+    producer_id: int = -1
+    producer_epoch: int = -1
+
+
+def ignore_request(_request: Request) -> None:
+    """The observer of a process that is not Locust's."""
+
+
+class Recorder:
+    """Records what one process does. ``status`` and ``series`` are files to keep up, or None for none."""
+
+    def __init__(
+        self,
+        process: str,
+        history: Path,
+        clock: Clock,
+        *,
+        status: Path | None = None,
+        series: Path | None = None,
+        observer: Callable[[Request], None] = ignore_request,
+    ) -> None:
+        self._clock = clock
+        self._status, self._series = status, series
+        self._observer = observer
+        self._sessions = itertools.count(1)
+        self._noted: dict[tuple[int, str], int] = {}
+        self._point_ns = clock.monotonic_ns()
+        self.tally = Tally(process, self._point_ns)
+        self.history = HistoryWriter(history, process, clock)
+        self.backlog: Callable[[], int] = lambda: 0
+
+    def next_session(self) -> int:
+        """A number for a new assignment, never given twice in this process, so that readers do not mix."""
+        return next(self._sessions)
+
+    def reserve(self, who: StreamIdentity, first: int, last: int) -> None:
+        """These sequences may be sent once this returns: the file has been told."""
+        now_ns = self._clock.monotonic_ns()
+        self.history.append_durably(_stream_row("reserve", "invoke", who, first, last, now_ns, now_ns))
+
+    def incarnation(self, who: StreamIdentity, next_sequence: int, *, known: bool) -> None:
+        """A producer instance was made (``known`` false) or its producer id and epoch were learned."""
+        now_ns = self._clock.monotonic_ns()
+        outcome: Outcome = "ok" if known else "invoke"
+        row = _stream_row("incarnation", outcome, who, next_sequence, next_sequence, now_ns, now_ns)
+        self.history.append(row)
+
+    def sent(self, who: StreamIdentity, runs: Iterable[SendRun], record_bytes: int, acks: str) -> None:
+        """What became of sequences, as one poll of the client told."""
+        now_ns = self._clock.monotonic_ns()
+        for run in runs:
+            row = _stream_row("send", run.outcome, who, run.first_sequence, run.last_sequence, 0, now_ns)
+            invoke_ns = min(run.intended_ns)
+            self.history.append(
+                row._replace(
+                    invoke_ns=invoke_ns, first_offset=run.first_offset, last_offset=run.last_offset, error=run.error
+                )
+            )
+            if run.error is None:
+                self.tally.count("acked", run.records)
+                self.tally.latencies(run.intended_ns, now_ns)
+            else:
+                self.tally.count("unknown", run.records)
+                self.tally.count("errors")
+            name = f"produce:{who.topic}:acks={acks}"
+            self._observer(Request(name, (now_ns - invoke_ns) / 1e6, run.records * record_bytes, run.error))
+
+    def never_sent(self, who: StreamIdentity, first: int, last: int) -> None:
+        """Reserved sequences that were certainly never handed to a client."""
+        now_ns = self._clock.monotonic_ns()
+        row = _stream_row("send", "fail", who, first, last, now_ns, now_ns)
+        self.history.append(row._replace(error="never handed to the client"))
+
+    def polled(self, topic: str, polled: PolledRows, size_bytes: int) -> None:
+        """What one poll of a reader brought."""
+        for row in polled.rows:
+            self.history.append(row)
+            self.tally.count("read", row.last_offset - row.first_offset + 1)
+        if polled.undecodable:
+            self.tally.count("errors", polled.undecodable)
+        if polled.rows and polled.send_times_ns:
+            complete_ns = polled.rows[-1].complete_ns
+            self.tally.latencies(polled.send_times_ns, complete_ns)
+            latency_ms = (complete_ns - min(polled.send_times_ns)) / 1e6
+            self._observer(Request(f"poll:{topic}", latency_ms, size_bytes, None))
+
+    def note(self, text: str, *, who: StreamIdentity | None = None, topic: str = "", session: int = -1) -> None:
+        """Anything else that happened: an error of the client, a fatal one, a new assignment's reason."""
+        now_ns = self._clock.monotonic_ns()
+        if who is None:
+            row = HistoryRow("note", "info", topic, invoke_ns=now_ns, complete_ns=now_ns)
+        else:
+            row = _stream_row("note", "info", who, -1, -1, now_ns, now_ns)
+        self.history.append(row._replace(error=text, session=session))
+
+    def error(self, text: str, *, who: StreamIdentity | None = None, topic: str = "", session: int = -1) -> None:
+        """A note that counts as an error.
+
+        During an outage a client says the same many times a second: it is counted each time, written once a second.
+        """
+        self.tally.count("errors")
+        now_ns = self._clock.monotonic_ns()
+        kind = (-1 if who is None else who.stream, _NUMBERS.sub("#", text))
+        if now_ns - self._noted.get(kind, -ERROR_INTERVAL_NS) >= ERROR_INTERVAL_NS:
+            self._noted[kind] = now_ns
+            self.note(text, who=who, topic=topic, session=session)
+
+    def tick(self) -> None:
+        """Flush what is due; once a second write the status and a point of the series. Call it a few times a second."""
+        self.history.flush_if_due()
+        if self._clock.monotonic_ns() - self._point_ns >= SERIES_INTERVAL_NS:
+            self._write_point()
+
+    def close(self) -> None:
+        """Write the last point, and close the history with its end mark. A second call does nothing."""
+        if not self.history.closed:
+            self.history.close()
+            self._write_point()
+
+    def _write_point(self) -> None:
+        self._point_ns = self._clock.monotonic_ns()
+        point: SeriesPoint = self.tally.point(self._point_ns, self.backlog())
+        if self._status is not None:
+            write_json_atomic(self._status, point.to_json())
+        if self._series is not None:
+            append_json_line(self._series, point.to_json())
+
+    def __repr__(self) -> str:
+        return f"Recorder({self.history}, {self.tally})"
+
+
+def _stream_row(
+    f: Function, outcome: Outcome, who: StreamIdentity, first: int, last: int, invoke_ns: int, complete_ns: int
+) -> HistoryRow:
+    return HistoryRow(
+        f,
+        outcome,
+        who.topic,
+        who.partition,
+        who.stream,
+        first,
+        last,
+        invoke_ns=invoke_ns,
+        complete_ns=complete_ns,
+        producer_id=who.producer_id,
+        producer_epoch=who.producer_epoch,
+        incarnation=who.incarnation,
+    )

@@ -1,0 +1,133 @@
+"""``python -m loadgen.sentinel``: one acknowledged sentinel in every partition. Owns that task and its command.
+
+A sentinel is a sequenced value with its flag set, of stream ``SENTINEL_STREAM + partition``. Everything that was
+acknowledged before it in time lies below its offset in its partition's log, so reading through it reads all of that.
+Prints ``{"<partition>": offset or null}``; exit status 0 if no partition is null, 1 otherwise, 254 for bad arguments.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Sequence
+
+from cluster.seams.clock import Clock, SystemClock
+from loadgen.clients.base import SenderFactory, SentResult
+from loadgen.recorder import Recorder, StreamIdentity
+from loadgen.settings import SettingsError
+from loadgen.tool import BAD_ARGUMENTS, DONE, INCOMPLETE, parser, put_result, resolve, sender_factory, start_logging
+from verifier.evidence.history import HistoryRow
+from verifier.evidence.values import FLAG_SENTINEL, SENTINEL_STREAM, ValueEncoder
+
+ATTEMPT_TIMEOUT_S = 8.0
+PAUSE_S = 0.2
+#: More attempts than any deadline allows.
+RESERVE = 10_000
+
+
+class Sentinels:
+    """Places the sentinels of one topic, attempt after attempt.
+
+    Every attempt is a fresh acks=all producer and, in each partition that still lacks one, the next sequence of its
+    sentinel stream. What an attempt left unknown may be in the log and is recorded as ``info``; an acknowledgement
+    without an offset is recorded as ``ok`` and tried again, since the offset is what is wanted.
+    """
+
+    def __init__(
+        self, topic: str, partitions: Sequence[int], run_id: int, make_sender: SenderFactory, recorder: Recorder,
+        clock: Clock,
+    ) -> None:  # fmt: skip
+        self._topic = topic
+        self._run_id = run_id
+        self._make_sender = make_sender
+        self._recorder = recorder
+        self._clock = clock
+        self.offsets: dict[int, int | None] = dict.fromkeys(partitions)
+
+    def place(self, deadline_s: float, pause: Callable[[float], object]) -> bool:
+        """Attempt until every partition has its sentinel (True) or the deadline has passed (False)."""
+        deadline_ns = self._clock.monotonic_ns() + int(deadline_s * 1e9)
+        for partition in self.offsets:
+            self._recorder.reserve(self._identity(partition, 0), 0, RESERVE - 1)
+        for attempt in range(RESERVE):
+            left_s = (deadline_ns - self._clock.monotonic_ns()) / 1e9
+            if left_s <= 0 or self._attempt(attempt, min(ATTEMPT_TIMEOUT_S, left_s)):
+                break
+            pause(PAUSE_S)
+        return None not in self.offsets.values()
+
+    def _attempt(self, attempt: int, timeout_s: float) -> bool:
+        """One sentinel to each partition that lacks one; True if none lacks one now."""
+        invoke_ns = self._clock.monotonic_ns()
+        values = {
+            partition: ValueEncoder(self._run_id, SENTINEL_STREAM + partition, flags=FLAG_SENTINEL).encode(
+                attempt, invoke_ns
+            )
+            for partition, offset in self.offsets.items()
+            if offset is None
+        }
+        for partition, result in self._make_sender().send(self._topic, values, timeout_s).items():
+            self._record(partition, attempt, invoke_ns, result)
+            self.offsets[partition] = result.offset
+        self._recorder.tick()
+        return None not in self.offsets.values()
+
+    def _record(self, partition: int, attempt: int, invoke_ns: int, result: SentResult) -> None:
+        offset = -1 if result.offset is None else result.offset
+        row = HistoryRow(
+            f="sentinel",
+            type="ok" if result.acknowledged else "info",
+            topic=self._topic,
+            partition=partition,
+            stream=SENTINEL_STREAM + partition,
+            first_sequence=attempt,
+            last_sequence=attempt,
+            first_offset=offset,
+            last_offset=offset,
+            invoke_ns=invoke_ns,
+            complete_ns=self._clock.monotonic_ns(),
+            incarnation=attempt,
+            attempt=attempt,
+            error=result.error,
+            phase="final",
+        )
+        self._recorder.history.append(row)
+        self._recorder.tally.count("acked" if result.acknowledged else "unknown")
+
+    def _identity(self, partition: int, incarnation: int) -> StreamIdentity:
+        return StreamIdentity(self._topic, partition, SENTINEL_STREAM + partition, incarnation)
+
+    def __repr__(self) -> str:
+        return f"Sentinels({self._topic}, {self.offsets})"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; returns its exit status."""
+    parsed = parser("loadgen.sentinel", "Place one acknowledged sentinel in every partition.").parse_args(argv)
+    start_logging()
+    try:
+        arguments = resolve(parsed)
+    except SettingsError as error:
+        sys.stderr.write(f"{error}\n")
+        return BAD_ARGUMENTS
+    clock = SystemClock()
+    recorder = Recorder(arguments.process, arguments.history, clock)
+    settings = arguments.settings
+    sentinels = Sentinels(
+        settings.topic,
+        range(settings.partitions),
+        settings.run_id,
+        sender_factory(arguments, clock),
+        recorder,
+        clock,
+    )
+    try:
+        complete = sentinels.place(arguments.deadline_s, threading.Event().wait)
+    finally:
+        recorder.close()
+    put_result({str(partition): offset for partition, offset in sentinels.offsets.items()})
+    return DONE if complete else INCOMPLETE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

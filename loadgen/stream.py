@@ -1,0 +1,251 @@
+"""One stream: a logical producer on one partition, through as many producer instances as it takes.
+
+Owns the sequence (from 0, without gap at the source), its reservation, what is outstanding, and incarnations. Does
+not own pacing, the client, nor threads: nothing here blocks, and ``send``/``poll`` are called by one thread or by the
+greenlets of one hub.
+
+An instance that failed for good is retired before the next one starts: it is purged and polled until it has said what
+became of everything, or a second has passed; what it had outstanding is ``info``. librdkafka's delivery errors are all
+``info`` too: confluent-kafka does not show a message's persistence status, and a purged or timed-out record may have
+been sent once before it went back to the queue.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from cluster.seams.clock import Clock
+from loadgen.clients.base import (
+    ClientCallbacks,
+    ClientError,
+    DeliveredMessage,
+    ProducerClient,
+    ProducerFactory,
+)
+from loadgen.clients.confluent import describe, describe_exception, is_fatal
+from loadgen.recorder import Recorder, StreamIdentity
+from loadgen.runs import Delivery, OffsetTrust, SendRun, coalesce_deliveries, ranges
+from verifier.evidence.values import ValueEncoder
+
+logger = logging.getLogger(__name__)
+
+RETIRE_NS = 1_000_000_000
+#: Where a value's sequence stands (``verifier.evidence.values``).
+_SEQUENCE = struct.Struct(">Q")
+_SEQUENCE_POSITION = 24
+
+
+@dataclass(slots=True)
+class Incarnation:
+    """One producer instance. Its callbacks write here and nowhere else, so a late one cannot touch its successor."""
+
+    number: int
+    trust: OffsetTrust
+    client: ProducerClient | None = None
+    reports: list[tuple[ClientError | None, DeliveredMessage]] = field(default_factory=list)
+    errors: list[ClientError] = field(default_factory=list)
+    identity: tuple[int, int] = (-1, -1)
+    recorded_identity: tuple[int, int] = (-1, -1)
+    fatal: str | None = None
+    retire_by_ns: int | None = None
+
+    def on_delivery(self, error: ClientError | None, message: DeliveredMessage) -> None:
+        self.reports.append((error, message))
+
+    def on_identity(self, producer_id: int, producer_epoch: int) -> None:
+        self.identity = (producer_id, producer_epoch)
+
+
+class ProducerStream:
+    """Sends the sequence of one stream and records what became of it.
+
+    ``make_client`` makes one producer instance; ``dispose`` gets rid of one without blocking the caller.
+    """
+
+    def __init__(
+        self,
+        *,
+        stream: int,
+        topic: str,
+        partition: int,
+        encoder: ValueEncoder,
+        record_bytes: int,
+        recorder: Recorder,
+        clock: Clock,
+        make_client: ProducerFactory,
+        dispose: Callable[[ProducerClient], None],
+        acks: str = "all",
+        reserve_sequences: int = 4096,
+    ) -> None:
+        self._stream, self._topic, self._partition = stream, topic, partition
+        self._encoder = encoder
+        self._record_bytes = record_bytes
+        self._recorder = recorder
+        self._clock = clock
+        self._make_client = make_client
+        self._dispose = dispose
+        self._acks = acks
+        self._reserve_sequences = reserve_sequences
+        self._next_sequence = 0
+        self._reserved_to = 0
+        self._outstanding: dict[int, int] = {}  # sequence -> intended time
+        self._closed = False
+        self._current = self._new_incarnation(0)
+
+    @property
+    def outstanding(self) -> int:
+        """Records handed to the client of which nothing is known yet."""
+        return len(self._outstanding)
+
+    @property
+    def next_sequence(self) -> int:
+        return self._next_sequence
+
+    @property
+    def incarnation(self) -> int:
+        return self._current.number
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def send(self, intended_ns: int) -> bool:
+        """Hand the next sequence to the client. False if it cannot take it now: the same sequence is tried again."""
+        current = self._current
+        if self._closed or current.client is None or current.fatal is not None:
+            return False
+        sequence = self._next_sequence
+        if sequence >= self._reserved_to:
+            last = sequence + self._reserve_sequences - 1
+            self._recorder.reserve(self._who(), sequence, last)
+            self._reserved_to = last + 1
+        value = self._encoder.encode(sequence, intended_ns)
+        try:
+            current.client.produce(self._topic, value, partition=self._partition, on_delivery=current.on_delivery)
+        except BufferError:
+            return False
+        except Exception as error:  # the client's own exceptions have no base but this
+            self._refused(error)
+            return False
+        self._outstanding[sequence] = intended_ns
+        self._next_sequence = sequence + 1
+        return True
+
+    def poll(self) -> None:
+        """Take what the client reports, record it, and replace an instance that failed for good."""
+        current = self._current
+        if current.client is None:
+            return
+        current.client.poll(0)
+        self._collect()
+        if current.fatal is None:
+            return
+        now_ns = self._clock.monotonic_ns()
+        if current.retire_by_ns is None:
+            self._begin_retirement(current, now_ns)
+        elif not self._outstanding or now_ns >= current.retire_by_ns:
+            self._give_up_outstanding(f"outstanding at a fatal error: {current.fatal}")
+            self._dispose(current.client)
+            self._current = self._new_incarnation(current.number + 1)
+
+    def close(self) -> None:
+        """Stop for good: what is outstanding becomes ``info``, what was reserved and never sent ``fail``.
+
+        A second call does nothing. The caller waits beforehand for as long as it cares to (``outstanding``).
+        """
+        if self._closed:
+            return
+        self._closed = True
+        current = self._current
+        if current.client is not None:
+            current.client.poll(0)
+            self._collect()
+            self._give_up_outstanding("outstanding when the producer was closed")
+            self._dispose(current.client)
+            current.client = None
+        if self._next_sequence < self._reserved_to:
+            self._recorder.never_sent(self._who(), self._next_sequence, self._reserved_to - 1)
+
+    def _new_incarnation(self, number: int) -> Incarnation:
+        current = Incarnation(number, OffsetTrust(acknowledged=self._acks != "0"))
+        current.client = self._make_client(
+            ClientCallbacks(on_error=current.errors.append, on_identity=current.on_identity)
+        )
+        self._current = current
+        self._recorder.incarnation(self._who(), self._next_sequence, known=False)
+        return current
+
+    def _collect(self) -> None:
+        """Record identity, errors and deliveries that the last poll brought."""
+        current = self._current
+        if current.identity != current.recorded_identity:
+            current.recorded_identity = current.identity
+            self._recorder.incarnation(self._who(), self._next_sequence, known=True)
+        if current.errors:
+            errors, current.errors[:] = list(current.errors), []
+            for error in errors:
+                self._recorder.error(describe(error), who=self._who())
+                if error.fatal():
+                    self._failed_for_good(describe(error))
+        if current.reports:
+            reports, current.reports = current.reports, []
+            runs = coalesce_deliveries(self._deliveries(reports), current.trust)
+            self._recorder.sent(self._who(), runs, self._record_bytes, self._acks)
+
+    def _deliveries(self, reports: list[tuple[ClientError | None, DeliveredMessage]]) -> list[Delivery]:
+        deliveries: list[Delivery] = []
+        for error, message in reports:
+            value = message.value()
+            sequence = _SEQUENCE.unpack_from(value, _SEQUENCE_POSITION)[0] if value is not None else -1
+            intended_ns = self._outstanding.pop(sequence, None)
+            offset = message.offset()
+            if intended_ns is None:
+                # the client said it twice, or of something that was never given to it: the first word stands
+                self._recorder.error(f"delivery report of sequence {sequence}, not outstanding", who=self._who())
+                continue
+            deliveries.append(
+                Delivery(sequence, intended_ns, -1 if offset is None else offset, describe(error) if error else None)
+            )
+            if error is not None and error.fatal():
+                self._failed_for_good(describe(error))
+        return deliveries
+
+    def _refused(self, error: Exception) -> None:
+        """The client raised instead of queueing: that sequence is still ours."""
+        text = describe_exception(error)
+        self._recorder.error(f"not queued: {text}", who=self._who())
+        if is_fatal(error):
+            self._failed_for_good(text)
+
+    def _failed_for_good(self, reason: str) -> None:
+        if self._current.fatal is not None:
+            return
+        self._current.fatal = reason
+        self._recorder.tally.count("fatal")
+        self._recorder.note(f"fatal: {reason}", who=self._who())
+        logger.warning("stream %d: incarnation %d failed: %s", self._stream, self._current.number, reason)
+
+    def _begin_retirement(self, current: Incarnation, now_ns: int) -> None:
+        current.retire_by_ns = now_ns + RETIRE_NS
+        if current.client is not None:
+            current.client.purge(in_queue=True, in_flight=True, blocking=False)
+
+    def _give_up_outstanding(self, reason: str) -> None:
+        outstanding, self._outstanding = self._outstanding, {}
+        runs = []
+        for first, last in ranges(sorted(outstanding)):
+            runs.append(SendRun(first, -1, reason, [outstanding[each] for each in range(first, last + 1)]))
+        self._recorder.sent(self._who(), runs, self._record_bytes, self._acks)
+
+    def _who(self) -> StreamIdentity:
+        current = self._current
+        return StreamIdentity(self._topic, self._partition, self._stream, current.number, *current.recorded_identity)
+
+    def __repr__(self) -> str:
+        return (
+            f"ProducerStream({self._stream}, partition={self._partition}, next={self._next_sequence}, "
+            f"outstanding={len(self._outstanding)}, incarnation={self._current.number})"
+        )

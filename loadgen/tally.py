@@ -1,0 +1,76 @@
+"""Counting what a load process does, per second and in all. Owns the numbers of a ``SeriesPoint``; pure.
+
+Latencies are kept one by one for the running interval and reduced to exact quantiles when it ends.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable
+from typing import Literal
+
+import numpy as np
+
+from verifier.evidence.series import SeriesPoint
+
+Counted = Literal["acked", "read", "failed", "unknown", "errors", "fatal"]
+
+
+class Tally:
+    """Counts and latencies of one process. ``start_ns`` is when its first interval begins."""
+
+    def __init__(self, process: str, start_ns: int) -> None:
+        self._process = process
+        self._interval_start_ns = start_ns
+        self._interval: Counter[Counted] = Counter()
+        self._total: Counter[Counted] = Counter()
+        self._latencies_ns = array("q")
+        self._loop_lag_ms = 0.0
+
+    def count(self, what: Counted, number: int = 1) -> None:
+        self._interval[what] += number
+        self._total[what] += number
+
+    def total(self, what: Counted) -> int:
+        return self._total[what]
+
+    def latencies(self, from_ns: Iterable[int], until_ns: int) -> None:
+        """One latency per start time, all ending at ``until_ns``."""
+        self._latencies_ns.extend(until_ns - start_ns for start_ns in from_ns)
+
+    def loop_lag(self, lag_ms: float) -> None:
+        """How late the process's own ticker woke; the interval keeps the worst."""
+        self._loop_lag_ms = max(self._loop_lag_ms, lag_ms)
+
+    def point(self, now_ns: int, backlog: int) -> SeriesPoint:
+        """End the interval: its point, and a new interval begins. ``backlog``: records due and not yet handed over."""
+        p50 = p99 = worst = None
+        if self._latencies_ns:
+            values = np.frombuffer(self._latencies_ns, dtype=np.int64) / 1e6
+            p50, p99, worst = (round(float(value), 3) for value in np.quantile(values, [0.5, 0.99, 1.0]))
+        point = SeriesPoint(
+            self._process,
+            now_ns,
+            now_ns - self._interval_start_ns,
+            **{name: self._interval[name] for name in ("acked", "read", "failed", "unknown", "errors", "fatal")},
+            backlog=backlog,
+            latency_p50_ms=p50,
+            latency_p99_ms=p99,
+            latency_max_ms=worst,
+            loop_lag_ms=round(self._loop_lag_ms, 3),
+            total_acked=self._total["acked"],
+            total_read=self._total["read"],
+            total_failed=self._total["failed"],
+            total_unknown=self._total["unknown"],
+            total_errors=self._total["errors"],
+            total_fatal=self._total["fatal"],
+        )
+        self._interval_start_ns = now_ns
+        self._interval.clear()
+        self._latencies_ns = array("q")
+        self._loop_lag_ms = 0.0
+        return point
+
+    def __repr__(self) -> str:
+        return f"Tally({self._process}, {dict(self._total)})"

@@ -1,0 +1,98 @@
+"""What the final phase's two command-line tools share: their arguments, their clients, their output.
+
+Plain processes without gevent: the load has ended when they run. One JSON object on stdout, logs on stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from cluster.seams.clock import Clock
+from loadgen.clients.base import ReaderFactory, SenderFactory
+from loadgen.settings import LoadSettings, SettingsError
+
+#: Exit status: all done; not all done; bad arguments.
+DONE, INCOMPLETE, BAD_ARGUMENTS = 0, 1, 254
+
+CONFLUENT, KAFKA_PYTHON = "confluent", "kafka-python"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolArguments:
+    """The arguments that both tools take."""
+
+    settings: LoadSettings
+    bootstrap: str
+    history: Path
+    process: str
+    deadline_s: float
+    client: str
+
+
+class _Parser(argparse.ArgumentParser):
+    """Bad arguments end with the project's status for them, not with 2, which would read as "unknown"."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(BAD_ARGUMENTS, f"{self.prog}: {message}\n")
+
+
+def parser(program: str, description: str) -> argparse.ArgumentParser:
+    """A parser with the shared arguments."""
+    arguments = _Parser(prog=f"python -m {program}", description=description)
+    arguments.add_argument("--settings", required=True, metavar="FILE", help="the load's settings, as JSON")
+    arguments.add_argument("--bootstrap", required=True, metavar="HOST:PORT[,...]")
+    arguments.add_argument("--history", required=True, metavar="FILE.arrow", help="where to record; replaced")
+    arguments.add_argument("--deadline-s", type=float, default=60.0, help="give up after so many seconds (60)")
+    arguments.add_argument("--client", choices=[CONFLUENT, KAFKA_PYTHON], default=CONFLUENT)
+    return arguments
+
+
+def resolve(parsed: argparse.Namespace) -> ToolArguments:
+    """Raises ``SettingsError``."""
+    history = Path(parsed.history)
+    if not history.parent.is_dir():
+        raise SettingsError(f"there is no directory {history.parent} for the history")
+    settings = LoadSettings.read(parsed.settings)
+    return ToolArguments(settings, parsed.bootstrap, history, history.stem, parsed.deadline_s, parsed.client)
+
+
+def sender_factory(arguments: ToolArguments, clock: Clock) -> SenderFactory:
+    """Makes one fresh acks=all producer per call."""
+    bootstrap, process, given = arguments.bootstrap, arguments.process, arguments.settings.producer_config
+    if arguments.client == CONFLUENT:
+        from loadgen.clients.confluent import ConfluentSentinelSender
+
+        return lambda: ConfluentSentinelSender(bootstrap, process, given, clock)
+    from loadgen.clients.kafka_python import KafkaPythonSentinelSender
+
+    return lambda: KafkaPythonSentinelSender(bootstrap, process, given, clock)
+
+
+def reader_factory(arguments: ToolArguments) -> ReaderFactory:
+    """Makes a fresh consumer; no offset of it is ever reset."""
+    bootstrap, process, given = arguments.bootstrap, arguments.process, arguments.settings.consumer_config
+    if arguments.client == CONFLUENT:
+        from loadgen.clients.confluent import ConfluentReader
+
+        return lambda: ConfluentReader(bootstrap, process, given)
+    from loadgen.clients.kafka_python import KafkaPythonReader
+
+    return lambda: KafkaPythonReader(bootstrap, process, given)
+
+
+def start_logging() -> None:
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+
+def put_result(result: Mapping[str, Any]) -> None:
+    """The one JSON object on stdout."""
+    sys.stdout.write(json.dumps(result) + "\n")
+    sys.stdout.flush()

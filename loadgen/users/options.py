@@ -1,0 +1,122 @@
+"""Locust's command line, extended: ``--kafka-*`` options, each with a ``LOCUST_KAFKA_*`` variable. Owns names, help.
+
+The conductor passes a settings file; by hand the options do. An option that is given outranks the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from cluster.seams.clock import SystemClock
+from cluster.seams.randomness import fresh_seed
+from loadgen.settings import (
+    PROCESS_ENV,
+    RUN_DIRECTORY_ENV,
+    SETTINGS_ENV,
+    LoadSettings,
+    SettingsError,
+    parse_config,
+)
+from verifier.evidence.run_directory import RunDirectory
+
+DEFAULT_PRODUCERS = 4
+
+#: option -> (field of LoadSettings, type, help)
+_FIELDS: dict[str, tuple[str, type, str]] = {
+    "--kafka-topic": ("topic", str, "topic to write and read; created if absent (gapless-load)"),
+    "--kafka-partitions": ("partitions", int, "partitions of a topic that is created (4)"),
+    "--kafka-replication-factor": ("replication_factor", int, "replicas of a topic that is created (the broker's)"),
+    "--kafka-rate": ("rate", float, "records per second in all, shared by the producer users (1000)"),
+    "--kafka-value-bytes": ("value_bytes", int, "size of a value, its 48-byte header included (200)"),
+    "--kafka-readers": ("readers", int, "how many of the users read (1)"),
+    "--kafka-run-id": ("run_id", int, "number that marks this run's values (random)"),
+    "--kafka-first-stream": ("first_stream", int, "number of the first producer's stream (0)"),
+    "--kafka-flush-timeout": ("flush_timeout_s", float, "seconds that producers may take to finish at the end (20)"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedOptions:
+    """What one load process works with."""
+
+    settings: LoadSettings
+    run: RunDirectory
+    process: str
+
+
+def add_options(parser: Any) -> None:
+    """Add our options to Locust's parser (an ``argparse.ArgumentParser`` that knows environment variables)."""
+    group = parser.add_argument_group("Kafka load (gapless)")
+    for option, (name, kind, text) in _FIELDS.items():
+        group.add_argument(option, type=kind, default=None, env_var=f"LOCUST_KAFKA_{name.upper()}", help=text)
+    for role in ("producer", "consumer"):
+        group.add_argument(
+            f"--kafka-{role}-config",
+            action="append",
+            default=None,
+            metavar="KEY=VALUE",
+            env_var=f"LOCUST_KAFKA_{role.upper()}_CONFIG",
+            help=f"any {role} setting, in Kafka's or librdkafka's key (repeatable)",
+        )
+    group.add_argument("--kafka-settings", default=None, env_var=SETTINGS_ENV, help="settings as a JSON file")
+    group.add_argument("--kafka-process", default=None, env_var=PROCESS_ENV, help="name of this process's history")
+    group.add_argument(
+        "--kafka-run-directory", default=None, env_var=RUN_DIRECTORY_ENV, help="existing directory of the run"
+    )
+    group.add_argument("--kafka-results", default="results", help="where a run directory is made otherwise (results)")
+
+
+def settle_options(options: Any) -> None:
+    """Choose what was left open, once for all of Locust's processes: the master's choice is handed to its workers.
+
+    Raises ``SettingsError`` if the run directory cannot be made.
+    """
+    if options.kafka_settings is None and options.kafka_run_id is None:
+        options.kafka_run_id = fresh_seed()
+    if options.kafka_run_directory is None:
+        now = datetime.fromtimestamp(SystemClock().wall_ms() / 1000, UTC)
+        try:
+            run = RunDirectory.create(options.kafka_results, "locust", options.kafka_run_id or 0, now)
+        except OSError as error:
+            raise SettingsError(f"no run directory: {error}; choose another place by --kafka-results") from error
+        options.kafka_run_directory = str(run.path)
+
+
+def resolve_options(options: Any, worker_index: int | None, producers: int) -> ResolvedOptions:
+    """Settings, run directory and process name, after ``settle_options``.
+
+    ``worker_index`` is None unless Locust is distributed. ``producers`` is the number of producer users of a load by
+    hand. Raises ``SettingsError``.
+    """
+    changes = _changes(vars(options))
+    if options.kafka_settings is None:
+        settings = LoadSettings(**{"producers": producers, "create_topic": True, **changes})
+    else:
+        settings = LoadSettings.read(options.kafka_settings).with_changes(changes)
+    process = options.kafka_process or "load"
+    if worker_index is not None:
+        process = f"{process}-w{worker_index}"
+        # streams are unique in the run: each worker numbers its own
+        settings = settings.with_changes({"first_stream": settings.first_stream + (worker_index << 16)})
+    try:
+        run = RunDirectory(Path(options.kafka_run_directory)).prepare()
+    except OSError as error:
+        raise SettingsError(f"no run directory: {error}") from error
+    return ResolvedOptions(settings, run, process)
+
+
+def _changes(values: Mapping[str, Any]) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
+    for option, (name, _, _) in _FIELDS.items():
+        value = values.get(option.removeprefix("--").replace("-", "_"))
+        if value is not None:
+            changes[name] = value
+    for role in ("producer", "consumer"):
+        pairs = values.get(f"kafka_{role}_config")
+        if pairs:
+            changes[f"{role}_config"] = parse_config(pairs)
+    return changes

@@ -1,0 +1,268 @@
+"""A load process: one hub, one recorder, one poller for all producer streams. Owns its start and its end.
+
+What is called from the hub never blocks: clients are polled with timeout 0, and their closing goes through the hub's
+thread pool. The first SIGINT or SIGTERM stops the users (who finish what is outstanding, with a bound), lets Locust
+write its reports and closes the history; a further signal changes nothing.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import logging
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import gevent
+from locust.runners import MasterRunner, WorkerRunner
+
+from cluster.seams.clock import SystemClock
+from loadgen.clients.base import ProducerClient
+from loadgen.clients.confluent import check_client_config, dispose_producer, producer_factory
+from loadgen.clients.librdkafka import left_out
+from loadgen.recorder import Recorder, Request
+from loadgen.settings import LoadSettings, SettingsError
+from loadgen.stream import ProducerStream
+from loadgen.topics import ensure_topic
+from loadgen.users.options import ResolvedOptions, resolve_options
+from loadgen.workload import partition_of
+from verifier.evidence.values import ValueEncoder
+
+logger = logging.getLogger(__name__)
+
+POLL_INTERVAL_S = 0.002
+TICK_INTERVAL_S = 0.1
+DISPOSE_TIMEOUT_S = 2.0
+
+
+class DeliveryError(Exception):
+    """What Locust shows for records whose acknowledgement did not come; the history says ``info``."""
+
+
+class LoadProcess:
+    """The state that all users of one Locust process share."""
+
+    def __init__(self, environment: Any, options: ResolvedOptions) -> None:
+        self.environment = environment
+        self.clock = SystemClock()
+        self.settings: LoadSettings = options.settings
+        self.process = options.process
+        self.stopping = False
+        self._streams: list[ProducerStream] = []
+        self._numbers = itertools.count(self.settings.first_stream)
+        self._disposals: list[Any] = []
+        self._closed = False
+        self.recorder = Recorder(
+            options.process,
+            options.run.history(options.process),
+            self.clock,
+            status=options.run.status_json(options.process),
+            series=options.run.series_jsonl(options.process),
+            observer=self._observe,
+        )
+        self.backlogs: dict[int, int] = {}
+        self.recorder.backlog = lambda: sum(self.backlogs.values())
+        self._greenlets = [gevent.spawn(self._poll_forever), gevent.spawn(self._tick_forever)]
+        atexit.register(self._close_at_exit)
+
+    @property
+    def users_number(self) -> int:
+        """How many streams were started so far."""
+        return len(self._streams)
+
+    def new_stream(self, bootstrap: str) -> ProducerStream:
+        """A stream of its own number, never given before in this run. Raises ``KafkaException`` for a bad setting."""
+        settings = self.settings
+        number = next(self._numbers)
+        stream = ProducerStream(
+            stream=number,
+            topic=settings.topic,
+            partition=partition_of(number, settings.partitions),
+            encoder=ValueEncoder(settings.run_id, number, settings.value_bytes),
+            record_bytes=settings.value_bytes,
+            recorder=self.recorder,
+            clock=self.clock,
+            make_client=producer_factory(bootstrap, f"{self.process}-{number}", settings.producer_config),
+            dispose=self._dispose,
+            acks=settings.acks,
+            reserve_sequences=settings.reserve_sequences,
+        )
+        self._streams.append(stream)
+        return stream
+
+    def finish(self, stream: ProducerStream) -> None:
+        """Wait until nothing is outstanding, at most for the flush timeout, then close the stream."""
+        deadline_ns = self.clock.monotonic_ns() + int(self.settings.flush_timeout_s * 1e9)
+        try:
+            while stream.outstanding and self.clock.monotonic_ns() < deadline_ns:
+                gevent.sleep(0.005)
+        finally:
+            stream.close()
+
+    def close_reader(self, close: Callable[[], None]) -> None:
+        """Close a consumer in the thread pool; a consumer that takes too long is left to the process's end."""
+        with gevent.Timeout(DISPOSE_TIMEOUT_S, False):
+            gevent.get_hub().threadpool.spawn(close).get()
+
+    def stop(self) -> None:
+        """What a signal does: the users stop, then Locust ends. A second call does nothing."""
+        if self.stopping:
+            logger.info("already stopping")
+            return
+        self.stopping = True
+        logger.info("stopping: producers finish within %.1f s", self.settings.flush_timeout_s)
+        self.environment.runner.quit()
+        if self.environment.web_ui is not None:
+            self.environment.web_ui.stop()
+
+    def fail(self, error: BaseException) -> None:
+        """Something went wrong that the load does not provide for (a full disk, a mistake of ours).
+
+        What is not recorded must not go on: the load ends, and its history says that it is incomplete.
+        """
+        self.recorder.history.mark_incomplete()
+        if self.environment.process_exit_code is None:
+            logger.critical("the load ends, its history is incomplete: %r", error, exc_info=error)
+            self.environment.process_exit_code = 255
+            gevent.spawn(self.stop)
+
+    def close(self) -> None:
+        """Close what is still open, the history last. A second call does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            for stream in self._streams:
+                stream.close()
+            gevent.joinall(self._disposals, timeout=2 * DISPOSE_TIMEOUT_S)
+        finally:
+            gevent.killall(self._greenlets)
+            self.recorder.close()
+            logger.info("history closed: %s", self.recorder)
+
+    def _close_at_exit(self) -> None:
+        """The last resort, after an exception somewhere in Locust: no hub, no threads, only the records."""
+        if self._closed:
+            return
+        self._closed = True
+        self._dispose = lambda client: None  # type: ignore[method-assign]
+        try:
+            for stream in self._streams:
+                stream.close()
+        finally:
+            self.recorder.close()
+
+    def _dispose(self, client: ProducerClient) -> None:
+        task = gevent.get_hub().threadpool.spawn(
+            dispose_producer, client, timeout_s=DISPOSE_TIMEOUT_S, clock=self.clock
+        )
+        self._disposals.append(task)
+
+    def _observe(self, request: Request) -> None:
+        self.environment.events.request.fire(
+            request_type="KAFKA",
+            name=request.name,
+            response_time=request.latency_ms,
+            response_length=request.size_bytes,
+            exception=None if request.error is None else DeliveryError(request.error),
+            context={},
+        )
+
+    def _poll_forever(self) -> None:
+        while True:
+            try:
+                for stream in self._streams:
+                    stream.poll()
+            except Exception as error:  # a poller that died silently would leave everything outstanding
+                self.fail(error)
+            gevent.sleep(POLL_INTERVAL_S)
+
+    def _tick_forever(self) -> None:
+        while True:
+            before_ns = self.clock.monotonic_ns()
+            gevent.sleep(TICK_INTERVAL_S)
+            late_ns = self.clock.monotonic_ns() - before_ns - int(TICK_INTERVAL_S * 1e9)
+            self.recorder.tally.loop_lag(max(0.0, late_ns / 1e6))
+            try:
+                self.recorder.tick()
+            except Exception as error:
+                self.fail(error)
+
+    def __repr__(self) -> str:
+        return f"LoadProcess({self.process}, streams={len(self._streams)}, stopping={self.stopping})"
+
+
+_started: list[LoadProcess] = []
+
+
+def this_process() -> LoadProcess:
+    """The load process that users belong to. Raises ``SettingsError`` if it did not start."""
+    if not _started:
+        raise SettingsError("the load process did not start; see the log above")
+    return _started[0]
+
+
+def fail_process(error: BaseException) -> None:
+    """Locust's ``user_error``: an exception that a user let out."""
+    for process in _started:
+        process.fail(error)
+
+
+def has_started() -> bool:
+    """Whether there is a load process: false until the cluster has answered."""
+    return bool(_started)
+
+
+def start_process(environment: Any, producers: int) -> None:
+    """Locust's ``test_start``: resolve the settings, find or make the topic, open the history, take the signals.
+
+    Ends the process with a clear line if that cannot be done. A second start (web UI) goes on with the first's.
+    """
+    runner = environment.runner
+    if isinstance(runner, MasterRunner) or _started:
+        return
+    worker_index = runner.worker_index if isinstance(runner, WorkerRunner) else None
+    try:
+        options = resolve_options(environment.parsed_options, worker_index, producers)
+        bootstrap = environment.host or options.settings.producers_bootstrap or options.settings.readers_bootstrap
+        if not bootstrap:
+            raise SettingsError("no cluster given: pass --host HOST:PORT (the bootstrap server)")
+        if options.settings.create_topic:
+            settings = _in_thread(lambda: ensure_topic(bootstrap, options.settings))
+            options = ResolvedOptions(settings, options.run, options.process)
+        check_client_config(options.settings)
+        process = LoadProcess(environment, options)
+    except (SettingsError, OSError) as error:
+        logger.critical("%s", error)
+        raise SystemExit(254) from error
+    for config in (options.settings.producer_config, options.settings.consumer_config):
+        for key in left_out(config):
+            logger.info("librdkafka has no %s; it is left out", key)
+    _started.append(process)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Python's own handlers, not gevent's: they replace Locust's, whose SIGTERM would stop everything a second
+        # time; and a KeyboardInterrupt could come up in the middle of a write. All they do is to start a greenlet.
+        signal.signal(number, lambda *_: gevent.spawn(process.stop))
+    logger.info("run %d records into %s", options.settings.run_id, options.run.path)
+
+
+def _in_thread(work: Callable[[], LoadSettings]) -> LoadSettings:
+    """Do blocking work in the hub's thread pool. Its ``SettingsError`` is raised here: the pool would print it."""
+
+    def guarded() -> LoadSettings | SettingsError:
+        try:
+            return work()
+        except SettingsError as error:
+            return error
+
+    result: LoadSettings | SettingsError = gevent.get_hub().threadpool.apply(guarded)
+    if isinstance(result, SettingsError):
+        raise result
+    return result
+
+
+def end_process() -> None:
+    """Locust's ``quit``: everything that users left is closed, the history last."""
+    for process in _started:
+        process.close()

@@ -1,0 +1,63 @@
+"""The producer user: one stream at a constant rate, whatever comes back. Owns pacing under Locust, nothing else.
+
+A task of Locust's is a slice of a fifth of a second of sending, so that Locust can stop the user between slices. The
+requests that Locust counts are fired by the recorder when acknowledgements arrive, not here.
+"""
+
+from __future__ import annotations
+
+import gevent
+from locust import User, constant, task
+
+from loadgen.users.process import this_process
+from loadgen.workload import OpenSchedule, staggered_start_ns
+
+SLICE_NS = 200_000_000
+#: Records are handed over in ticks, at least so far apart, so that many users do not spend their time switching.
+MIN_TICK_NS = 2_000_000
+MAX_TICK_NS = 50_000_000
+#: At most so many records between two switches: who is behind catches up without starving the others.
+BURST = 200
+
+
+class ProducerUser(User):  # type: ignore[misc]
+    """Writes one stream to one partition."""
+
+    abstract = False
+    wait_time = constant(0)
+
+    def on_start(self) -> None:
+        self._process = this_process()
+        settings = self._process.settings
+        self._clock = self._process.clock
+        self._user = self._process.users_number
+        self._stream = self._process.new_stream(self.environment.host or settings.producers_bootstrap)
+        rate = settings.rate_per_producer
+        start_ns = staggered_start_ns(self._clock.monotonic_ns(), self._user, settings.producers, rate)
+        self._schedule = OpenSchedule(start_ns, rate)
+        self._sent = 0
+
+    @task  # type: ignore[untyped-decorator]
+    def produce(self) -> None:
+        """Send what is due for one slice."""
+        end_ns = self._clock.monotonic_ns() + SLICE_NS
+        while (now_ns := self._clock.monotonic_ns()) < end_ns:
+            gevent.sleep(self._send_due(now_ns) / 1e9)
+
+    def on_stop(self) -> None:
+        self._process.backlogs.pop(self._user, None)
+        self._process.finish(self._stream)
+
+    def _send_due(self, now_ns: int) -> int:
+        """Send what is due by now, at most a burst; nanoseconds until the next look."""
+        schedule, stream = self._schedule, self._stream
+        due = schedule.due_count(now_ns)
+        last = min(due, self._sent + BURST)
+        while self._sent < last and stream.send(schedule.due_ns(self._sent)):
+            self._sent += 1
+        self._process.backlogs[self._user] = due - self._sent
+        if self._sent < last:
+            return MIN_TICK_NS * 5  # the client takes no more just now
+        if self._sent < due:
+            return 0
+        return min(MAX_TICK_NS, max(MIN_TICK_NS, schedule.due_ns(self._sent) - now_ns))

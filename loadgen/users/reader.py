@@ -1,0 +1,48 @@
+"""The reader user: one consumer on all partitions from offset 0. Owns its loop under Locust, nothing else."""
+
+from __future__ import annotations
+
+import gevent
+from locust import User, constant, task
+
+from loadgen.clients.confluent import ConfluentReader
+from loadgen.reading import PartitionReader
+from loadgen.users.process import this_process
+
+SLICE_NS = 200_000_000
+IDLE_S = 0.005
+POLL_RECORDS = 500
+
+
+class ReaderUser(User):  # type: ignore[misc]
+    """Reads every partition by assignment, from the first record on."""
+
+    abstract = False
+    wait_time = constant(0)
+
+    def on_start(self) -> None:
+        self._process = this_process()
+        settings = self._process.settings
+        bootstrap = self.environment.host or settings.readers_bootstrap
+        self._client = ConfluentReader(bootstrap, self._process.process, settings.consumer_config)
+        self._reader = PartitionReader(
+            topic=settings.topic,
+            offsets=dict.fromkeys(range(settings.partitions), 0),
+            run_id=settings.run_id,
+            reader=self._client,
+            recorder=self._process.recorder,
+            clock=self._process.clock,
+        )
+        self._reader.start()
+
+    @task  # type: ignore[untyped-decorator]
+    def read(self) -> None:
+        """Poll for one slice."""
+        clock = self._process.clock
+        end_ns = clock.monotonic_ns() + SLICE_NS
+        while clock.monotonic_ns() < end_ns:
+            records = self._reader.poll(POLL_RECORDS, 0)
+            gevent.sleep(0 if len(records) == POLL_RECORDS else IDLE_S)
+
+    def on_stop(self) -> None:
+        self._process.close_reader(self._client.close)

@@ -1,0 +1,104 @@
+"""The project's source as data: its modules, parsed, and what they import. Shared by the tests of this directory."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("cluster", "loadgen", "chaos", "verifier")
+#: Never part of the project, wherever they lie.
+SKIPPED = frozenset(
+    {".git", ".venv", "build", "dist", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis"}
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Module:
+    """One module: its dotted name, its file, its parsed text."""
+
+    name: str
+    path: Path
+    tree: ast.Module
+    lines: int
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported thing: by whom, what (a dotted name, as precise as the statement says), where."""
+
+    module: str
+    target: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.line} imports {self.target}"
+
+
+@cache
+def modules(*packages: str) -> tuple[Module, ...]:
+    """All modules of these top-level packages (of all four if none is named), sorted by name."""
+    found = []
+    for package in packages or PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            if SKIPPED.isdisjoint(path.parts):
+                text = path.read_text(encoding="utf-8")
+                name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+                found.append(Module(name, path, ast.parse(text), len(text.splitlines())))
+    return tuple(found)
+
+
+@cache
+def known_names() -> frozenset[str]:
+    return frozenset(module.name for module in modules())
+
+
+@cache
+def imports(module: Module, *, run_time_only: bool = False) -> tuple[Import, ...]:
+    """Every import of a module, inside functions too. ``from a import b`` is ``a.b`` where that is a module of ours.
+
+    With ``run_time_only`` those under ``if TYPE_CHECKING`` are left out.
+    """
+    return tuple(_imports(module, run_time_only))
+
+
+def _imports(module: Module, run_time_only: bool) -> Iterator[Import]:
+    for node in _walk(module.tree, run_time_only):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(module.name, alias.name, node.lineno)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            for alias in node.names:
+                inner = f"{base}.{alias.name}"
+                yield Import(module.name, inner if inner in known_names() else base, node.lineno)
+
+
+def _walk(node: ast.AST, run_time_only: bool) -> Iterator[ast.AST]:
+    for child in ast.iter_child_nodes(node):
+        guarded = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
+        if run_time_only and guarded:
+            continue
+        yield child
+        yield from _walk(child, run_time_only)
+
+
+def within(name: str, room: str) -> bool:
+    """Whether a dotted name is the room or lies in it."""
+    return name == room or name.startswith(room + ".")
+
+
+def committed_files() -> Iterator[Path]:
+    """Every file that belongs to the project: what lies in the tree and is neither made, installed nor a result."""
+    for path in sorted(ROOT.rglob("*")):
+        parts = path.relative_to(ROOT).parts
+        made = not SKIPPED.isdisjoint(parts) or any(part.endswith(".egg-info") for part in parts)
+        result = parts[0] == "results" and parts[1:] not in ((), ("README.md",), (".gitignore",))
+        if path.is_file() and not made and not result and not path.name.endswith(".pyc"):
+            yield path

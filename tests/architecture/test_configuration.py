@@ -1,0 +1,47 @@
+"""The tables of configuration keys tell the truth about what the code does with them."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from cluster.config.broker_keys import BROKER_KEYS
+from cluster.config.keys import KeyTable
+from cluster.config.topic import BROKER_SYNONYMS, TOPIC_KEYS
+from tests.architecture.sources import modules, within
+
+#: Named by ``cluster.config.broker`` only to be compared with each other.
+COMPARED_ONLY = {"group.min.session.timeout.ms", "group.max.session.timeout.ms"}
+
+
+def literals() -> set[str]:
+    """Every text in the product's code, but for the tables themselves."""
+    return {
+        node.value
+        for module in modules("cluster", "chaos")
+        if not within(module.name, "cluster.config") or module.name == "cluster.config.broker"
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+
+
+def used(table: KeyTable) -> set[str]:
+    """The keys that some code asks for; a broker key also through the topic key whose default it is."""
+    named = literals() - COMPARED_ONLY
+    through_topics = {
+        broker_key for name, synonyms in BROKER_SYNONYMS.items() if name in named for broker_key, _factor in synonyms
+    }
+    return {name for name in table.keys if name in named or (table is BROKER_KEYS and name in through_topics)}
+
+
+@pytest.mark.parametrize("table", [BROKER_KEYS, TOPIC_KEYS], ids=repr)
+def test_a_key_without_effect_says_so(table: KeyTable) -> None:
+    """A key that no code asks for is marked as carried: whoever sets it is warned, and the document shows it."""
+    assert {name for name, key in table.keys.items() if not key.carried} - used(table) == set()
+
+
+@pytest.mark.parametrize("table", [BROKER_KEYS, TOPIC_KEYS], ids=repr)
+def test_a_key_with_effect_is_not_called_carried(table: KeyTable) -> None:
+    """A key that some code asks for has lost the mark."""
+    assert {name for name, key in table.keys.items() if key.carried} & used(table) == set()

@@ -1,0 +1,131 @@
+"""Dependencies point one way (design section 2), import by import."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from tests.architecture.sources import Import, imports, modules, within
+
+#: Room -> what of ours it may import besides itself. The most precise room counts.
+ALLOWED: dict[str, tuple[str, ...]] = {
+    "chaos": ("loadgen", "verifier", "cluster", "chaos.proxy"),
+    "chaos.proxy": ("cluster.seams",),
+    "loadgen": ("cluster", "verifier.evidence"),
+    "verifier": ("cluster.process.java", "verifier.evidence"),
+    "verifier.evidence": (),
+    "cluster.broker": (
+        "cluster.coordinator",
+        "cluster.controller",
+        "cluster.replication",
+        "cluster.log",
+        "cluster.metadata",
+        "cluster.protocol",
+        "cluster.seams",
+        "cluster.config",
+        # Brokers talk to each other over a client's connection.
+        "cluster.client.connection",
+        # The entry of a supervised child names the type of its channel.
+        "cluster.process.child",
+        "cluster.process.supervisor",
+    ),
+    # A defect wraps a decision function of the broker's rules.
+    "cluster.defects": (
+        "cluster.broker.rules",
+        "cluster.log",
+        "cluster.protocol",
+        "cluster.replication",
+        "cluster.seams",
+    ),
+    "cluster.client": ("cluster.protocol", "cluster.seams", "cluster.config"),
+    "cluster.log": ("cluster.protocol", "cluster.seams", "cluster.config"),
+    "cluster.replication": ("cluster.protocol.errors", "cluster.seams", "cluster.config"),
+    "cluster.controller": ("cluster.protocol.errors", "cluster.seams", "cluster.config"),
+    "cluster.coordinator": ("cluster.protocol", "cluster.seams", "cluster.config"),
+    "cluster.metadata": ("cluster.seams", "cluster.config"),
+    "cluster.protocol": ("cluster.seams",),
+    # The transports parse frames in place.
+    "cluster.seams": ("cluster.protocol.framing", "cluster.protocol.errors"),
+    "cluster.config": (),
+    "cluster.process": ("cluster.seams",),
+    "cluster.health": ("cluster.client", "cluster.seams"),
+}
+
+#: Who may import the defects, and why.
+DEFECT_USERS = {
+    "cluster.broker.main": "switches them on, once, at the start",
+    "chaos.commands.listing": "prints their names",
+    "chaos.conductor.resolve": "refuses an unknown name before anything is started",
+}
+
+
+def room_of(name: str) -> str:
+    """The most precise room of the table that a module lies in."""
+    rooms = [room for room in ALLOWED if within(name, room)]
+    return max(rooms, key=len) if rooms else name
+
+
+@cache
+def ours() -> list[Import]:
+    return [each for module in modules() for each in imports(module) if each.target.split(".")[0] in TOPS]
+
+
+TOPS = ("cluster", "loadgen", "chaos", "verifier", "tests", "bench")
+
+
+def test_every_module_lies_in_a_room() -> None:
+    """A new room is added to the table, with what it may import; the packages themselves import nothing."""
+    packages = {"cluster"}
+    assert [
+        module.name for module in modules() if room_of(module.name) not in ALLOWED and module.name not in packages
+    ] == []
+
+
+def test_dependencies_point_one_way() -> None:
+    """No room imports what the design does not allow it to."""
+    wrong = [
+        each
+        for each in ours()
+        if (room := room_of(each.module)) != room_of(each.target) and not _allowed(each.target, ALLOWED.get(room, ()))
+    ]
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+def _allowed(target: str, allowed: tuple[str, ...]) -> bool:
+    # Defects are inside cluster, and no one's to import but by the table of their own.
+    if within(target, "cluster.defects"):
+        return True
+    return any(within(target, room) for room in allowed)
+
+
+def test_defects_are_imported_by_one_module() -> None:
+    """The correct code has no hook for defects: only the broker's main knows them."""
+    users = {each.module for each in ours() if within(each.target, "cluster.defects")}
+    users = {user for user in users if not within(user, "cluster.defects")}
+    assert users <= set(DEFECT_USERS)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("cluster.replication", "cluster.log"), ("cluster.log", "cluster.replication")]
+)
+def test_replication_and_log_do_not_know_each_other(one: str, other: str) -> None:
+    """What joins them is the broker."""
+    assert [str(each) for each in ours() if within(each.module, one) and within(each.target, other)] == []
+
+
+def test_nothing_imports_tests() -> None:
+    """The product does not need its tests, nor its benchmarks."""
+    assert [str(each) for each in ours() if each.target.split(".")[0] in ("tests", "bench")] == []
+
+
+def test_the_verifier_shares_no_parsing_with_the_cluster() -> None:
+    """A codec bug must not agree with itself: the verifier imports neither the protocol nor its CRC library."""
+    crc = {each.target.split(".")[0] for module in modules("cluster") for each in imports(module)} & CRC_LIBRARIES
+    theirs = {each.target.split(".")[0] for module in modules("verifier") for each in imports(module)} & CRC_LIBRARIES
+    assert crc
+    assert theirs
+    assert not crc & theirs
+
+
+CRC_LIBRARIES = {"crc32c", "google_crc32c"}

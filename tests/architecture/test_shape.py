@@ -1,0 +1,82 @@
+"""Sizes and first lines: one concept a module, one page a function."""
+
+from __future__ import annotations
+
+import ast
+
+from tests.architecture.sources import modules
+
+LONGEST_MODULE = 300
+LONGEST_FUNCTION = 69
+
+#: Modules that are longer, how long at most, and why.
+LONG_MODULES: dict[str, tuple[int, str]] = {}
+#: Functions that are longer, how long at most, and why.
+LONG_FUNCTIONS: dict[str, tuple[int, str]] = {}
+
+
+def test_modules_are_short() -> None:
+    """A module is one concept; what is longer has a reason, and no more room than it needs."""
+    wrong = [
+        f"{module.name} has {module.lines} lines"
+        for module in modules()
+        if module.lines > LONG_MODULES.get(module.name, (LONGEST_MODULE, ""))[0]
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_functions_are_short() -> None:
+    """A function fits on a page."""
+    wrong = []
+    for module in modules():
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                name = f"{module.name}.{node.name}"
+                length = (node.end_lineno or node.lineno) - node.lineno + 1
+                if length > LONG_FUNCTIONS.get(name, (LONGEST_FUNCTION, ""))[0]:
+                    wrong.append(f"{name} has {length} lines")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_exceptions_are_needed() -> None:
+    """An exception for something that has become short is removed."""
+    lines = {module.name: module.lines for module in modules()}
+    assert [name for name in LONG_MODULES if lines.get(name, 0) <= LONGEST_MODULE] == []
+    assert all(reason for _limit, reason in [*LONG_MODULES.values(), *LONG_FUNCTIONS.values()])
+
+
+def test_every_module_says_what_it_owns() -> None:
+    """Every module opens with a docstring, and from __future__ import annotations follows."""
+    undocumented = [module.name for module in modules() if len(ast.get_docstring(module.tree) or "") < 20]
+    assert undocumented == []
+    old = [
+        module.name
+        for module in modules()
+        if len(module.tree.body) > 1
+        and not any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in module.tree.body[:2])
+    ]
+    assert old == []
+
+
+def test_operating_errors_are_not_asserted() -> None:
+    """assert is for tests: in the product it vanishes with -O and says nothing to a user."""
+    found = [
+        f"{module.name}:{node.lineno}"
+        for module in modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Assert)
+    ]
+    assert found == []
+
+
+def test_every_test_states_its_rule() -> None:
+    """The first line of a test is a docstring that says what must hold."""
+    silent = [
+        f"{module.name}.{node.name}"
+        for module in modules("tests")
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name.startswith("test_")
+        and not ast.get_docstring(node)
+    ]
+    assert not silent, "\n".join(silent)

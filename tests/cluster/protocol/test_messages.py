@@ -1,0 +1,144 @@
+"""Messages over kafka.protocol: headers, round trips in every version that is served, and what is refused."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cluster.protocol import messages
+from cluster.protocol.apis import INTER_BROKER, SUPPORTED, ApiKey
+from cluster.protocol.errors import ErrorCode, MalformedRequest
+from tests.cluster.protocol.malformed import assert_only_malformed, mutations
+from tests.cluster.protocol.strategies import INT16, INT32, TEXT
+from tests.cluster.protocol.strategies import messages as message_values
+
+WINDOWS = SUPPORTED | INTER_BROKER
+CLASSES = [
+    pytest.param(api_key, side, id=f"{api_key.name.lower()}-{side}")
+    for api_key in WINDOWS
+    for side in ("request", "response")
+]
+
+
+#: There are many message classes: a third of the examples for each.
+A_THIRD = settings(max_examples=settings().max_examples // 3)
+
+
+def class_of(api_key, side):
+    """The message class of one side of an API."""
+    return messages.request_class(api_key) if side == "request" else messages.response_class(api_key)
+
+
+def draw_message(data, api_key, side):
+    """(class, version, message) with a version of the window."""
+    version = data.draw(st.integers(*WINDOWS[api_key]), label="version")
+    message_class = class_of(api_key, side)
+    return message_class, version, data.draw(message_values(message_class, version), label="message")
+
+
+@pytest.mark.parametrize(("api_key", "side"), CLASSES)
+@A_THIRD
+@given(data=st.data())
+def test_our_decoder_reads_what_kafka_python_reads(api_key, side, data):
+    """The bounds-checked decoder and kafka-python's own find the same message in well-formed bytes."""
+    message_class, version, message = draw_message(data, api_key, side)
+    body = bytes(message.encode(version=version))
+    decoded = messages.schema_decoder.decode(message_class, version, memoryview(bytearray(body)))
+    if not (api_key is ApiKey.API_VERSIONS and side == "response" and message.error_code):
+        assert decoded == message_class.decode(body, version=version)
+    assert bytes(decoded.encode(version=version)) == body
+
+
+@pytest.mark.parametrize(("api_key", "side"), CLASSES)
+@A_THIRD
+@given(data=st.data(), mutate=mutations())
+def test_only_malformed_request_comes_out(api_key, side, data, mutate):
+    """Truncated and mutated messages are refused with MalformedRequest, or happen to be valid."""
+    message_class, version, message = draw_message(data, api_key, side)
+    damaged = mutate(bytes(message.encode(version=version)))
+    assert_only_malformed(lambda body: messages.schema_decoder.decode(message_class, version, body), damaged)
+
+
+@given(st.data(), st.sampled_from([key for key in WINDOWS if key is not ApiKey.PRODUCE]), INT32, st.none() | TEXT)
+def test_request_frames_round_trip(data, api_key, correlation_id, client_id):
+    """Header and body come back, with header version 2 for flexible versions and a client id that is never compact."""
+    _, version, message = draw_message(data, api_key, "request")
+    frame = messages.encode_request(message, version, correlation_id, client_id)
+    header = messages.parse_request_header(memoryview(frame))
+    assert header[:4] == (api_key, version, correlation_id, client_id)
+    decoded = messages.decode_request(api_key, version, memoryview(frame)[header.body_offset :])
+    assert bytes(decoded.encode(version=version)) == bytes(message.encode(version=version))
+
+
+@given(st.data(), st.sampled_from([key for key in WINDOWS if key is not ApiKey.API_VERSIONS]), INT32)
+def test_response_frames_round_trip(data, api_key, correlation_id):
+    """Correlation id and message come back, in both versions of the header."""
+    _, version, message = draw_message(data, api_key, "response")
+    frame = messages.encode_response(api_key, version, correlation_id, message)
+    seen_id, decoded = messages.decode_response(api_key, version, memoryview(frame))
+    assert seen_id == correlation_id
+    assert bytes(decoded.encode(version=version)) == bytes(message.encode(version=version))
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_the_response_header_of_api_versions_has_no_tags(version):
+    """At every version the body follows the correlation id at once, or old clients could not read it."""
+    response_class = messages.response_class(ApiKey.API_VERSIONS)
+    entry = response_class.ApiVersion(api_key=18, min_version=0, max_version=3)
+    frame = messages.encode_response(ApiKey.API_VERSIONS, version, 7, response_class(error_code=0, api_keys=[entry]))
+    assert frame[:6] == struct.pack(">ih", 7, 0)
+    decoded = messages.decode_response(ApiKey.API_VERSIONS, version, frame)[1]
+    assert [(item.api_key, item.min_version, item.max_version) for item in decoded.api_keys] == [(18, 0, 3)]
+
+
+@given(INT32, st.integers(4, 300), st.binary(max_size=30))
+def test_api_versions_of_the_future_has_a_readable_header(correlation_id, version, rest):
+    """An unknown ApiVersions version is recognised whatever follows its first eight bytes."""
+    header = messages.parse_request_header(struct.pack(">hhi", 18, version, correlation_id) + rest)
+    assert header[:3] == (ApiKey.API_VERSIONS, version, correlation_id)
+
+
+def test_the_answer_to_api_versions_of_the_future():
+    """Version 0 of the body, error 35 and the window of ApiVersions alone."""
+    frame = messages.encode_unsupported_api_versions(9, (0, 3))
+    assert frame == struct.pack(">ihihhh", 9, 35, 1, 18, 0, 3)
+    correlation_id, response = messages.decode_response(ApiKey.API_VERSIONS, 3, frame)
+    assert (correlation_id, response.error_code) == (9, ErrorCode.UNSUPPORTED_VERSION)
+    assert [(entry.api_key, entry.max_version) for entry in response.api_keys] == [(18, 3)]
+
+
+def test_a_null_client_id():
+    """Null and the empty string are told apart, in both header versions."""
+    for version in (1, 9):
+        for client_id in (None, ""):
+            message = messages.request_class(ApiKey.METADATA)(topics=None)
+            frame = messages.encode_request(message, version, 1, client_id)
+            assert messages.parse_request_header(frame).client_id == client_id
+
+
+@given(st.binary(max_size=40))
+def test_any_bytes_as_a_request_header(data):
+    """Only MalformedRequest comes out."""
+    assert_only_malformed(messages.parse_request_header, data)
+
+
+@given(INT16, INT16, st.binary(max_size=40))
+def test_any_bytes_as_a_request(api_key, version, body):
+    """Any key and version: unknown ones are refused as well."""
+    assert_only_malformed(lambda data: messages.decode_request(api_key, version, data), body)
+
+
+def test_unknown_apis_and_versions_are_refused():
+    """No class, or a version beyond what the class has."""
+    with pytest.raises(MalformedRequest):
+        messages.request_class(9999)
+    with pytest.raises(MalformedRequest):
+        messages.decode_request(ApiKey.METADATA, 99, b"")
+    with pytest.raises(MalformedRequest):
+        messages.decode_request(ApiKey.METADATA, -1, b"")
+    assert not messages.is_supported(9999, 0)
+    assert messages.is_supported(ApiKey.METADATA, 12)
+    assert not messages.is_supported(ApiKey.METADATA, 13)

@@ -1,0 +1,121 @@
+"""The Produce codec against kafka-python's, both ways, in every version that is served."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.protocol import messages, produce
+from cluster.protocol.apis import PRODUCE_MIN_VERSION, ApiKey
+from cluster.protocol.errors import MalformedRequest
+from tests.cluster.protocol.malformed import assert_only_malformed, mutations
+from tests.cluster.protocol.strategies import INT32, PRODUCE_REQUESTS, PRODUCE_RESULTS
+
+VERSIONS = st.integers(PRODUCE_MIN_VERSION, produce.MAX_VERSION)
+Request = messages.request_class(ApiKey.PRODUCE)
+Topic = Request.TopicProduceData
+
+
+def encode(request: produce.ProduceRequest, version: int) -> bytes:
+    """The body of a request, as kafka-python encodes it."""
+    topics: dict[str, list] = {}
+    for topic, partition, records in request.partitions:
+        entry = Topic.PartitionProduceData(index=partition, records=records)
+        topics.setdefault(topic, []).append(entry)
+    message = Request(
+        transactional_id=request.transactional_id,
+        acks=request.acks,
+        timeout_ms=request.timeout_ms,
+        topic_data=[Topic(name=name, partition_data=entries) for name, entries in topics.items()],
+    )
+    return bytes(message.encode(version=version))
+
+
+@given(PRODUCE_REQUESTS, VERSIONS)
+def test_requests_are_parsed_as_kafka_python_wrote_them(request, version):
+    """Whatever kafka-python encodes, the hand-written parser reads back field by field."""
+    parsed = produce.parse_request(memoryview(encode(request, version)), version)
+    assert parsed == request
+
+
+@given(PRODUCE_RESULTS, VERSIONS, INT32, INT32)
+def test_responses_are_what_kafka_python_reads(results, version, correlation_id, throttle_time_ms):
+    """kafka-python decodes our responses to the same values; what a version cannot carry is at its default."""
+    frame = produce.build_response(version, correlation_id, iter(results), throttle_time_ms)
+    seen_id, response = messages.decode_response(ApiKey.PRODUCE, version, frame)
+    assert (seen_id, response.throttle_time_ms) == (correlation_id, throttle_time_ms)
+    assert [
+        produce.ProduceResult(
+            topic.name,
+            entry.index,
+            entry.error_code,
+            entry.base_offset,
+            entry.log_append_time_ms,
+            entry.log_start_offset,
+            entry.error_message,
+        )
+        for topic in response.responses
+        for entry in topic.partition_responses
+    ] == [
+        result._replace(
+            log_start_offset=result.log_start_offset if version >= 5 else -1,
+            error_message=result.error_message if version >= 8 else None,
+        )
+        for result in results
+    ]
+    native = messages.response_class(ApiKey.PRODUCE).decode(frame, version=version, header=True)
+    assert native == response
+
+
+def test_results_of_one_topic_are_grouped():
+    """Clients expect a topic once, also when the results of two topics alternate."""
+    results = [produce.ProduceResult(topic, partition, 0, 7) for partition in (0, 1) for topic in ("a", "b")]
+    _, response = messages.decode_response(ApiKey.PRODUCE, 9, produce.build_response(9, 1, results))
+    assert [(topic.name, [entry.index for entry in topic.partition_responses]) for topic in response.responses] == [
+        ("a", [0, 1]),
+        ("b", [0, 1]),
+    ]
+
+
+def test_records_are_views_into_the_frame():
+    """Records are not copied: what is changed in the frame is changed in the records."""
+    request = produce.ProduceRequest(None, -1, 1000, [produce.ProducePartition("t", 0, b"abc")])
+    frame = bytearray(encode(request, 7))
+    records = produce.parse_request(memoryview(frame), 7).partitions[0].records
+    assert records is not None
+    records[0] = ord("X")
+    assert b"Xbc" in frame
+
+
+@pytest.mark.parametrize("version", [-1, 0, 1, 2, 10, 13])
+def test_versions_outside_the_window_are_refused(version):
+    """Versions 0-2 may be advertised, but neither they nor newer ones are parsed."""
+    with pytest.raises(MalformedRequest):
+        produce.parse_request(memoryview(b""), version)
+
+
+@pytest.mark.parametrize(
+    ("version", "body"),
+    [
+        (9, bytes.fromhex("00ffff00000010ffffffff0f")),
+        (7, bytes.fromhex("ffffffff000000107fffffff")),
+        (7, bytes.fromhex("ffffffff00000010ffffffff")),
+        (7, bytes.fromhex("ffff000100000010000000010001740000000100000000fffffffe")),
+        (7, bytes.fromhex("ffff000100000010000000010001740000000100000000000000ff61")),
+        (7, bytes.fromhex("ffff0001000000100000000000")),
+    ],
+    ids=["huge compact count", "huge count", "null topics", "negative size", "size beyond the end", "bytes after"],
+)
+def test_lengths_that_cannot_be_are_refused(version, body):
+    """A length is compared with what is left before anything is allocated or looped over."""
+    with pytest.raises(MalformedRequest):
+        produce.parse_request(memoryview(body), version)
+
+
+@given(PRODUCE_REQUESTS, VERSIONS, mutations())
+def test_only_malformed_request_comes_out(request, version, mutate):
+    """Truncated and mutated requests are refused with MalformedRequest, or happen to be valid."""
+    assert_only_malformed(
+        lambda data: produce.parse_request(memoryview(data), version), mutate(encode(request, version))
+    )

@@ -1,0 +1,63 @@
+"""The load's command lines: one process per group, everything it needs in its arguments and environment."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from loadgen.command import final_read_command, locust_commands, sentinel_command, settings_path
+from loadgen.settings import LoadSettings, SettingsError
+from verifier.evidence.run_directory import RunDirectory
+
+
+def run_directory(path: Path) -> RunDirectory:
+    return RunDirectory(path).prepare()
+
+
+def test_producers_and_readers_are_two_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has its own bootstrap, user class and history; the user's own LOCUST_ variables do not leak in."""
+    monkeypatch.setenv("LOCUST_RUN_TIME", "1s")
+    run = run_directory(tmp_path)
+    settings = LoadSettings(
+        run_id=1, producers_bootstrap="h:1", readers_bootstrap="h:2", producers=3, readers=2, flush_timeout_s=5
+    )
+    producers, readers = locust_commands(settings, run)
+    assert LoadSettings.read(settings_path(run)) == settings
+    assert [command.name for command in (producers, readers)] == ["producers", "readers"]
+    for command, user, host, count in ((producers, "ProducerUser", "h:1", "3"), (readers, "ReaderUser", "h:2", "2")):
+        assert command.argv[:3] == [sys.executable, "-m", "locust"]
+        assert user in command.argv
+        assert command.argv[command.argv.index("--host") + 1] == host
+        assert command.argv[command.argv.index("--users") + 1] == count
+        assert command.argv[command.argv.index("--stop-timeout") + 1] == "15"
+        assert command.argv[command.argv.index("--exit-code-on-error") + 1] == "0"
+        assert command.env["LOCUST_KAFKA_PROCESS"] == command.name
+        assert command.env["LOCUST_KAFKA_RUN_DIRECTORY"] == str(tmp_path)
+        assert "LOCUST_RUN_TIME" not in command.env
+        assert command.stop_timeout_s > 15
+
+
+def test_a_group_without_users_has_no_process(tmp_path: Path) -> None:
+    """No readers, no readers' process; and then no address of theirs is needed."""
+    settings = LoadSettings(run_id=1, producers_bootstrap="h:1", readers=0)
+    assert [command.name for command in locust_commands(settings, run_directory(tmp_path))] == ["producers"]
+
+
+def test_a_group_without_an_address_is_refused(tmp_path: Path) -> None:
+    """Said before anything is started."""
+    with pytest.raises(SettingsError, match="readers_bootstrap"):
+        locust_commands(LoadSettings(run_id=1, producers_bootstrap="h:1"), run_directory(tmp_path))
+
+
+def test_the_final_tools_have_their_own_histories(tmp_path: Path) -> None:
+    """Settings, address, deadline, client and history of both tools."""
+    run = run_directory(tmp_path)
+    sentinel = sentinel_command(run, "h:1", 30)
+    final = final_read_command(run, "h:2", '{"0": 3}', 60, "kafka-python")
+    assert sentinel[:3] == [sys.executable, "-m", "loadgen.sentinel"]
+    assert sentinel[sentinel.index("--history") + 1] == str(run.history("sentinel"))
+    assert final[final.index("--history") + 1] == str(run.history("final-kafka-python"))
+    assert final[final.index("--through") + 1] == '{"0": 3}'
+    assert final[final.index("--client") + 1] == "kafka-python"

@@ -1,0 +1,72 @@
+"""The final read: from offset 0 through the given offsets, complete or plainly incomplete."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster.seams.clock import ManualClock
+from loadgen.clients.base import Polled
+from loadgen.final_read import PartitionRead, parse_through, read_through
+from loadgen.recorder import Recorder
+from loadgen.runs import ReadRecord
+from loadgen.settings import SettingsError
+from tests.loadgen.fakes import FakeReader
+from verifier.evidence.history import read_history
+from verifier.evidence.values import encode
+
+
+def record(partition: int, offset: int) -> ReadRecord:
+    return ReadRecord(partition, offset, encode(1, partition, offset, 0))
+
+
+def test_reads_until_every_partition_is_reached(tmp_path: Path) -> None:
+    """Ends with the poll that reaches the last offset; what came along beyond it is recorded as well."""
+    clock = ManualClock()
+    recorder = Recorder("final", tmp_path / "final.arrow", clock)
+    reader = FakeReader(
+        [
+            Polled([record(0, 0), record(0, 1)], [], broken=False),
+            Polled([], ["_TRANSPORT: lost"], broken=False),
+            Polled([record(1, 0), record(0, 2)], [], broken=False),
+            Polled([record(0, 3)], [], broken=False),
+        ]
+    )
+    seen = read_through("t", {0: 1, 1: 0}, 1, reader, recorder, clock, 30.0)
+    recorder.close()
+    assert seen == {0: PartitionRead(1, 3, 0, 2), 1: PartitionRead(0, 1, 0, 0)}
+    assert all(each.reached for each in seen.values())
+    assert reader.assignments == [{0: 0, 1: 0}] and len(reader.answers) == 1
+    rows = read_history(tmp_path / "final.arrow").to_pylist()
+    assert [(row["f"], row["partition"], row["last_offset"]) for row in rows] == [
+        ("poll", 0, 1),
+        ("note", -1, -1),
+        ("poll", 1, 0),
+        ("poll", 0, 2),
+    ]
+    assert {row["phase"] for row in rows if row["f"] == "poll"} == {"final"}
+
+
+def test_the_deadline_holds(tmp_path: Path) -> None:
+    """A partition that cannot be read ends the task at the deadline, not reached."""
+    clock = ManualClock()
+    recorder = Recorder("final", tmp_path / "final.arrow", clock)
+
+    class Slow(FakeReader):
+        def poll(self, max_records: int, timeout_s: float) -> Polled:
+            clock.advance_ms(timeout_s * 1000)
+            return super().poll(max_records, timeout_s)
+
+    seen = read_through("t", {0: 5}, 1, Slow([Polled([record(0, 0)], [], broken=False)]), recorder, clock, 2.0)
+    assert not seen[0].reached and seen[0].last_offset == 0
+    assert clock.monotonic_ns() == pytest.approx(2e9, rel=0.1)
+    recorder.close()
+
+
+def test_through_is_checked() -> None:
+    """Every partition needs an offset of 0 or more."""
+    assert parse_through('{"0": 17, "1": 0}') == {0: 17, 1: 0}
+    for bad in ("{", "[]", "{}", '{"x": 1}', '{"0": null}', '{"0": -1}', '{"0": 1.5}', '{"0": true}'):
+        with pytest.raises(SettingsError, match="--through"):
+            parse_through(bad)

@@ -1,0 +1,209 @@
+"""The load against librdkafka's mock cluster, through real Locust processes and real signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from cluster.seams.clock import SystemClock
+from loadgen.command import LOCUSTFILE, Command, final_read_command, locust_commands, sentinel_command
+from loadgen.settings import LoadSettings
+from tests.loadgen.conftest import CHECKOUT, TOPIC, MockCluster
+from verifier.evidence.history import history_file, read_histories, read_history
+from verifier.evidence.run_directory import RunDirectory, read_json
+from verifier.evidence.series import read_series
+from verifier.evidence.values import SENTINEL_STREAM
+
+pytestmark = pytest.mark.integration
+
+RUN_ID = 4711
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[[Command], subprocess.Popen[str]]]:
+    """Starts load processes, their output in a file; ends what a failed test left."""
+    started: list[subprocess.Popen[str]] = []
+
+    def run(command: Command) -> subprocess.Popen[str]:
+        with (tmp_path / f"{command.name}.log").open("w") as log:
+            process = subprocess.Popen(
+                command.argv, env=command.env, cwd=CHECKOUT, stdin=subprocess.DEVNULL, stdout=log, stderr=log, text=True
+            )
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+def load_settings(cluster: MockCluster, **changes: Any) -> LoadSettings:
+    return LoadSettings(
+        run_id=RUN_ID,
+        producers_bootstrap=cluster.bootstrap,
+        readers_bootstrap=cluster.bootstrap,
+        topic=TOPIC,
+        partitions=4,
+        producers=5,
+        rate=1500.0,
+        value_bytes=100,
+        flush_timeout_s=3.0,
+    ).with_changes(changes)
+
+
+def wait_until(run: RunDirectory, process: str, field: str, number: int) -> None:
+    """Until the status of a load process says so."""
+    path = run.status_json(process)
+    eventually(lambda: path.exists() and read_json(path)[field] >= number, f"{process}: {field} {number}")
+
+
+def eventually(condition: Callable[[], object], what: str, timeout_s: float = 45.0) -> None:
+    clock = SystemClock()
+    end_ns = clock.monotonic_ns() + int(timeout_s * 1e9)
+    pause = Event()
+    while not condition():
+        assert clock.monotonic_ns() < end_ns, f"not within {timeout_s} s: {what}"
+        pause.wait(0.05)
+
+
+def expand(rows: list[dict[str, Any]]) -> dict[tuple[int, int], int]:
+    """(stream, sequence) -> offset, of rows with known offsets."""
+    return {
+        (row["stream"], row["first_sequence"] + i): row["first_offset"] + i
+        for row in rows
+        if row["stream"] >= 0 and row["first_offset"] >= 0
+        for i in range(row["last_sequence"] - row["first_sequence"] + 1)
+    }
+
+
+def rows_of(run: RunDirectory, function: str, **equal: Any) -> list[dict[str, Any]]:
+    rows = read_histories(run.history_dir).table.to_pylist()
+    return [row for row in rows if row["f"] == function and all(row[key] == value for key, value in equal.items())]
+
+
+def tool(argv: list[str]) -> dict[str, Any]:
+    done = subprocess.run(argv, cwd=CHECKOUT, capture_output=True, text=True, timeout=40)
+    assert done.returncode == 0, done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def test_a_whole_load(cluster: MockCluster, start: Callable[[Command], subprocess.Popen[str]], tmp_path: Path) -> None:
+    """Producers and readers, SIGINT, sentinels, two final reads: every acknowledged record is read where it was put."""
+    run = RunDirectory(tmp_path / "run").prepare()
+    processes = [start(command) for command in locust_commands(load_settings(cluster), run)]
+    wait_until(run, "producers", "total_acked", 2000)
+    wait_until(run, "readers", "total_read", 1000)
+    for process in processes:
+        process.send_signal(signal.SIGINT)
+    assert [process.wait(40) for process in processes] == [0, 0]
+
+    acknowledged = expand(rows_of(run, "send", type="ok"))
+    assert len(acknowledged) >= 2000 and len(set(acknowledged)) == len(acknowledged)
+    assert {row["type"] for row in rows_of(run, "send")} == {"ok", "fail"}
+    assert {stream for stream, _ in acknowledged} == set(range(5))
+    assert all(row["partition"] == row["stream"] % 4 for row in rows_of(run, "send"))
+    assert {row["producer_id"] > 0 for row in rows_of(run, "incarnation", type="ok")} == {True}
+    read = expand(rows_of(run, "poll", phase="load"))
+    assert len(read) >= 1000 and read.items() <= acknowledged.items()
+    for name in ("producers", "readers"):
+        assert history_file(read_history(run.history(name))).closed
+        for suffix in ("_stats.csv", "_stats_history.csv", ".html", ".json"):
+            assert (run.loadgen_dir / f"{name}{suffix}").stat().st_size > 0
+    points = list(read_series(run.series_jsonl("producers")))
+    assert sum(point.acked for point in points) == points[-1].total_acked == len(acknowledged)
+    assert all(point.latency_p50_ms for point in points if point.acked)
+
+    offsets = tool(sentinel_command(run, cluster.bootstrap, 20))
+    assert sorted(offsets) == ["0", "1", "2", "3"]
+    result = tool(final_read_command(run, cluster.bootstrap, json.dumps(offsets), 20))
+    assert result["complete"] and result["errors"] == 0
+    final = expand(rows_of(run, "poll", phase="final"))
+    values = {key: offset for key, offset in final.items() if key[0] < SENTINEL_STREAM}
+    assert values == acknowledged
+    assert {str(key[0] - SENTINEL_STREAM): offset for (key, offset) in final.items() - values.items()} == offsets
+
+
+def test_a_second_signal_loses_nothing(
+    cluster: MockCluster, start: Callable[[Command], subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    """A cluster that stands still, SIGINT, and impatience: the flush is bounded, the rest is info, the file closed."""
+    run = RunDirectory(tmp_path / "run").prepare()
+    (command,) = locust_commands(load_settings(cluster, readers=0, flush_timeout_s=1.0), run)
+    process = start(command)
+    wait_until(run, "producers", "total_acked", 500)
+    cluster.freeze()
+    Event().wait(0.3)
+    for number in (signal.SIGINT, signal.SIGINT, signal.SIGTERM, signal.SIGINT):
+        process.send_signal(number)
+        Event().wait(0.2)
+    assert process.wait(30) == 0
+    assert history_file(read_history(run.history("producers"))).closed
+    unknown = rows_of(run, "send", type="info")
+    assert unknown and all(row["error"] for row in unknown)
+    reserved = sum(row["last_sequence"] - row["first_sequence"] + 1 for row in rows_of(run, "reserve"))
+    accounted = sum(row["last_sequence"] - row["first_sequence"] + 1 for row in rows_of(run, "send"))
+    assert accounted == reserved
+
+
+def test_a_killed_process_leaves_no_phantom(
+    cluster: MockCluster, start: Callable[[Command], subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    """SIGKILL: the history reads, is not closed, and every value in the log was reserved beforehand."""
+    run = RunDirectory(tmp_path / "run").prepare()
+    settings = load_settings(cluster, readers=0, reserve_sequences=100)
+    (command,) = locust_commands(settings, run)
+    process = start(command)
+    wait_until(run, "producers", "total_acked", 1000)
+    process.kill()
+    assert process.wait(5) == -signal.SIGKILL
+    assert not history_file(read_history(run.history("producers"))).closed
+    offsets = tool(sentinel_command(run, cluster.bootstrap, 20))
+    tool(final_read_command(run, cluster.bootstrap, json.dumps(offsets), 20))
+    reserved = {
+        (row["stream"], sequence)
+        for row in rows_of(run, "reserve")
+        for sequence in range(row["first_sequence"], row["last_sequence"] + 1)
+    }
+    final = expand(rows_of(run, "poll", phase="final"))
+    assert set(final) <= reserved
+    assert expand(rows_of(run, "send", type="ok")).items() <= final.items()
+
+
+def test_locust_by_itself(
+    cluster: MockCluster, start: Callable[[Command], subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    """``locust -f loadgen/locustfile.py --host BOOTSTRAP`` writes, reads, and records under ./results/locust."""
+    argv = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--headless", "--host", cluster.bootstrap]
+    options = ["--only-summary", "--kafka-rate", "400", "--kafka-results", str(tmp_path / "results")]
+    process = start(Command("load", argv + options, dict(os.environ), 30.0))
+    results = tmp_path / "results" / "locust"
+    eventually(lambda: list(results.glob("*/loadgen/load.status.json")), "a status file")
+    (path,) = results.iterdir()
+    wait_until(RunDirectory(path), "load", "total_read", 100)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(40) == 0
+    assert str(path) in (tmp_path / "load.log").read_text()
+    table = read_history(RunDirectory(path).history("load"))
+    assert history_file(table).closed
+    assert {"reserve", "send", "poll"} <= set(table.column("f").to_pylist())
+
+
+def test_without_a_cluster_it_says_what_is_missing(tmp_path: Path) -> None:
+    """No address, no topic setting that fits: one clear line and status 254."""
+    argv = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--headless", "--only-summary"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=40)
+    assert done.returncode == 254
+    assert "pass --host HOST:PORT" in done.stderr
+    assert "Traceback" not in done.stderr

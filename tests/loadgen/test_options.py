@@ -1,0 +1,82 @@
+"""Options and variables of a load that is started by hand, and how they meet the settings file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import configargparse
+import pytest
+
+from loadgen.settings import LoadSettings, SettingsError
+from loadgen.users.options import add_options, resolve_options, settle_options
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def parse(*arguments: str) -> Any:
+    parser = configargparse.ArgumentParser()
+    add_options(parser)
+    return parser.parse_args(arguments)
+
+
+def test_by_hand_everything_has_a_default(tmp_path: Path) -> None:
+    """A fresh run id, a directory under results/locust, the topic made if absent, all users but the readers produce."""
+    options = parse()
+    settle_options(options)
+    resolved = resolve_options(options, None, producers=4)
+    assert resolved.settings == LoadSettings(run_id=options.kafka_run_id, producers=4, create_topic=True)
+    assert resolved.run.path.parent == Path("results/locust")
+    assert resolved.run.path.name.endswith(f"Z-s{options.kafka_run_id}")
+    assert resolved.run.history_dir.is_dir()
+    assert resolved.process == "load"
+
+
+def test_options_and_variables_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every option has its variable; settings of the clients are KEY=VALUE."""
+    monkeypatch.setenv("LOCUST_KAFKA_TOPIC", "other")
+    options = parse("--kafka-rate", "50", "--kafka-producer-config", "acks=1", "--kafka-producer-config", "linger.ms=0")
+    settle_options(options)
+    settings = resolve_options(options, None, producers=1).settings
+    assert (settings.topic, settings.rate, settings.acks) == ("other", 50.0, "1")
+    assert settings.producer_config == {"acks": "1", "linger.ms": "0"}
+
+
+def test_the_settings_file_is_the_base_and_options_outrank_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the conductor starts it: file, directory and name come by variables."""
+    path = tmp_path / "settings.json"
+    LoadSettings(run_id=9, topic="t", producers=7, rate=10.0).write(path)
+    monkeypatch.setenv("LOCUST_KAFKA_SETTINGS", str(path))
+    monkeypatch.setenv("LOCUST_KAFKA_RUN_DIRECTORY", str(tmp_path / "run"))
+    monkeypatch.setenv("LOCUST_KAFKA_PROCESS", "producers")
+    options = parse("--kafka-rate", "20")
+    settle_options(options)
+    resolved = resolve_options(options, None, producers=99)
+    assert resolved.settings == LoadSettings(run_id=9, topic="t", producers=7, rate=20.0)
+    assert (resolved.run.path, resolved.process) == (tmp_path / "run", "producers")
+
+
+def test_workers_have_their_own_streams_and_histories() -> None:
+    """Distributed: no stream number and no file twice."""
+    options = parse("--kafka-first-stream", "3")
+    settle_options(options)
+    resolved = resolve_options(options, 2, producers=4)
+    assert (resolved.process, resolved.settings.first_stream) == ("load-w2", 3 + 2 * 65536)
+
+
+def test_what_cannot_work_is_one_clear_line(tmp_path: Path) -> None:
+    """A results directory that cannot be made, a file that is absent, a setting that makes no sense."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SettingsError, match="--kafka-results"):
+        settle_options(parse("--kafka-results", str(tmp_path / "file")))
+    options = parse("--kafka-settings", "absent.json")
+    settle_options(options)
+    with pytest.raises(SettingsError, match=r"absent\.json"):
+        resolve_options(options, None, producers=1)
+    options = parse("--kafka-rate", "0")
+    settle_options(options)
+    with pytest.raises(SettingsError, match="rate"):
+        resolve_options(options, None, producers=1)

@@ -1,0 +1,85 @@
+"""The recorder: a point each second, exact quantiles, files that survive their process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster.seams.clock import ManualClock
+from loadgen.recorder import Recorder, StreamIdentity
+from loadgen.runs import SendRun
+from loadgen.tally import Tally
+from verifier.evidence.history import read_history
+from verifier.evidence.run_directory import read_json
+from verifier.evidence.series import SeriesPoint, read_series
+
+WHO = StreamIdentity("t", 0, 1, 0)
+
+
+def test_a_point_holds_one_interval_and_the_totals() -> None:
+    """Counts and latencies start anew with each point; totals do not; no latency is no number."""
+    tally = Tally("p", 0)
+    tally.count("acked", 3)
+    tally.latencies([0, 1_000_000, 2_000_000], 3_000_000)
+    tally.loop_lag(4.0)
+    tally.loop_lag(1.0)
+    first = tally.point(1_000_000_000, backlog=7)
+    tally.count("fatal")
+    second = tally.point(2_500_000_000, backlog=0)
+    assert (first.latency_p50_ms, first.latency_max_ms, first.loop_lag_ms) == (2.0, 3.0, 4.0)
+    assert (first.acked, first.total_acked, first.backlog, first.interval_ns) == (3, 3, 7, 10**9)
+    assert (second.acked, second.total_acked, second.fatal, second.interval_ns) == (0, 3, 1, 1_500_000_000)
+    assert (second.latency_p50_ms, second.latency_p99_ms, second.latency_max_ms) == (None, None, None)
+
+
+def test_status_and_series_are_written_every_second(tmp_path: Path) -> None:
+    """The status is the newest point, the series all of them, and closing writes the last."""
+    clock = ManualClock()
+    status, series = tmp_path / "p.status.json", tmp_path / "p.series.jsonl"
+    recorder = Recorder("p", tmp_path / "p.arrow", clock, status=status, series=series)
+    recorder.backlog = lambda: 5
+    for _ in range(25):
+        clock.advance_ms(100)
+        recorder.tick()
+    recorder.tally.count("acked")
+    recorder.close()
+    recorder.close()
+    points = list(read_series(series))
+    assert [point.time_ns for point in points] == [1_000_000_000, 2_000_000_000, 2_500_000_000]
+    assert SeriesPoint.from_json(read_json(status)) == points[-1]
+    assert points[-1].total_acked == 1 and points[-1].backlog == 5
+
+
+def test_rows_reach_the_file_within_half_a_second(tmp_path: Path) -> None:
+    """A killed process loses less than a second of its history."""
+    clock = ManualClock()
+    recorder = Recorder("p", tmp_path / "p.arrow", clock)
+    recorder.sent(WHO, [SendRun(0, 5, None, [0])], 48, "all")
+    clock.advance_ms(500)
+    recorder.tick()
+    assert read_history(tmp_path / "p.arrow").num_rows == 1
+    recorder.close()
+
+
+def test_a_history_that_cannot_be_written_shows_it(tmp_path: Path) -> None:
+    """After a failed write the file is not closed in order, so nobody takes it for complete."""
+    recorder = Recorder("p", tmp_path / "p.arrow", ManualClock())
+    recorder.note("before")
+    recorder.history.flush()
+
+    class Full:
+        def write(self, data: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        def close(self) -> None:
+            pass
+
+    recorder.history._sink = Full()  # type: ignore[assignment]
+    recorder.note("lost")
+    with pytest.raises(OSError, match="No space"):
+        recorder.history.flush()
+    recorder.close()
+    table = read_history(tmp_path / "p.arrow")
+    assert table.num_rows == 1
+    assert table.schema.metadata[b"gapless.closed"] == b"0"

@@ -1,0 +1,226 @@
+"""A run as a small story in memory: what producers were told, what each replica holds, what readers saw.
+
+A story begins clean (a correct cluster's run), is mutated by a test, and is written as a real run directory: segments
+made by ``tests.support.batches``, histories by the real ``HistoryWriter``, ``run.json`` by the real model.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tests.support.batches import BatchFields, Record, encode_batch
+from verifier.evidence.history import HistoryRow, HistoryWriter
+from verifier.evidence.run_directory import RunDirectory, write_json_atomic
+from verifier.evidence.run_model import FinalPartition, PhaseSpan, RunModel, RunSettings, TopicSpec
+from verifier.evidence.values import FLAG_SENTINEL, encode
+
+TOPIC = "t"
+RUN_ID = 77
+SENTINEL_STREAM = 1000
+SECOND = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One batch on disk. ``values`` are (stream, sequence); ``spoil`` changes its bytes after they were made."""
+
+    base_offset: int
+    values: tuple[tuple[int, int], ...]
+    leader_epoch: int = 1
+    producer_id: int = -1
+    producer_epoch: int = 0
+    base_sequence: int = -1
+    codec: str = "none"
+    sentinel: bool = False
+    spoil: Callable[[bytes], bytes] | None = None
+    raw_values: tuple[bytes, ...] = ()
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + max(len(self.values), len(self.raw_values))
+
+    def encode(self, value_bytes: int = 64) -> bytes:
+        """The bytes of this batch."""
+        flags = FLAG_SENTINEL if self.sentinel else 0
+        plain = self.raw_values or tuple(
+            encode(RUN_ID, stream, sequence, 1, size_bytes=value_bytes, flags=flags) for stream, sequence in self.values
+        )
+        fields = BatchFields(
+            base_offset=self.base_offset,
+            leader_epoch=self.leader_epoch,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            base_sequence=self.base_sequence,
+            codec=self.codec,
+        )
+        data = encode_batch([Record(value) for value in plain], fields)
+        return self.spoil(data) if self.spoil else data
+
+
+@dataclass
+class Partition:
+    """One partition: the batches of every replica, and its final state."""
+
+    replicas: dict[int, list[Batch]]
+    leader: int
+    high_watermark: int
+    log_end_offsets: dict[int, int]
+    sentinel_offset: int
+    log_start_offset: int = 0
+    status: str = "ok"
+    tails: dict[int, bytes] = field(default_factory=dict)
+
+
+@dataclass
+class Story:
+    """A whole run. ``rows`` are the histories, by process; each is closed in order unless it is in ``torn``."""
+
+    partitions: dict[int, Partition]
+    rows: dict[str, list[HistoryRow]]
+    settings: RunSettings = field(default_factory=RunSettings)
+    torn: set[str] = field(default_factory=set)
+    faults: list[dict[str, Any]] = field(default_factory=list)
+    faults_requested: list[str] = field(default_factory=list)
+    split_at: int = 0  # a new segment after so many batches; 0: one segment
+
+    def leader_log(self, partition: int) -> list[Batch]:
+        """The batches of the final leader: the very list, to be mutated."""
+        place = self.partitions[partition]
+        return place.replicas[place.leader]
+
+    def everywhere(self, partition: int, change: Callable[[list[Batch]], None]) -> None:
+        """The same change on every replica of a partition."""
+        for batches in self.partitions[partition].replicas.values():
+            change(batches)
+
+    def model(self) -> RunModel:
+        """``run.json``."""
+        final = [
+            FinalPartition(
+                TOPIC, index, place.leader, 1, place.high_watermark, place.log_start_offset,
+                dict(place.log_end_offsets), place.sentinel_offset, place.status,
+            )
+            for index, place in self.partitions.items()
+        ]  # fmt: skip
+        brokers = len(next(iter(self.partitions.values())).log_end_offsets)
+        return RunModel(
+            name="story",
+            seed=1,
+            run_id=RUN_ID,
+            started="2026-01-01T00:00:00Z",
+            ended="2026-01-01T00:01:00Z",
+            settings=replace(self.settings, brokers=brokers, partitions=len(self.partitions)),
+            topics=[TopicSpec(TOPIC, len(self.partitions), brokers)],
+            phases=[PhaseSpan("warm-up", 0, 10 * SECOND), PhaseSpan("chaos", 10 * SECOND, 50 * SECOND)],
+            faults_requested=self.faults_requested,
+            final=final,
+            load_processes=sorted(self.rows),
+            repro="gapless run --seed 1",
+        )
+
+    def write(self, path: Path) -> RunDirectory:
+        """Make the run directory."""
+        directory = RunDirectory(path)
+        path.mkdir(parents=True, exist_ok=True)
+        directory.prepare()
+        write_json_atomic(directory.run_json, self.model().to_json())
+        directory.faults_jsonl.write_text("".join(json.dumps(entry) + "\n" for entry in self.faults), encoding="utf-8")
+        for process, rows in self.rows.items():
+            writer = HistoryWriter(directory.history(process), process, _StoppedClock())
+            for row in rows:
+                writer.append(row)
+            writer.flush()
+            if process not in self.torn:
+                writer.close()
+        for index, place in self.partitions.items():
+            for broker, batches in place.replicas.items():
+                home = directory.node(broker) / "data" / f"{TOPIC}-{index}"
+                home.mkdir(parents=True)
+                for base_offset, data in self._segments(batches, place.tails.get(broker, b"")):
+                    (home / f"{base_offset:020d}.log").write_bytes(data)
+        return directory
+
+    def _segments(self, batches: list[Batch], tail: bytes) -> Iterator[tuple[int, bytes]]:
+        step = self.split_at or max(len(batches), 1)
+        parts = [batches[index : index + step] for index in range(0, len(batches), step)] or [[]]
+        for number, part in enumerate(parts):
+            data = b"".join(batch.encode() for batch in part)
+            base_offset = part[0].base_offset if part else 0
+            yield base_offset, data + (tail if number == len(parts) - 1 else b"")
+
+
+class _StoppedClock:
+    def monotonic_ns(self) -> int:
+        return 0
+
+
+def clean(
+    partitions: int = 1,
+    streams: int = 2,
+    batches: int = 4,
+    size: int = 3,
+    brokers: int = 3,
+    final_readers: int = 1,
+    codec: str = "none",
+) -> Story:
+    """A run in which nothing went wrong. Stream ``s`` writes to partition ``s % partitions``.
+
+    Each stream sends ``batches`` batches of ``size`` values, interleaved with the other streams of its partition;
+    then comes the sentinel. Every value is acknowledged with its offset and read by all readers.
+    """
+    rows: dict[str, list[HistoryRow]] = {"producer-1": [], "reader-1": [], "sentinel": []}
+    rows |= {f"final-{number}": [] for number in range(1, final_readers + 1)}
+    story = Story({}, rows)
+    for index in range(partitions):
+        log: list[Batch] = []
+        mine = [stream for stream in range(1, streams + 1) if stream % partitions == index]
+        for stream in mine:
+            rows["producer-1"].append(_row("reserve", "invoke", index, stream, 0, batches * size - 1, -1))
+        for number in range(batches):
+            for stream in mine:
+                first = number * size
+                base = log[-1].next_offset if log else 0
+                values = tuple((stream, first + step) for step in range(size))
+                log.append(Batch(base, values, producer_id=1000 + stream, base_sequence=first, codec=codec))
+                rows["producer-1"].append(_row("send", "ok", index, stream, first, first + size - 1, base))
+                rows["reader-1"].append(_row("poll", "ok", index, stream, first, first + size - 1, base))
+        sentinel = log[-1].next_offset if log else 0
+        log.append(Batch(sentinel, ((SENTINEL_STREAM, index),), producer_id=2000, base_sequence=0, sentinel=True))
+        rows["sentinel"].append(_row("reserve", "invoke", index, SENTINEL_STREAM, index, index, -1, phase="final"))
+        rows["sentinel"].append(_row("sentinel", "ok", index, SENTINEL_STREAM, index, index, sentinel, phase="final"))
+        for number in range(1, final_readers + 1):
+            rows[f"final-{number}"] += final_polls(index, log)
+        end = log[-1].next_offset
+        ids = range(1, brokers + 1)
+        story.partitions[index] = Partition(
+            {broker: list(log) for broker in ids}, 1 + index % brokers, end, dict.fromkeys(ids, end), sentinel
+        )
+    return story
+
+
+def final_polls(partition: int, log: list[Batch]) -> list[HistoryRow]:
+    """What a final reader is handed from this log: one row per batch."""
+    rows = []
+    for batch in log:
+        for run_offset, (stream, sequence) in enumerate(batch.values):
+            offset = batch.base_offset + run_offset
+            rows.append(_row("poll", "ok", partition, stream, sequence, sequence, offset, phase="final"))
+    return rows
+
+
+def _row(
+    f: str, outcome: str, partition: int, stream: int, first: int, last: int, offset: int, phase: str = "load"
+) -> HistoryRow:
+    last_offset = offset + last - first if offset >= 0 else -1
+    done = (10 + first) * SECOND // 10
+    return HistoryRow(
+        f, outcome, TOPIC, partition, stream, first, last, offset, last_offset, done - SECOND // 100, done,
+        producer_id=1000 + stream, producer_epoch=0, incarnation=1, phase=phase, session=1,
+    )  # type: ignore[arg-type]  # fmt: skip
+
+
+row = _row

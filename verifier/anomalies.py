@@ -1,0 +1,117 @@
+"""Every anomaly by name: a summary for people, its causes, and which others it may bring about. Plain data, no Spark.
+
+The definition of each is the docstring of its check; ``docs/anomalies.md`` tells the same to users, and a test holds
+the three together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Anomaly:
+    """One line for people, what a check may say of one of them (with the words for it), and possible consequences."""
+
+    name: str
+    summary: str
+    causes: Mapping[str, str] = field(default_factory=dict)
+    brings: tuple[str, ...] = ()
+
+
+_COPIES = {
+    "broker": "the copies carry the same producer id and epoch: the broker stored what it should have known",
+    "client-resend": "each copy has a producer id or epoch of its own: the client sent the value again",
+    "client-resend-after-error": "each copy has a producer id or epoch of its own, and the client had timed out before",
+    "mixed": "three or more copies under several identities: at least one of them must have been told apart",
+    "unidentified": "the copies carry no producer id (idempotence is off): nobody can tell who repeated them",
+    "vanished": "a reader was handed a copy that is no longer in the log",
+}
+
+#: In the order in which a report leads with them: what destroys evidence first, what merely shows it last.
+ANOMALIES: tuple[Anomaly, ...] = (
+    Anomaly(
+        "log-corrupt",
+        "bytes on disk are not what was written",
+        {
+            "batch": "a batch contradicts its CRC or itself",
+            "tail": "a file ends in bytes that are no batch, where one must be",
+            "value": "a value contradicts its own checksum although its batch is intact",
+        },
+        brings=("lost-write", "unseen", "log-gap", "log-divergence", "inconsistent-offsets", "log-reorder", "phantom"),
+    ),
+    Anomaly(
+        "lost-write",
+        "a value was acknowledged and is not in the log",
+        brings=("inconsistent-offsets", "log-gap", "nonmonotonic-send"),
+    ),
+    Anomaly("duplicate", "readers were handed one value at two offsets", _COPIES, brings=("log-duplicate",)),
+    Anomaly("log-duplicate", "the log holds one value at two offsets", _COPIES),
+    Anomaly(
+        "phantom",
+        "a value that nobody can have written",
+        {
+            "never-reserved": "no load process had reserved this sequence",
+            "failed": "its only outcome was that it certainly was not sent",
+            "foreign": "the log holds a value that is not of this run's load",
+            "undecodable": "a reader was handed bytes that are no value",
+        },
+    ),
+    Anomaly(
+        "log-reorder",
+        "the log holds values or batches in an order that nobody sent",
+        {
+            "values": "a value stands behind one that was sent later",
+            "offsets": "a batch goes back to an offset that the file had already passed",
+        },
+        brings=("nonmonotonic-send", "inconsistent-offsets"),
+    ),
+    Anomaly(
+        "log-divergence",
+        "a replica holds other batches than the final leader",
+        {
+            "missing": "the replica lacks a batch",
+            "extra": "the replica has a batch that the leader lacks",
+            "different": "both have the batch, with other content",
+        },
+    ),
+    Anomaly(
+        "inconsistent-offsets",
+        "two parties disagree about what stands at an offset",
+        {
+            "read": "a reader was handed something else than the final log holds there",
+            "acknowledged": "the offset was acknowledged for something else than the final log holds there",
+        },
+    ),
+    Anomaly(
+        "log-gap",
+        "something is missing from the middle of the log",
+        {
+            "offsets": "offsets that no batch covers",
+            "sequences": "acknowledged values are missing while later ones of their stream are there",
+        },
+    ),
+    Anomaly("nonmonotonic-send", "acknowledged or read positions contradict the order of sending"),
+    Anomaly("unseen", "an acknowledged value in the log was not handed to a final reader that passed it"),
+)
+
+BY_NAME: Mapping[str, Anomaly] = {anomaly.name: anomaly for anomaly in ANOMALIES}
+NAMES: tuple[str, ...] = tuple(BY_NAME)
+
+
+def group(places: Mapping[str, frozenset[tuple[str, int]]]) -> dict[str, str]:
+    """Which anomaly explains which: consequence -> cause (design section 7, the last rule of evidence).
+
+    ``places`` has the partitions in which each anomaly was found. One explains another only where it occurs itself:
+    every partition with the consequence must have the cause.
+    """
+    explained: dict[str, str] = {}
+    for anomaly in ANOMALIES:
+        if anomaly.name not in places or anomaly.name in explained:
+            continue
+        for consequence in anomaly.brings:
+            found = places.get(consequence)
+            if found and consequence not in explained and found <= places[anomaly.name]:
+                explained[consequence] = anomaly.name
+    return explained

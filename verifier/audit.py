@@ -1,0 +1,127 @@
+"""Runs all checks over the evidence of one or several runs in one Spark session. Owns the order of the work.
+
+From files to ``Audit``: facts first, then the tables, then every check, then examples with their context. Decides
+nothing about the verdict. A check that raises fails alone: the others are still asked.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from verifier import collect, context, sources, tables
+from verifier.anomalies import NAMES
+from verifier.evidence.run_directory import RunDirectory
+from verifier.evidence.run_model import RunModel
+from verifier.facts import Audit, Found
+from verifier.segments.rows import SegmentFile, find_segments
+
+logger = logging.getLogger(__name__)
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RunEvidence:
+    """The files of one run. ``name`` keeps runs apart that are judged together."""
+
+    name: str
+    model: RunModel
+    segments: tuple[SegmentFile, ...]
+    histories: tuple[Path, ...]
+
+    @classmethod
+    def of(cls, directory: RunDirectory, model: RunModel, name: str = "run") -> RunEvidence:
+        """Everything that the run left: all brokers' segments of its topics, all histories."""
+        topics = {topic.name for topic in model.topics}
+        found = [
+            segment
+            for broker in directory.broker_ids()
+            for segment in find_segments(name, model.run_id, broker, directory.node(broker))
+            if segment.topic in topics
+        ]
+        return cls(name, model, tuple(found), tuple(sorted(directory.history_dir.glob("*.arrow"))))
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes there are to read."""
+        paths = [Path(segment.path) for segment in self.segments] + list(self.histories)
+        return sum(path.stat().st_size for path in paths)
+
+
+def audit(spark: SparkSession, runs: Sequence[RunEvidence], progress: Progress = lambda _: None) -> dict[str, Audit]:
+    """What Spark finds out about each run, by its name."""
+    sources.register(spark)
+    models = {run.name: run.model for run in runs}
+    segment_files = [segment for run in runs for segment in run.segments]
+    histories = [sources.HistoryFilePath(run.name, str(path)) for run in runs for path in run.histories]
+    progress(f"reading {len(segment_files)} segments and {len(histories)} histories")
+    history = sources.load_histories(spark, histories).cache()
+    segments = sources.load_segments(spark, segment_files).cache()
+    facts = collect.history_facts(history, models)
+    replicas = collect.replica_files(segments)
+    finals = [tables.RunFinals(run.name, run.model.final) for run in runs]
+    readers = [reader for fact in facts.values() for reader in fact.readers]
+    built = tables.build(spark, segments, history, finals, readers, collect.reserved_ranges(history))
+    progress("comparing what was told, stored and read")
+    regions, sentinels, gaps = collect.regions(built), collect.sentinels_in_log(built), collect.gaps(history)
+    found, failures = _run_checks(built, progress)
+    progress("gathering what surrounds the examples")
+    found = context.with_context(spark, built, found)
+    audits = {}
+    for run in runs:
+        own = replace(
+            facts[run.name],
+            replicas=replicas.get(run.name, ()),
+            segments_listed=len(run.segments),
+            sentinels=sentinels.get(run.name, frozenset()),
+        )
+        audits[run.name] = Audit(
+            facts=own,
+            found=tuple(each for name, each in found if name == run.name),
+            gaps=gaps.get(run.name, ()),
+            regions=regions.get(run.name, ()),
+            failures=failures,
+        )
+    for frame in (built.ledger, segments, history):
+        frame.unpersist()
+    return audits
+
+
+def _run_checks(built: tables.Tables, progress: Progress) -> tuple[list[tuple[str, Found]], dict[str, str]]:
+    """What each check found, with the run, in the order of ``NAMES``; and the checks that raised."""
+    found: list[tuple[str, Found]] = []
+    failures: dict[str, str] = {}
+    for name in NAMES:
+        progress(f"check {name}")
+        try:
+            find = importlib.import_module(f"verifier.checks.{name.replace('-', '_')}").find
+            found += _summary(find(built))
+        except Exception as error:
+            logger.exception("check %s failed", name)
+            failures[name] = (str(error).strip().splitlines() or [repr(error)])[0][:300]
+    return found, failures
+
+
+def _summary(anomalies: DataFrame) -> list[tuple[str, Found]]:
+    """Anomalies counted by run, cause and partition, each with the one that stands first as the example."""
+    example = F.struct("offset", "stream", "sequence", F.col("size").alias("example_size"), "detail")
+    rows = (
+        anomalies.groupBy("run", "check", "cause", "topic", "partition")
+        .agg(F.count(F.lit(1)).alias("count"), F.sum("size").alias("size"), F.min(example).alias("example"))
+        .collect()
+    )
+    found = []
+    for row in sorted(rows, key=lambda row: (row["run"], row["cause"] or "", row["topic"], row["partition"])):
+        values = row.asDict() | row["example"].asDict()
+        del values["example"]
+        values["detail"] = json.loads(values["detail"] or "{}")
+        found.append((values.pop("run"), Found(**values)))
+    return found

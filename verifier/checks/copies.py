@@ -1,0 +1,43 @@
+"""Whose copies they are: the cause of a value that stands more than once. Used by ``duplicate`` and ``log-duplicate``.
+
+The producer id and epoch of the copies in the log tell who appended twice (design section 7):
+
+- ``broker``: the copies carry the same (producer id, epoch): the broker stored a batch that it should have known.
+- ``client-resend``: the two copies have one each: the client sent the value again under a new identity.
+- ``client-resend-after-error``: the same, and the history records for this stream a delivery that timed out: after
+  that librdkafka sends what else was in flight again under a new epoch, by design (its issue 4953).
+- ``mixed``: three or more copies of several identities: at least one of them must have been told apart.
+- ``unidentified``: a copy carries no producer id (idempotence is off), so that nobody can tell.
+- ``vanished``: fewer than two copies are in the final log; a reader saw one where it is no longer.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from verifier.tables import PARTITION, Tables
+
+#: The error of a delivery after which librdkafka may send again under a new producer epoch, by its own name.
+TIMED_OUT = "^_MSG_TIMED_OUT"
+
+
+def with_cause(tables: Tables, suspects: DataFrame) -> DataFrame:
+    """``suspects`` (rows of the ledger) with ``cause``."""
+    timeouts = (
+        tables.history.filter((F.col("f") == "send") & (F.col("type") == "info") & F.col("error").rlike(TIMED_OUT))
+        .groupBy(*PARTITION, "stream")
+        .agg(F.count(F.lit(1)).alias("timeouts"))
+    )
+    one_identity = (F.col("lowest_producer_id") == F.col("highest_producer_id")) & (
+        F.col("lowest_producer_epoch") == F.col("highest_producer_epoch")
+    )
+    cause = (
+        F.when(F.col("copies") < 2, "vanished")
+        .when(F.col("lowest_producer_id") < 0, "unidentified")
+        .when(one_identity, "broker")
+        .when(F.col("copies") > 2, "mixed")
+        .when(F.col("timeouts") > 0, "client-resend-after-error")
+        .otherwise("client-resend")
+    )
+    return suspects.join(F.broadcast(timeouts), [*PARTITION, "stream"], "left").withColumn("cause", cause)

@@ -1,0 +1,31 @@
+"""duplicate: readers were handed one value at two offsets.
+
+Definition. Over all reads of both phases, the value was delivered at two or more different offsets of its partition.
+(The same offset delivered twice is a matter of readers, not of the log.) The cause says who appended twice:
+``verifier.checks.copies``. What the log itself holds twice is ``log-duplicate``.
+
+    reads: 7:(s1/7) 8:(s1/8) 9:(s1/7)                                                   s1/7 stands at 7 and at 9
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from verifier.checks.common import anomalies
+from verifier.checks.copies import with_cause
+from verifier.tables import Tables
+
+NAME = "duplicate"
+
+
+def find(tables: Tables) -> DataFrame:
+    """One anomaly per value; ``offset`` is the first at which it was read."""
+    twice = tables.ledger.filter(F.col("first_read") < F.col("last_read"))
+    return anomalies(
+        with_cause(tables, twice),
+        NAME,
+        cause=F.col("cause"),
+        offset="first_read",
+        detail=["first_read", "last_read", "first_ack", "last_ack"],
+    )

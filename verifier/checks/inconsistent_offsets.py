@@ -1,0 +1,65 @@
+"""inconsistent-offsets: two parties disagree about what stands at an offset.
+
+Definition. Acknowledgements (with an offset), reads and the final leader's log all say which value stands at which
+(partition, offset). An anomaly is an offset
+
+- with two or more different values over all these (Jepsen's definition), or
+- at which a value was read while the final log, which reaches further, holds nothing there (read, then lost), or
+- at which a value was acknowledged while the log holds nothing there and holds that value elsewhere.
+
+A value that was acknowledged and is nowhere in the log is ``lost-write``, and not counted again here unless it was
+read or something else took its place. The cause is ``read`` if a reader takes part (a reader is never handed what may
+still vanish, whatever acks is set to), else ``acknowledged``. A place whose bytes cannot be told is ``log-corrupt``'s.
+
+    send  s1/7 -> ok, offset 7            log: 7:(s2/3)            offset 7 is claimed by s1/7 and held by s2/3
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from verifier.checks.common import anomalies
+from verifier.tables import PARTITION, Tables
+
+NAME = "inconsistent-offsets"
+
+
+def find(tables: Tables) -> DataFrame:
+    """One anomaly per offset; which values claim it, and who says so, is in the example's context."""
+    places = (
+        _claimed_twice(tables)
+        .union(_acknowledged_elsewhere(tables))
+        .groupBy(*PARTITION, "offset")
+        .agg(F.max("by_reader").alias("by_reader"))
+    )
+    cause = F.when(F.col("by_reader"), "read").otherwise("acknowledged")
+    return anomalies(places, NAME, cause=cause, stream=None, sequence=None, detail=["by_reader"])
+
+
+def _claimed_twice(tables: Tables) -> DataFrame:
+    """Offsets with two values, and offsets read at which the log holds nothing."""
+    two_values = (F.col("lowest_stream") != F.col("highest_stream")) | (
+        F.col("lowest_sequence") != F.col("highest_sequence")
+    )
+    # a read contradicts the log unless all reads are of the log's value; null (nothing, or bytes that cannot be told)
+    # counts as a contradiction too, but only where something else is wrong with the offset
+    reads_agree = (
+        (F.col("lowest_read_stream") == F.col("log_stream"))
+        & (F.col("highest_read_stream") == F.col("log_stream"))
+        & (F.col("lowest_read_sequence") == F.col("log_sequence"))
+        & (F.col("highest_read_sequence") == F.col("log_sequence"))
+    )
+    by_reader = F.col("read") & ~F.coalesce(reads_agree, F.lit(False))
+    return tables.positions.filter(two_values | (F.col("read") & ~F.col("logged"))).select(
+        *PARTITION, "offset", by_reader.alias("by_reader")
+    )
+
+
+def _acknowledged_elsewhere(tables: Tables) -> DataFrame:
+    """Acknowledged offsets at which the value does not stand though the log has it."""
+    outside = (F.col("first_ack") < F.col("first_log")) | (F.col("last_ack") > F.col("last_log"))
+    wrong = F.when(F.col("first_ack") < F.col("first_log"), F.col("first_ack")).otherwise(F.col("last_ack"))
+    return tables.ledger.filter((F.col("copies") > 0) & outside).select(
+        *PARTITION, wrong.alias("offset"), F.lit(False).alias("by_reader")
+    )

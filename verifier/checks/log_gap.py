@@ -1,0 +1,79 @@
+"""log-gap: something is missing from the middle of the log.
+
+Definition. Below the final high watermark, in the final leader's log, (a) offsets that no batch covers, from the log's
+start to the high watermark; cause ``offsets``; or (b) sequences of a stream that were acknowledged and are missing
+while a later one of the stream is present; cause ``sequences``, one anomaly per stretch of missing sequences. Sequences
+that ended as ``info`` or ``fail`` may be absent. What other replicas lack is ``log-divergence``.
+
+    file: [0..9] [20..29]                                        offsets 10..19 are nowhere
+    log: (s1/3) (s1/6), and s1/4, s1/5 were acknowledged         sequences 4..5 of s1 are nowhere
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from verifier.checks.common import anomalies
+from verifier.tables import PARTITION, Tables
+
+NAME = "log-gap"
+
+
+def find(tables: Tables) -> DataFrame:
+    """One anomaly per hole; ``offset`` or ``sequence`` is where it begins, ``size`` how long it is."""
+    return _offsets(tables).union(_sequences(tables))
+
+
+def _offsets(tables: Tables) -> DataFrame:
+    """Holes between batches, before the first and after the last: an end mark at the limit closes the row."""
+    batches = tables.segments.filter(
+        F.col("is_leader") & (F.col("kind") == "batch") & (F.col("base_offset") < F.col("limit"))
+    ).select(*PARTITION, "start", "base_offset", "next_offset")
+    end = F.col("limit").alias("base_offset"), F.col("limit").alias("next_offset")
+    ends = tables.replicas.filter("is_leader").select(*PARTITION, "start", *end)
+    before = (
+        Window.partitionBy(*PARTITION).orderBy("base_offset", "next_offset").rowsBetween(Window.unboundedPreceding, -1)
+    )
+    holes = (
+        batches.union(ends)
+        .withColumn("hole_start", F.greatest("start", F.max("next_offset").over(before)))
+        .withColumn("size", F.col("base_offset") - F.col("hole_start"))
+        .filter(F.col("size") > 0)
+    )
+    return anomalies(
+        holes,
+        NAME,
+        cause=F.lit("offsets"),
+        stream=None,
+        sequence=None,
+        offset="hole_start",
+        size="size",
+        detail=["hole_start", F.col("base_offset").alias("hole_end")],
+    )
+
+
+def _sequences(tables: Tables) -> DataFrame:
+    key = [*PARTITION, "stream"]
+    highest = tables.ledger.filter(F.col("copies") > 0).groupBy(*key).agg(F.max("sequence").alias("highest"))
+    decidable = F.col("first_ack").isNotNull() | (F.col("log_start_offset") == 0)
+    missing = (
+        tables.ledger.filter(F.col("acked") & (F.col("copies") == 0) & decidable)
+        .join(highest, key)
+        .filter(F.col("sequence") < F.col("highest"))
+    )
+    # consecutive sequences minus their row number are constant: one island per stretch
+    island = F.col("sequence") - F.row_number().over(Window.partitionBy(*key).orderBy("sequence"))
+    stretches = (
+        missing.withColumn("island", island)
+        .groupBy(*key, "island")
+        .agg(
+            F.min("sequence").alias("sequence"),
+            F.max("sequence").alias("last_sequence"),
+            F.min("first_ack").alias("first_ack"),
+            F.count(F.lit(1)).alias("size"),
+        )
+    )
+    return anomalies(
+        stretches, NAME, cause=F.lit("sequences"), offset="first_ack", size="size", detail=["last_sequence"]
+    )

@@ -1,0 +1,55 @@
+"""log-reorder: the log holds values, or batches, in an order that nobody sent.
+
+Definition. (a) In the final leader's log a value stands (first copy) behind one of its stream that the same producer
+sent later (``verifier.checks.order``); cause ``values``. (b) In the file of any replica a batch begins below an offset
+that an earlier batch already reached; cause ``offsets``. Only below the limit up to which the replica may be compared.
+
+    log: 8:(s1/5) 9:(s1/4)                          s1/4 stands behind s1/5
+    file: [0..9] [20..29] [10..19]                  the third batch goes back to offset 10
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from verifier.checks.common import anomalies
+from verifier.checks.order import late_values
+from verifier.tables import PARTITION, Tables
+
+NAME = "log-reorder"
+
+
+def find(tables: Tables) -> DataFrame:
+    """One anomaly per value that comes too late, and one per batch that goes back."""
+    placed = tables.ledger.filter(F.col("copies") > 0)
+    values = anomalies(
+        late_values(placed, "first_log"),
+        NAME,
+        cause=F.lit("values"),
+        offset="first_log",
+        detail=["after_sequence", "after_offset"],
+    )
+    return values.union(_batches(tables))
+
+
+def _batches(tables: Tables) -> DataFrame:
+    written = (
+        Window.partitionBy(*PARTITION, "broker")
+        .orderBy("segment", "position")
+        .rowsBetween(Window.unboundedPreceding, -1)
+    )
+    backwards = (
+        tables.segments.filter((F.col("kind") == "batch") & (F.col("base_offset") < F.col("limit")))
+        .withColumn("reached", F.max("next_offset").over(written))
+        .filter(F.col("base_offset") < F.col("reached"))
+    )
+    return anomalies(
+        backwards,
+        NAME,
+        cause=F.lit("offsets"),
+        stream=None,
+        sequence=None,
+        offset="base_offset",
+        detail=["broker", "segment", "position", "base_offset", "next_offset", "reached"],
+    )

@@ -1,0 +1,27 @@
+"""lost-write: a value was acknowledged and is not in the log.
+
+Definition. An ``ack`` of the value exists, and no copy of it stands in the final leader's log between its start and
+its final high watermark; also at the tail. Jepsen proves the loss by reads (a later value was read, this one never
+was); the log decides here, and the example shows both. An acknowledgement below the log's start is not judged, nor
+one without an offset once the log no longer starts at 0.
+
+    send  s1/7 -> ok, offset 7        log of the final leader: ... 6:(s1/6) 7:(s1/8) ...        s1/7 is lost
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from verifier.checks.common import anomalies
+from verifier.tables import Tables
+
+NAME = "lost-write"
+
+
+def find(tables: Tables) -> DataFrame:
+    """One anomaly per lost value; ``offset`` is the one that was acknowledged, if any."""
+    decidable = F.col("first_ack").isNotNull() | (F.col("log_start_offset") == 0)
+    lost = tables.ledger.filter(F.col("acked") & (F.col("copies") == 0) & decidable)
+    detail: list[str | F.Column] = ["first_ack", "reads", "first_read", "high_watermark"]
+    return anomalies(lost, NAME, offset="first_ack", detail=detail)

@@ -1,0 +1,31 @@
+"""nonmonotonic-send: clients were told positions that contradict the order in which a producer sent.
+
+Definition. A stream is written in the order of its sequences, by one producer at a time (``verifier.checks.order``). A
+value's position is the lowest offset at which it was acknowledged or read. An anomaly is a value whose position comes
+after that of one that the same producer sent later. A value that is no longer in the log has no position (it is
+``lost-write``, and its offset may have been given to another). Jepsen's external nonmonotonic-send; what the log itself
+holds out of order is ``log-reorder``.
+
+    sends  s1/4 -> ok, offset 9      s1/5 -> ok, offset 8                            s1/4 stands behind s1/5
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from verifier.checks.common import anomalies
+from verifier.checks.order import late_values
+from verifier.tables import Tables
+
+NAME = "nonmonotonic-send"
+
+
+def find(tables: Tables) -> DataFrame:
+    """One anomaly per value that comes too late; the detail names one that overtook it."""
+    placed = (
+        tables.ledger.filter(F.col("copies") > 0)
+        .withColumn("at", F.least("first_ack", "first_read"))
+        .filter(F.col("at").isNotNull())
+    )
+    return anomalies(late_values(placed, "at"), NAME, offset="at", detail=["after_sequence", "after_offset"])

@@ -1,0 +1,74 @@
+"""phantom: a value that nobody can have written is in the log or was read.
+
+Definition. (a) A sequenced value of this run, in the final leader's log or in any read, whose sequence was never
+reserved for its stream and partition; cause ``never-reserved``; (b) one whose only outcome was ``fail``, that is, it
+certainly was not sent; cause ``failed``; (c) in the log, a value that is no sequenced value or belongs to another run;
+cause ``foreign``; (d) an offset at which a reader was handed bytes that are no value of this run, though the log's
+own is intact; cause ``undecodable``. Jepsen's check raises here; a transaction's aborted value is ``G1a``, not this.
+
+    reserved: s1/0..s1/4095         log: ... 17:(s9/3) ...                                  nobody writes s9
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from verifier.checks.common import anomalies
+from verifier.tables import LONGEST_RUN, PARTITION, Tables, unfold
+
+NAME = "phantom"
+
+
+def find(tables: Tables) -> DataFrame:
+    """One anomaly per value, foreign value or delivery."""
+    return _values(tables).union(_foreign(tables)).union(_undecodable(tables))
+
+
+def _values(tables: Tables) -> DataFrame:
+    present = tables.ledger.filter((F.col("copies") > 0) | (F.col("reads") > 0)).alias("present")
+    same = [F.col(f"present.{name}") == F.col(f"reserved.{name}") for name in (*PARTITION, "stream")]
+    within = F.col("sequence").between(F.col("first_reserved"), F.col("last_reserved"))
+    # the ranges of a stream are disjoint: a value finds one of them or none
+    suspects = (
+        present.join(tables.reserved.alias("reserved"), [*same, within], "left")
+        .filter(F.col("first_reserved").isNull() | (F.col("failed") & ~F.col("acked")))
+        .select("present.*", "first_reserved")
+    )
+    return anomalies(
+        suspects,
+        NAME,
+        cause=F.when(F.col("first_reserved").isNull(), "never-reserved").otherwise("failed"),
+        offset=F.coalesce("first_log", "first_read"),
+        detail=["copies", "reads", "first_log", "first_read"],
+    )
+
+
+def _foreign(tables: Tables) -> DataFrame:
+    foreign = tables.log.filter(F.col("value_problem").isin("foreign", "run") & F.col("crc_ok"))
+    return anomalies(foreign, NAME, cause=F.lit("foreign"), detail=["value_problem", "base_offset", "producer_id"])
+
+
+def _undecodable(tables: Tables) -> DataFrame:
+    polls = tables.history.filter(
+        (F.col("f") == "poll")
+        & (F.col("type") == "ok")
+        & (F.col("stream") < 0)
+        & F.col("error").isNotNull()
+        & (F.col("last_offset") - F.col("first_offset")).between(0, LONGEST_RUN)
+    ).join(tables.finals.select(*PARTITION), PARTITION)
+    places = (
+        unfold(polls, "first_offset", "last_offset")
+        .withColumn("offset", F.col("first_offset") + F.col("step"))
+        .groupBy(*PARTITION, "offset")
+        .agg(F.min("process").alias("process"), F.min("error").alias("error"))
+    )
+    as_on_disk = tables.log.filter(F.col("value_problem").isNotNull()).select(*PARTITION, "offset")
+    return anomalies(
+        places.join(as_on_disk, [*PARTITION, "offset"], "left_anti"),
+        NAME,
+        cause=F.lit("undecodable"),
+        stream=None,
+        sequence=None,
+        detail=["process", "error"],
+    )

@@ -1,0 +1,28 @@
+"""unseen: a value was acknowledged and is in the log, but a final reader that passed it was not handed it.
+
+Definition. The value is acknowledged, stands in the final leader's log no later than the sentinel, and at least one
+final reader that read from offset 0 through the sentinel did not return it. (Jepsen takes the union of all reads; a
+reader that skips what another one gets would then go unnoticed.) A value that is not in the log is ``lost-write`` and
+not counted here. Readers that did not reach the sentinel prove nothing: the run is then unknown.
+
+    log: 0:(s1/0) 1:(s1/1) 2:sentinel      final reader: 0:(s1/0) 2:sentinel                  s1/1 is unseen
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from verifier.checks.common import anomalies
+from verifier.tables import Tables
+
+NAME = "unseen"
+
+
+def find(tables: Tables) -> DataFrame:
+    """One anomaly per value; ``offset`` is its place in the log."""
+    expected = F.col("reader_mask")
+    missed = (F.col("seen").bitwiseAND(expected)) != expected
+    before_sentinel = F.col("first_log") <= F.col("sentinel_offset")
+    unseen = tables.ledger.filter(F.col("acked") & (F.col("copies") > 0) & before_sentinel & missed)
+    return anomalies(unseen, NAME, offset="first_log", detail=["first_ack", "reads"])

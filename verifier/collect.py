@@ -1,0 +1,177 @@
+"""Asks Spark for the facts of a run: counts, not rows. Owns the questions, not what follows from the answers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, replace
+from typing import Any
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from verifier.evidence.run_model import RunModel
+from verifier.facts import Facts, Gap, HistoryState, ReaderReach, Region, ReplicaFiles, ReservedRange
+from verifier.tables import PARTITION, Tables, well_formed
+
+
+def history_facts(history: DataFrame, models: Mapping[str, RunModel]) -> dict[str, Facts]:
+    """One pass over the histories: what was told, by whom, how far readers came, how the files ended."""
+    values = F.col("last_sequence") - F.col("first_sequence") + 1
+    concerns_values = F.col("f").isin("send", "sentinel", "reserve") | ((F.col("f") == "poll") & (F.col("stream") >= 0))
+    summed = F.sum(F.when(concerns_values & well_formed(), values).otherwise(0))
+    rows = (
+        history.groupBy("run", "process", "file", "f", "type", "phase", "topic", "partition")
+        .agg(
+            summed.alias("values"),
+            F.sum(F.when(concerns_values & ~well_formed(), 1).otherwise(0)).alias("malformed"),
+            F.max("last_offset").alias("last_offset"),
+            F.max("last_sequence").alias("last_sequence"),
+            F.max("error").alias("error"),
+        )
+        .collect()
+    )
+    by_run: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        by_run[row["run"]].append(row.asDict())
+    return {run: _facts_of(run, model, by_run[run]) for run, model in models.items()}
+
+
+def _facts_of(run: str, model: RunModel, rows: Sequence[dict[str, Any]]) -> Facts:
+    def total(f: str, outcome: str, phase: str | None = None) -> int:
+        chosen = (row for row in rows if row["f"] == f and row["type"] == outcome and phase in (None, row["phase"]))
+        return sum(int(row["values"]) for row in chosen)
+
+    files = sorted((row for row in rows if row["f"] == "file"), key=lambda row: row["file"])
+    return Facts(
+        acked=total("send", "ok"),
+        unknown=total("send", "info"),
+        failed=total("send", "fail"),
+        read=total("poll", "ok"),
+        final_read=total("poll", "ok", "final"),
+        malformed_rows=sum(int(row["malformed"]) for row in rows),
+        histories=tuple(
+            HistoryState(row["process"], row["file"], row["type"], int(row["last_sequence"]), row["error"])
+            for row in files
+        ),
+        readers=tuple(_readers(run, model, rows)),
+    )
+
+
+def _readers(run: str, model: RunModel, rows: Sequence[dict[str, Any]]) -> list[ReaderReach]:
+    polls = [row for row in rows if (row["f"], row["type"], row["phase"]) == ("poll", "ok", "final")]
+    bits = {process: 1 << index for index, process in enumerate(sorted({row["process"] for row in polls}))}
+    sentinels = {(final.topic, final.partition): final.sentinel_offset for final in model.final}
+    reached: dict[tuple[str, str, int], int] = {}
+    for row in polls:
+        place = (row["process"], row["topic"], int(row["partition"]))
+        reached[place] = max(reached.get(place, -1), int(row["last_offset"]))
+    found = []
+    for (process, topic, partition), last_offset in sorted(reached.items()):
+        sentinel = sentinels.get((topic, partition))
+        complete = sentinel is not None and last_offset >= sentinel
+        # the 63rd reader and all after it share no bit with another: completeness refuses such a run
+        bit = bits[process] if bits[process] < 1 << 62 else 0
+        found.append(ReaderReach(run, process, topic, partition, bit, last_offset, complete))
+    return found
+
+
+def reserved_ranges(history: DataFrame) -> list[ReservedRange]:
+    """All reservations, and the sentinels' own, merged per stream. There is one row for thousands of values."""
+    rows = (
+        history.filter(F.col("f").isin("reserve", "sentinel") & (F.col("first_sequence") >= 0))
+        .select("run", "topic", "partition", "stream", "first_sequence", "last_sequence")
+        .collect()
+    )
+    return merge_ranges(ReservedRange(*row) for row in rows)
+
+
+def merge_ranges(reserved: Iterable[ReservedRange]) -> list[ReservedRange]:
+    """Neighbouring and overlapping ranges of a stream become one, so that no sequence lies in two."""
+    merged: list[ReservedRange] = []
+    for each in sorted(reserved, key=astuple):
+        last = merged[-1] if merged else None
+        if (
+            last is not None
+            and astuple(last)[:4] == astuple(each)[:4]
+            and each.first_sequence <= last.last_sequence + 1
+        ):
+            merged[-1] = replace(last, last_sequence=max(last.last_sequence, each.last_sequence))
+        else:
+            merged.append(each)
+    return merged
+
+
+def replica_files(segments: DataFrame) -> dict[str, tuple[ReplicaFiles, ...]]:
+    """What was read of every replica, by run."""
+    is_file, is_batch = F.col("kind") == "file", F.col("kind") == "batch"
+    rows = (
+        segments.filter(is_file | is_batch)
+        .groupBy(*PARTITION, "broker")
+        .agg(
+            F.count(F.when(is_file, 1)).alias("files"),
+            F.sum(F.when(is_file, F.col("size_bytes")).otherwise(0)).alias("size_bytes"),
+            F.sum(F.when(is_file, F.col("position")).otherwise(0)).alias("walked_bytes"),
+            F.count(F.when(is_batch, 1)).alias("batches"),
+            F.sum(F.when(is_batch, F.col("size_bytes")).otherwise(0)).alias("batch_bytes"),
+            F.max("next_offset").alias("next_offset"),
+        )
+        .collect()
+    )
+    found: dict[str, list[ReplicaFiles]] = defaultdict(list)
+    for row in rows:
+        fields = {name: row[name] for name in ReplicaFiles.__slots__}
+        found[row["run"]].append(ReplicaFiles(**fields))
+    return {run: tuple(sorted(files, key=lambda f: (f.topic, f.partition, f.broker))) for run, files in found.items()}
+
+
+def regions(tables: Tables) -> dict[str, tuple[Region, ...]]:
+    """The load's values by what was told, what is on disk and what a final reader saw, by run."""
+    logged, seen = F.col("copies") > 0, F.col("seen") != 0
+    rows = (
+        tables.ledger.filter(~F.col("sentinel"))
+        .groupBy("run", "acked", logged.alias("logged"), seen.alias("was_seen"))
+        .count()
+        .collect()
+    )
+    found: dict[str, list[Region]] = defaultdict(list)
+    for row in rows:
+        found[row["run"]].append(Region(row["acked"], row["logged"], row["was_seen"], row["count"]))
+    return {run: tuple(parts) for run, parts in found.items()}
+
+
+def sentinels_in_log(tables: Tables) -> dict[str, frozenset[tuple[str, int]]]:
+    """The partitions whose sentinel stands in the final leader's log where it was acknowledged, by run."""
+    here = F.col("sentinel") & (F.col("copies") > 0) & (F.col("first_log") == F.col("sentinel_offset"))
+    found: dict[str, set[tuple[str, int]]] = defaultdict(set)
+    for row in tables.ledger.filter(here).select(*PARTITION).distinct().collect():
+        found[row["run"]].add((row["topic"], row["partition"]))
+    return {run: frozenset(partitions) for run, partitions in found.items()}
+
+
+def gaps(history: DataFrame) -> dict[str, tuple[Gap, ...]]:
+    """The longest time without an acknowledgement in each partition, by run.
+
+    Counted between the first and the last acknowledgement of the whole load, so that a partition that came late or
+    stopped early shows it.
+    """
+    acks = history.filter((F.col("f") == "send") & (F.col("type") == "ok") & (F.col("complete_ns") >= 0))
+    whole = acks.groupBy("run").agg(F.min("complete_ns").alias("begin_ns"), F.max("complete_ns").alias("end_ns"))
+    ends = acks.select(*PARTITION).distinct().join(whole, "run")
+    times = acks.select(*PARTITION, F.col("complete_ns").alias("at_ns")).unionByName(
+        ends.select(*PARTITION, F.explode(F.array("begin_ns", "end_ns")).alias("at_ns"))
+    )
+    before = F.lag("at_ns").over(Window.partitionBy(*PARTITION).orderBy("at_ns"))
+    length = (F.col("at_ns") - F.col("before_ns")).alias("longest_ns")
+    rows = (
+        times.withColumn("before_ns", before)
+        .filter(F.col("before_ns").isNotNull())
+        .groupBy(*PARTITION)
+        .agg(F.max(F.struct(length, "before_ns", "at_ns")).alias("g"))
+        .collect()
+    )
+    found: dict[str, list[Gap]] = defaultdict(list)
+    for row in rows:
+        gap = row["g"]
+        found[row["run"]].append(Gap(row["topic"], row["partition"], gap["longest_ns"], gap["before_ns"], gap["at_ns"]))
+    return {run: tuple(sorted(each, key=lambda g: (g.topic, g.partition))) for run, each in found.items()}

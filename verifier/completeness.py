@@ -1,0 +1,135 @@
+"""Whether the evidence of a run is complete, and the harness was not overloaded. Pure rules over facts.
+
+``valid`` may only be said of a run that passes all of them; each reason is one line for people. A source that yields
+nothing would otherwise be a check that passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from verifier.evidence.run_model import FinalPartition, RunModel
+from verifier.facts import MAXIMUM_READERS, Facts, HistoryState
+
+#: The processes whose event loop decides what the cluster sees; the brokers' own lag is theirs.
+HARNESS_LOOPS = ("proxy", "conductor")
+
+
+def incomplete(run: RunModel, facts: Facts) -> list[str]:
+    """Why the evidence does not suffice; empty if it does."""
+    reasons = [*run.problems, *run.harness.problems]
+    if run.interrupted:
+        reasons.append("the run was interrupted")
+    reasons += _overloaded(run)
+    reasons += _finals(run)
+    reasons += _histories(run, facts)
+    reasons += _replicas(run, facts)
+    reasons += _readers(run, facts)
+    reasons += _counts(facts)
+    return list(dict.fromkeys(reasons))
+
+
+def _overloaded(run: RunModel) -> Iterator[str]:
+    limit_s = run.settings.session_timeout_ms / 2000
+    for process, lag_s in sorted(run.harness.event_loop_lag_s.items()):
+        if process.startswith(HARNESS_LOOPS) and lag_s > limit_s:
+            yield (
+                f"harness overloaded: the event loop of {process} stood still for {lag_s:.2f} s, "
+                f"more than half a ZooKeeper session ({limit_s:.2f} s)"
+            )
+
+
+def _finals(run: RunModel) -> Iterator[str]:
+    known = {(final.topic, final.partition) for final in run.final}
+    wanted = {(topic.name, partition) for topic in run.topics for partition in range(topic.partitions)}
+    if not wanted:
+        yield "run.json names no topic"
+    for topic, partition in sorted(wanted - known):
+        yield f"the final state of {topic}-{partition} is unknown"
+    for final in run.final:
+        name = f"{final.topic}-{final.partition}"
+        if final.status != "ok":
+            yield f"{name} is {final.status}" if final.status.startswith("unavailable") else f"{name}: {final.status}"
+        else:
+            yield from (f"{name}: {reason}" for reason in _unsettled(run, final))
+
+
+def _unsettled(run: RunModel, final: FinalPartition) -> Iterator[str]:
+    """What contradicts the status ``ok`` of a partition."""
+    ends = final.log_end_offsets
+    replication_factor = next((t.replication_factor for t in run.topics if t.name == final.topic), None)
+    if final.leader not in ends:
+        yield f"the log end offset of its leader {final.leader} is unknown"
+    elif len(set(ends.values())) != 1 or final.high_watermark != ends[final.leader]:
+        yield f"its replicas did not settle: log end offsets {ends}, high watermark {final.high_watermark}"
+    if replication_factor is not None and len(ends) != replication_factor:
+        yield f"{len(ends)} of its {replication_factor} replicas are known"
+    if final.sentinel_offset is None:
+        yield "it has no acknowledged sentinel"
+    elif final.sentinel_offset >= final.high_watermark:
+        yield f"its sentinel at {final.sentinel_offset} is not below the high watermark {final.high_watermark}"
+
+
+def _histories(run: RunModel, facts: Facts) -> Iterator[str]:
+    if not facts.histories:
+        yield "there is no history"
+    present = {history.process for history in facts.histories}
+    for process in run.load_processes:
+        if process not in present:
+            yield f"the history of {process} is missing"
+    for history in facts.histories:
+        if history.state == "damaged":
+            yield f"the history {history.file} cannot be read: {history.error}"
+        elif history.state != "closed" and not _was_killed(run, history):
+            yield f"the history {history.file} has no proper end, and its process is not known to have been killed"
+
+
+def _was_killed(run: RunModel, history: HistoryState) -> bool:
+    """A process that a signal ended may leave a torn tail; what it had reserved is then unknown, never a phantom."""
+    return any(child.name == history.process and (child.exit_code or 0) < 0 for child in run.children)
+
+
+def _replicas(run: RunModel, facts: Facts) -> Iterator[str]:
+    read = {(each.topic, each.partition, each.broker): each for each in facts.replicas}
+    if facts.segments_listed != sum(each.files for each in facts.replicas):
+        yield f"{facts.segments_listed} segment files were found, {sum(e.files for e in facts.replicas)} were read"
+    for final in run.final:
+        for broker in sorted(final.log_end_offsets):
+            files = read.get((final.topic, final.partition, broker))
+            if files is None:
+                yield f"no segment of {final.topic}-{final.partition} was found on broker {broker}"
+            elif files.walked_bytes != files.batch_bytes:
+                yield (
+                    f"{files.batch_bytes} of {files.walked_bytes} bytes of {final.topic}-{final.partition} "
+                    f"on broker {broker} were accounted for"
+                )
+
+
+def _readers(run: RunModel, facts: Facts) -> Iterator[str]:
+    if len({reader.bit for reader in facts.readers}) > MAXIMUM_READERS:
+        yield f"more than {MAXIMUM_READERS} final readers"
+    complete = {(reader.topic, reader.partition) for reader in facts.readers if reader.complete}
+    judged = [final for final in run.final if final.status == "ok"]
+    for final in judged:
+        name = f"{final.topic}-{final.partition}"
+        if (final.topic, final.partition) not in facts.sentinels:
+            yield f"the sentinel of {name} is not in the final leader's log"
+        if (final.topic, final.partition) not in complete:
+            yield f"no final reader of {name} reached its sentinel"
+    for reader in facts.readers:
+        if not reader.complete and (reader.topic, reader.partition) in {(f.topic, f.partition) for f in judged}:
+            yield (
+                f"the final reader {reader.process} of {reader.topic}-{reader.partition} "
+                f"stopped at offset {reader.last_offset}, before the sentinel"
+            )
+
+
+def _counts(facts: Facts) -> Iterator[str]:
+    if not facts.acked:
+        yield "nothing was acknowledged"
+    if not facts.final_read:
+        yield "nothing was read in the final phase"
+    if not sum(replica.batches for replica in facts.replicas):
+        yield "no batch was found in any segment"
+    if facts.malformed_rows:
+        yield f"{facts.malformed_rows} history rows make no sense"

@@ -1,0 +1,289 @@
+"""The history: what the clients of a run saw, in Arrow stream files, one row per run. Owns columns and file form.
+
+A **run** is as many consecutive sequences of one stream, at consecutive offsets and with the same outcome, as became
+known together; the first and last of both are recorded. One file per load process is appended live and ends with
+Arrow's end-of-stream mark if it was closed in order. A torn last message (a killed process) is legal and reported;
+damage before the tail is not, and raises. What the rows mean for the verdict is not decided here.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+logger = logging.getLogger(__name__)
+
+#: ``reserve``: these sequences may be sent from now on (written and flushed before the first of them is);
+#: ``send``: what became of sequences; ``poll``: what a reader was handed, in order; ``incarnation``: a producer was
+#: made or learned its producer id; ``sentinel``: as ``send``, by the final phase; ``note``: anything else of use.
+Function = Literal["reserve", "send", "poll", "incarnation", "sentinel", "note"]
+#: ``invoke``: begun; ``ok``: happened; ``fail``: certainly did not happen; ``info``: unknown.
+Outcome = Literal["invoke", "ok", "fail", "info"]
+Phase = Literal["load", "final"]
+
+_COLUMNS: list[pa.Field[Any]] = [
+    pa.field("process", pa.string(), nullable=False),
+    pa.field("f", pa.string(), nullable=False),
+    pa.field("type", pa.string(), nullable=False),
+    pa.field("topic", pa.string(), nullable=False),
+    pa.field("partition", pa.int32(), nullable=False),
+    pa.field("stream", pa.int64(), nullable=False),
+    pa.field("first_sequence", pa.int64(), nullable=False),
+    pa.field("last_sequence", pa.int64(), nullable=False),
+    pa.field("first_offset", pa.int64(), nullable=False),
+    pa.field("last_offset", pa.int64(), nullable=False),
+    pa.field("invoke_ns", pa.int64(), nullable=False),
+    pa.field("complete_ns", pa.int64(), nullable=False),
+    pa.field("producer_id", pa.int64(), nullable=False),
+    pa.field("producer_epoch", pa.int32(), nullable=False),
+    pa.field("incarnation", pa.int32(), nullable=False),
+    pa.field("attempt", pa.int32(), nullable=False),
+    pa.field("error", pa.string(), nullable=True),
+    pa.field("phase", pa.string(), nullable=False),
+    pa.field("session", pa.int32(), nullable=False),
+]
+SCHEMA = pa.schema(_COLUMNS)
+
+#: What reading returns: the same columns and ``row``, the number of the row within its process (its order).
+READ_SCHEMA = SCHEMA.append(pa.field("row", pa.int64(), nullable=False))
+
+#: Arrow's end of a stream.
+END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+
+FLUSH_INTERVAL_NS = 500_000_000
+MAX_PENDING_ROWS = 4096
+
+
+class HistoryError(Exception):
+    """A history file is damaged before its tail, or is no history."""
+
+
+class MonotonicClock(Protocol):
+    """The one thing a writer asks of a clock (``cluster.seams.clock.Clock`` has it)."""
+
+    def monotonic_ns(self) -> int: ...
+
+
+class HistoryRow(NamedTuple):
+    """One row without its process; -1 stands for "unknown" or "not applicable" in every number.
+
+    ``invoke_ns`` is the earliest intended or actual time of sending (or polling) in the run, ``complete_ns`` the
+    time at which the outcome became known; both on the machine's monotonic clock.
+    """
+
+    f: Function
+    type: Outcome
+    topic: str = ""
+    partition: int = -1
+    stream: int = -1
+    first_sequence: int = -1
+    last_sequence: int = -1
+    first_offset: int = -1
+    last_offset: int = -1
+    invoke_ns: int = -1
+    complete_ns: int = -1
+    producer_id: int = -1
+    producer_epoch: int = -1
+    incarnation: int = -1
+    attempt: int = -1
+    error: str | None = None
+    phase: Phase = "load"
+    session: int = -1
+
+
+class HistoryFile(NamedTuple):
+    """What is known of a file that was read: ``closed`` in order, or with ``torn_bytes`` at its end."""
+
+    path: str
+    process: str
+    rows: int
+    closed: bool
+    torn_bytes: int
+
+
+class Histories(NamedTuple):
+    """All files of a directory: one table (rows of a process in their order), and the state of each file."""
+
+    table: pa.Table
+    files: tuple[HistoryFile, ...]
+
+
+class HistoryWriter:
+    """Appends rows to one file. For one thread (or the greenlets of one hub: no call switches).
+
+    Every message reaches the kernel by one write, so a kill tears at most the last one. Raises ``OSError``.
+    """
+
+    def __init__(self, path: str | Path, process: str, clock: MonotonicClock) -> None:
+        self._path = str(path)
+        self._process = process
+        self._clock = clock
+        self._pending: list[HistoryRow] = []
+        self._flushed_ns = clock.monotonic_ns()
+        self.rows = 0
+        self._broken = False
+        self._sink: pa.OSFile | None = pa.OSFile(self._path, "wb")
+        schema = SCHEMA.with_metadata({"gapless.process": process})
+        self._sink.write(schema.serialize())
+
+    @property
+    def closed(self) -> bool:
+        return self._sink is None
+
+    def append(self, row: HistoryRow) -> None:
+        """Take one row; it is in the file after the next flush. Raises ``ValueError`` once closed."""
+        if self._sink is None:
+            raise ValueError(f"history {self._path} is closed")
+        self._pending.append(row)
+        if len(self._pending) >= MAX_PENDING_ROWS:
+            self.flush()
+
+    def append_durably(self, row: HistoryRow) -> None:
+        """Take one row and hand it, and all before it, to the kernel before returning (reservations)."""
+        self.append(row)
+        self.flush()
+
+    def flush_if_due(self) -> None:
+        """Flush what is older than half a second; called by the process's own ticker, idle or not."""
+        if self._clock.monotonic_ns() - self._flushed_ns >= FLUSH_INTERVAL_NS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand all rows taken so far to the kernel. Does nothing once closed."""
+        self._flushed_ns = self._clock.monotonic_ns()
+        if self._sink is None or not self._pending:
+            return
+        rows, self._pending = self._pending, []
+        columns: list[tuple[object, ...]] = [(self._process,) * len(rows), *zip(*rows, strict=True)]
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+        try:
+            self._sink.write(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA).serialize())
+        except OSError:
+            # these rows are lost: the file must not end as one that holds everything
+            self._broken = True
+            raise
+        self.rows += len(rows)
+
+    def mark_incomplete(self) -> None:
+        """Something that belongs into this history is not in it: from now on it will not be closed in order."""
+        self._broken = True
+
+    def close(self) -> None:
+        """Flush, write the end mark and close; a second call does nothing.
+
+        A writer that failed before closes without the mark: its history is incomplete and shows it.
+        """
+        if self._sink is None:
+            return
+        try:
+            self.flush()
+            if not self._broken:
+                self._sink.write(END_OF_STREAM)
+        finally:
+            self._sink.close()
+            self._sink = None
+
+    def __repr__(self) -> str:
+        return f"HistoryWriter({self._process}, rows={self.rows}, pending={len(self._pending)}, closed={self.closed})"
+
+
+def read_history(path: str | Path) -> pa.Table:
+    """The rows of one file in their order, with ``READ_SCHEMA``; ``history_file`` tells how the file ended.
+
+    A torn tail is left out and logged. Raises ``HistoryError`` if the file is damaged elsewhere, ``OSError``.
+    """
+    with pa.memory_map(str(path)) if Path(path).stat().st_size else pa.BufferReader(b"") as source:
+        data = memoryview(source.read_buffer())
+    messages, closed = _split_messages(data, str(path))
+    torn_bytes = len(data) - sum(len(message) for message in messages) - (len(END_OF_STREAM) if closed else 0)
+    table, process = _decode_messages(messages, str(path))
+    if torn_bytes:
+        logger.warning("history %s ends with %d torn bytes, left out", path, torn_bytes)
+    rows = pa.array(np.arange(table.num_rows, dtype=np.int64))
+    table = table.append_column(READ_SCHEMA.field("row"), rows)
+    metadata = {"path": str(path), "process": process, "closed": str(int(closed)), "torn_bytes": str(torn_bytes)}
+    return table.replace_schema_metadata({f"gapless.{key}": value for key, value in metadata.items()})
+
+
+def history_file(table: pa.Table) -> HistoryFile:
+    """How the file ended from which ``read_history`` made this table. Raises ``HistoryError`` for another table."""
+    metadata = table.schema.metadata or {}
+    try:
+        path, process, closed, torn_bytes = (
+            metadata[f"gapless.{key}".encode()].decode() for key in ("path", "process", "closed", "torn_bytes")
+        )
+    except KeyError as error:
+        raise HistoryError(f"this table was not read from a history file: no {error}") from None
+    return HistoryFile(path, process, table.num_rows, closed == "1", int(torn_bytes))
+
+
+def read_histories(directory: str | Path) -> Histories:
+    """All ``*.arrow`` files of a directory, by name. An absent or empty directory gives an empty table."""
+    tables = [read_history(path) for path in sorted(Path(directory).glob("*.arrow"))]
+    files = tuple(history_file(table) for table in tables)
+    return Histories(pa.concat_tables([READ_SCHEMA.empty_table(), *(t.cast(READ_SCHEMA) for t in tables)]), files)
+
+
+def _split_messages(data: memoryview, path: str) -> tuple[list[memoryview], bool]:
+    """Whole messages (the schema first) and whether the end mark follows them.
+
+    Arrow's encapsulated form: 0xFFFFFFFF, int32 metadata size (0 ends the stream), metadata, body.
+    """
+    messages: list[memoryview] = []
+    position = 0
+    while len(data) - position >= 8:
+        mark, metadata_size = struct.unpack_from("<Ii", data, position)
+        if mark != 0xFFFFFFFF or metadata_size < 0:
+            raise HistoryError(f"{path}: no Arrow message at byte {position}")
+        if not metadata_size:
+            if position + 8 != len(data):
+                raise HistoryError(f"{path}: {len(data) - position - 8} bytes after the end mark")
+            return messages, True
+        body_start = position + 8 + metadata_size
+        if body_start > len(data):
+            break
+        body_size = _body_size(data[position + 8 : body_start], path, position)
+        if body_start + body_size > len(data):
+            break
+        messages.append(data[position : body_start + body_size])
+        position = body_start + body_size
+    return messages, False
+
+
+def _body_size(metadata: memoryview, path: str, position: int) -> int:
+    """``bodyLength`` of an Arrow ``Message``: field 3 of its flatbuffer table (format/Message.fbs)."""
+    try:
+        (table,) = struct.unpack_from("<I", metadata)
+        (vtable_distance,) = struct.unpack_from("<i", metadata, table)
+        vtable = table - vtable_distance
+        (vtable_size,) = struct.unpack_from("<H", metadata, vtable)
+        if vtable_size < 12:
+            return 0
+        (field_offset,) = struct.unpack_from("<H", metadata, vtable + 10)
+        size: int = struct.unpack_from("<q", metadata, table + field_offset)[0] if field_offset else 0
+    except struct.error:
+        size = -1
+    if size < 0:
+        raise HistoryError(f"{path}: damaged Arrow message at byte {position}")
+    return size
+
+
+def _decode_messages(messages: list[memoryview], path: str) -> tuple[pa.Table, str]:
+    """The rows of whole messages and the process that wrote them; no messages give an empty table."""
+    if not messages:
+        return SCHEMA.empty_table(), Path(path).stem
+    try:
+        with pa.ipc.open_stream(pa.BufferReader(b"".join([*messages, END_OF_STREAM]))) as reader:
+            schema = reader.schema
+            table = reader.read_all()
+    except (pa.ArrowException, OSError) as error:
+        raise HistoryError(f"{path}: {error}") from error
+    if not schema.equals(SCHEMA, check_metadata=False):
+        raise HistoryError(f"{path}: these are not the columns of a history")
+    process = (schema.metadata or {}).get(b"gapless.process", Path(path).stem.encode()).decode()
+    return table.replace_schema_metadata(None), process

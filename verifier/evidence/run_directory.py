@@ -1,0 +1,183 @@
+"""A run directory: the names of its files (design section 8) and how they appear. Owns names, not contents.
+
+Whole files appear by write-then-rename, so that whoever looks sees all of a file or none of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+LATEST = "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class RunDirectory:
+    """The paths of one run. Nothing is created by naming it; see ``create`` and ``prepare``."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, base: str | Path, name: str, seed: int, now: datetime) -> RunDirectory:
+        """Make ``base/name/<UTC yyyymmddThhmmssZ>-s<seed>``, with ``-2``, ``-3`` ... if that exists.
+
+        Raises ``OSError`` if it cannot be made.
+        """
+        stem = f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}-s{seed}"
+        parent = Path(base) / name
+        parent.mkdir(parents=True, exist_ok=True)
+        number = 1
+        while True:
+            path = parent / (stem if number == 1 else f"{stem}-{number}")
+            try:
+                path.mkdir()
+            except FileExistsError:
+                number += 1
+                continue
+            return cls(path).prepare()
+
+    @classmethod
+    def at(cls, path: str | Path) -> RunDirectory:
+        """The directory that was asked for (``--out``), made if absent. Raises ``OSError``, also if it is not empty."""
+        directory = Path(path)
+        directory.mkdir(parents=True, exist_ok=True)
+        if any(directory.iterdir()):
+            raise FileExistsError(f"{directory} is not empty")
+        return cls(directory).prepare()
+
+    def prepare(self) -> RunDirectory:
+        """Make the subdirectories that a run writes into."""
+        for directory in (self.history_dir, self.nodes_dir, self.loadgen_dir):
+            directory.mkdir(parents=True, exist_ok=True)
+        return self
+
+    @property
+    def run_json(self) -> Path:
+        return self.path / "run.json"
+
+    @property
+    def schedule_yaml(self) -> Path:
+        return self.path / "schedule.yaml"
+
+    @property
+    def faults_jsonl(self) -> Path:
+        return self.path / "faults.jsonl"
+
+    @property
+    def history_dir(self) -> Path:
+        return self.path / "history"
+
+    def history(self, process: str) -> Path:
+        """The history file of one load process."""
+        return self.history_dir / f"{process}.arrow"
+
+    @property
+    def nodes_dir(self) -> Path:
+        return self.path / "nodes"
+
+    def node(self, broker_id: int) -> Path:
+        """``nodes/<broker>``: log, properties, data, ``defects.jsonl`` of one broker."""
+        return self.nodes_dir / str(broker_id)
+
+    @property
+    def loadgen_dir(self) -> Path:
+        return self.path / "loadgen"
+
+    def status_json(self, process: str) -> Path:
+        """The newest ``SeriesPoint`` of one load process, replaced every second."""
+        return self.loadgen_dir / f"{process}.status.json"
+
+    def series_jsonl(self, process: str) -> Path:
+        """All ``SeriesPoint`` of one load process, one per line."""
+        return self.loadgen_dir / f"{process}.series.jsonl"
+
+    @property
+    def verdict_json(self) -> Path:
+        return self.path / "verdict.json"
+
+    @property
+    def report_html(self) -> Path:
+        return self.path / "report.html"
+
+    @property
+    def summary_md(self) -> Path:
+        return self.path / "summary.md"
+
+    @property
+    def junit_xml(self) -> Path:
+        return self.path / "junit.xml"
+
+    @property
+    def run_log(self) -> Path:
+        return self.path / "run.log"
+
+    def read_run(self) -> dict[str, Any]:
+        """``run.json`` as it stands. Raises ``FileNotFoundError`` or ``ValueError``."""
+        return read_json(self.run_json)
+
+    def read_faults(self) -> list[dict[str, Any]]:
+        """The faults as they happened; empty if there is no file."""
+        return list(read_json_lines(self.faults_jsonl))
+
+    def broker_ids(self) -> list[int]:
+        """The brokers that left something under ``nodes/``, ascending."""
+        if not self.nodes_dir.is_dir():
+            return []
+        return sorted(int(path.name) for path in self.nodes_dir.iterdir() if path.name.isdecimal() and path.is_dir())
+
+
+def update_latest(run: RunDirectory, base: str | Path) -> Path:
+    """Point ``base/latest`` at this run by a relative link, in one step. Returns the link. Raises ``OSError``."""
+    link = Path(base) / LATEST
+    temporary = link.with_name(f".{LATEST}.{os.getpid()}")
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(os.path.relpath(run.path, base), target_is_directory=True)
+    temporary.replace(link)
+    return link
+
+
+def write_text_atomic(path: Path, text: str) -> None:
+    """Write ``path`` whole, by write-then-rename. Raises ``OSError``."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
+
+
+def write_json_atomic(path: Path, value: Any) -> None:
+    """Write ``value`` as indented JSON, whole. Raises ``OSError``, ``TypeError`` or ``ValueError`` (also for NaN)."""
+    write_text_atomic(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def append_json_line(path: Path, value: Any) -> None:
+    """Append one object to a JSON-lines file that has one writer. Raises ``OSError``."""
+    line = json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n"
+    with path.open("a", encoding="utf-8") as file:
+        file.write(line)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """One JSON object. Raises ``FileNotFoundError``, or ``ValueError`` if it is not an object."""
+    value = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(value, dict):
+        raise ValueError(f"{path}: expected a JSON object, found {type(value).__name__}")
+    return value
+
+
+def read_json_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects of a JSON-lines file; none if it is absent. A last line without its end (a kill) is left out.
+
+    Raises ``ValueError`` for any other line that is no object.
+    """
+    if not path.exists():
+        return
+    *lines, _unfinished = path.read_text(encoding="utf-8").split("\n")
+    for number, line in enumerate(lines, start=1):
+        value = json.loads(line)
+        if not isinstance(value, dict):
+            raise ValueError(f"{path}:{number}: expected a JSON object")
+        yield value

@@ -1,0 +1,211 @@
+"""The typed content of ``run.json``. Owns its shape and its JSON form; who fills what in is the conductor's matter.
+
+Everything that a verdict depends on beside histories and segments stands here: the settings that decide which
+anomalies are allowed, and the cluster's final state. Reading is tolerant of fields that a newer writer added and of
+absent ones that have a default, and strict about types.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Any, Self, Union, get_args, get_origin, get_type_hints
+
+SCHEMA = 1
+
+
+class RunModelError(ValueError):
+    """``run.json`` is not what this version reads; the message names the field."""
+
+
+class Model:
+    """JSON in and out for the dataclasses below."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain dictionaries and lists; integer keys become strings, as JSON wants."""
+        this: Any = self  # every subclass is a dataclass; Model itself has no fields
+        plain: dict[str, Any] = _plain(asdict(this))
+        return plain
+
+    @classmethod
+    def from_json(cls, value: Any) -> Self:
+        """The inverse of ``to_json``. Raises ``RunModelError``."""
+        result: Self = _decode(cls, value, cls.__name__)
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings(Model):
+    """What decides which anomalies are allowed (the expectation matrix), and the size of the run."""
+
+    acks: str = "all"  # "all", "1", "0"
+    idempotence: bool = True
+    max_in_flight: int = 5
+    retries: int = 2_147_483_647
+    client: str = "confluent"  # "native", "confluent"
+    isolation_level: str = "read_uncommitted"
+    brokers: int = 3
+    partitions: int = 1
+    replication_factor: int = 3
+    min_insync_replicas: int = 2
+    unclean_leader_election: bool = False
+    unknown_producer: str = "gapless"  # gapless.unknown.producer: "gapless", "kafka", "seed"
+    flush_messages: int = 9_223_372_036_854_775_807
+    flush_ms: int = 9_223_372_036_854_775_807
+    retention_ms: int = -1
+    replica_lag_time_max_ms: int = 30_000
+    session_timeout_ms: int = 18_000
+    rate: float = 0.0  # records per second asked for, in all
+    users: int = 0
+    time_limit_s: float = 60.0
+    profile: str = "chaos"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec(Model):
+    """A topic of the workload as it was created."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    topic_id: str = ""
+    config: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseSpan(Model):
+    """One phase of the run on the monotonic clock; ``end_ns`` is None while it lasts or if it was cut off."""
+
+    name: str
+    start_ns: int
+    end_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DefectSetting(Model):
+    """A defect that was switched on: ``lose-acked:0.01`` is ``("lose-acked", 0.01)``."""
+
+    name: str
+    probability: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class FinalPartition(Model):
+    """One partition as the final phase found it.
+
+    ``sentinel_offset`` is the acknowledged offset of its sentinel. ``status`` is ``"ok"`` or ``"unavailable: ..."``.
+    """
+
+    topic: str
+    partition: int
+    leader: int = -1
+    leader_epoch: int = -1
+    high_watermark: int = -1
+    log_start_offset: int = 0
+    log_end_offsets: dict[int, int] = field(default_factory=dict)
+    sentinel_offset: int | None = None
+    status: str = "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class ChildProcess(Model):
+    """A process that the run started, recorded before it was waited for."""
+
+    name: str
+    pid: int
+    creation_time: float
+    exit_code: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HarnessHealth(Model):
+    """How loaded the harness itself was: the worst event-loop lag seen, in seconds, by process name."""
+
+    event_loop_lag_s: dict[str, float] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class RunModel(Model):
+    """``run.json``. Times are ISO 8601 UTC (``started``, ``ended``) or monotonic nanoseconds (``*_ns``)."""
+
+    name: str
+    seed: int
+    run_id: int
+    started: str
+    schema: int = SCHEMA
+    started_ns: int = 0
+    settings: RunSettings = field(default_factory=RunSettings)
+    topics: list[TopicSpec] = field(default_factory=list)
+    phases: list[PhaseSpan] = field(default_factory=list)
+    defects: list[DefectSetting] = field(default_factory=list)
+    faults_requested: list[str] = field(default_factory=list)
+    final: list[FinalPartition] = field(default_factory=list)
+    harness: HarnessHealth = field(default_factory=HarnessHealth)
+    children: list[ChildProcess] = field(default_factory=list)
+    arguments: dict[str, Any] = field(default_factory=dict)
+    configuration: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    topology: dict[str, Any] = field(default_factory=dict)
+    load_processes: list[str] = field(default_factory=list)  # names whose history must exist
+    interrupted: bool = False
+    problems: list[str] = field(default_factory=list)  # what kept the run from being complete evidence
+    repro: str = ""
+    ended: str | None = None
+    exit_status: int | None = None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _decode(kind: Any, value: Any, where: str) -> Any:
+    """``value`` (from JSON) as ``kind``. Raises ``RunModelError`` naming ``where``."""
+    if kind is Any:
+        return value
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (UnionType, Union):
+        if value is None and NoneType in arguments:
+            return None
+        (kind,) = (argument for argument in arguments if argument is not NoneType)
+        return _decode(kind, value, where)
+    if is_dataclass(kind) and isinstance(kind, type):
+        return _decode_dataclass(kind, _of(dict, value, where), where)
+    if origin is list:
+        return [_decode(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(_of(list, value, where))]
+    if origin is dict:
+        items = _of(dict, value, where).items()
+        return {_key(arguments[0], key, where): _decode(arguments[1], item, f"{where}.{key}") for key, item in items}
+    if kind is float and type(value) is int:
+        return float(value)
+    return _of(kind, value, where)
+
+
+def _decode_dataclass(kind: type, value: dict[str, Any], where: str) -> Any:
+    hints = get_type_hints(kind)
+    known: dict[str, Any] = {}
+    for each in fields(kind):
+        if each.name in value:
+            known[each.name] = _decode(hints[each.name], value[each.name], f"{where}.{each.name}")
+        elif each.default is MISSING and each.default_factory is MISSING:
+            raise RunModelError(f"{where}.{each.name} is absent")
+    return kind(**known)
+
+
+def _of(kind: type, value: Any, where: str) -> Any:
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise RunModelError(f"{where}: expected {kind.__name__}, found {value!r:.80}")
+    return value
+
+
+def _key(kind: Any, key: str, where: str) -> Any:
+    if kind is not int:
+        return key
+    try:
+        return int(key)
+    except ValueError:
+        raise RunModelError(f"{where}: the key {key!r} is no integer") from None

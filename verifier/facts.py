@@ -1,0 +1,133 @@
+"""Facts of a run, counted: plain values that the pure rules (completeness, verdict) decide on. Owns no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+#: A reader is one bit of a 64-bit integer in the ledger; more would silently share bits, so they are refused.
+MAXIMUM_READERS = 62
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderReach:
+    """How far one final reader came in one partition. ``complete``: through the sentinel's acknowledged offset."""
+
+    run: str
+    process: str
+    topic: str
+    partition: int
+    bit: int
+    last_offset: int
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReservedRange:
+    """Sequences that may have been sent: a merged range of reservations of one stream."""
+
+    run: str
+    topic: str
+    partition: int
+    stream: int
+    first_sequence: int
+    last_sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryState:
+    """How one history file ended: ``closed``, ``torn`` or ``damaged``."""
+
+    process: str
+    file: str
+    state: str
+    torn_bytes: int = 0
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaFiles:
+    """What was read of one replica. The walks ended after ``walked_bytes``; the batches sum to ``batch_bytes``."""
+
+    broker: int
+    topic: str
+    partition: int
+    files: int
+    size_bytes: int
+    walked_bytes: int
+    batches: int
+    batch_bytes: int
+    next_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Counts of one run. Values are counted, not rows; sentinels apart."""
+
+    acked: int = 0
+    unknown: int = 0
+    failed: int = 0
+    read: int = 0
+    final_read: int = 0
+    malformed_rows: int = 0
+    histories: tuple[HistoryState, ...] = ()
+    readers: tuple[ReaderReach, ...] = ()
+    replicas: tuple[ReplicaFiles, ...] = ()
+    segments_listed: int = 0
+    #: (topic, partition) whose sentinel stands in the final leader's log at its acknowledged offset
+    sentinels: frozenset[tuple[str, int]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Anomalies of one check and cause in one partition: how many, and the first of them as the example.
+
+    ``size`` is what all of them cover (values, offsets), ``example_size`` what the example does; ``context`` is what
+    surrounds the example.
+    """
+
+    check: str
+    cause: str | None
+    topic: str
+    partition: int
+    count: int
+    size: int
+    stream: int | None
+    sequence: int | None
+    offset: int | None
+    example_size: int
+    detail: Mapping[str, Any]
+    context: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Longest time without an acknowledgement in one partition, on the monotonic clock."""
+
+    topic: str
+    partition: int
+    longest_ns: int
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Values by what was told, what is on disk and what final readers saw: one of the eight regions (peers 7.3)."""
+
+    acked: bool
+    logged: bool
+    seen: bool
+    values: int
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """Everything that Spark found out about one run. ``failures``: checks that raised, with the first line why."""
+
+    facts: Facts
+    found: tuple[Found, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    regions: tuple[Region, ...] = ()
+    failures: Mapping[str, str] = field(default_factory=dict)

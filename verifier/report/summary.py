@@ -1,0 +1,93 @@
+"""``summary.md``: the run on one page of Markdown, for a CI step summary. Owns its wording; capped in length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from verifier.anomalies import BY_NAME
+from verifier.effectiveness import Injected
+from verifier.evidence.run_model import RunModel
+from verifier.verdict import CheckResult, Verdict
+
+#: GitHub cuts a step summary at 1024 kB; a page for people is far shorter.
+LONGEST = 60_000
+
+
+def summary_md(run: RunModel, injected: Sequence[Injected], verdict: Verdict) -> str:
+    """The page as text."""
+    text = "\n".join(_lines(run, injected, verdict)) + "\n"
+    return text if len(text) <= LONGEST else text[:LONGEST] + "\n\n(cut; the whole is in report.html)\n"
+
+
+def _lines(run: RunModel, injected: Sequence[Injected], verdict: Verdict) -> Iterator[str]:
+    yield f"# {verdict.verdict}: {_inline(run.name)}, seed {run.seed}"
+    yield ""
+    for reason in verdict.reasons:
+        yield f"- {_inline(reason)}"
+    if verdict.reasons:
+        yield ""
+    yield from _table(("", ""), _numbers(run, injected, verdict))
+    forbidden = [check for check in verdict.checks.values() if check.forbidden_count]
+    if forbidden:
+        yield "## Anomalies"
+        yield ""
+        for check in forbidden:
+            yield from _anomaly(check)
+    allowed = [check for check in verdict.checks.values() if check.allowed_count]
+    if allowed:
+        yield "## Allowed by the settings"
+        yield ""
+        for check in allowed:
+            for example in check.examples:
+                if example.allowed:
+                    yield f"- **{check.name}** ({example.found.count}): {_inline(example.allowed)}"
+        yield ""
+    if injected:
+        yield "## Faults"
+        yield ""
+        yield from _table(
+            ("fault", "target", "bit"), [(_inline(e.fault), _inline(e.target), _bit(e)) for e in injected]
+        )
+    yield f"Repeat the schedule (not the interleaving): `{run.repro}`" if run.repro else ""
+
+
+def _numbers(run: RunModel, injected: Sequence[Injected], verdict: Verdict) -> list[tuple[str, str]]:
+    stats, availability = verdict.stats, verdict.availability
+    longest = availability.get("longest_gap_ms")
+    return [
+        ("acknowledged", f"{stats.get('acked', 0):,}"),
+        ("read by final readers", f"{stats.get('read', 0):,}"),
+        ("outcome unknown to the client", f"{stats.get('unknown', 0):,}"),
+        ("faults that bit", f"{sum(each.effective for each in injected)} of {len(injected)}"),
+        ("longest time without an acknowledgement", "-" if longest is None else f"{longest:,.0f} ms"),
+        ("acks, idempotence", f"{run.settings.acks}, {'on' if run.settings.idempotence else 'off'}"),
+        ("defects", ", ".join(f"{each.name}:{each.probability:g}" for each in run.defects) or "none"),
+    ]
+
+
+def _anomaly(check: CheckResult) -> Iterator[str]:
+    under = f", explained by {check.explained_by}" if check.explained_by else ""
+    yield f"- **{check.name}** ({check.forbidden_count}{under}): {BY_NAME[check.name].summary}"
+    for example in check.examples[:3]:
+        if not example.allowed:
+            yield f"  - {_inline(example.text)}"
+    yield ""
+
+
+def _bit(injected: Injected) -> str:
+    return "skipped" if injected.skipped else "yes" if injected.effective else "no"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield f"|{'---|' * len(head)}"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+    yield ""
+
+
+def _inline(text: str) -> str:
+    """Text that Markdown shows as it is, on one line."""
+    for character in "\\`*_|<>[]":
+        text = text.replace(character, "\\" + character)
+    return " ".join(text.split())

@@ -1,0 +1,191 @@
+"""From a segment file to Arrow rows: what the verifier's tables are made of. Owns the columns, no judgement.
+
+Three kinds of row in one schema, so that a file is read once:
+
+- ``file``: one per segment, last. ``size_bytes`` of the file, ``position`` where the walk ended, ``next_offset``
+  expected there, ``record_count`` batches seen, ``problem`` the tail (``torn`` or ``garbage``) or null.
+- ``batch``: one per batch, with its header fields; ``problem`` says what is wrong with it.
+- ``run``: consecutive sequences of one stream at consecutive offsets of one batch, with the batch's fields beside.
+  A value that cannot be told has ``stream`` null. ``value_problem``: ``payload`` (the value's own checksums fail;
+  the stream is given when its header is intact), ``foreign`` (not a sequenced value), ``run`` (another run's).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from verifier.segments import walk
+from verifier.segments.runs import VALUE_PROBLEMS, Chunk, find_runs
+
+#: Values of a column, and where it is null.
+Column = tuple[NDArray[Any], NDArray[np.bool_] | None]
+
+#: Batches are decoded together up to this many bytes, so that a segment of any size needs bounded memory.
+CHUNK_BYTES = 32 << 20
+
+#: Name and type of every column, in Spark's words; Arrow's follow from them.
+COLUMNS = {
+    "run": "string",
+    "kind": "string",
+    "broker": "int",
+    "topic": "string",
+    "partition": "int",
+    "segment": "bigint",
+    "position": "bigint",
+    "size_bytes": "bigint",
+    "base_offset": "bigint",
+    "next_offset": "bigint",
+    "leader_epoch": "int",
+    "attributes": "int",
+    "crc": "bigint",
+    "crc_ok": "boolean",
+    "producer_id": "bigint",
+    "producer_epoch": "int",
+    "base_sequence": "int",
+    "record_count": "int",
+    "problem": "string",
+    "first_offset": "bigint",
+    "last_offset": "bigint",
+    "stream": "bigint",
+    "first_sequence": "bigint",
+    "last_sequence": "bigint",
+    "sentinel": "boolean",
+    "value_problem": "string",
+}
+_ARROW: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "boolean": pa.bool_(),
+}
+SCHEMA = pa.schema([pa.field(name, _ARROW[kind]) for name, kind in COLUMNS.items()])
+
+_PARTITION_DIRECTORY = re.compile(r"^(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)$")
+_SEGMENT_FILE = re.compile(r"^\d{20}\.log$")
+
+
+class SegmentFile(NamedTuple):
+    """One ``.log`` file of one replica. ``run`` names the run, so that several can be judged in one job."""
+
+    run: str
+    run_id: int
+    broker: int
+    topic: str
+    partition: int
+    base_offset: int
+    path: str
+
+
+def find_segments(run: str, run_id: int, broker: int, node_directory: Path) -> list[SegmentFile]:
+    """All segments below a broker's directory, wherever its data lies. Directories being deleted are left out."""
+    found = []
+    for path in sorted(node_directory.rglob("*.log")):
+        directory = _PARTITION_DIRECTORY.match(path.parent.name)
+        if directory and _SEGMENT_FILE.match(path.name):
+            partition = int(directory["partition"])
+            found.append(SegmentFile(run, run_id, broker, directory["topic"], partition, int(path.stem), str(path)))
+    return found
+
+
+def read_segment(segment: SegmentFile, chunk_bytes: int = CHUNK_BYTES) -> Iterator[pa.RecordBatch]:
+    """The rows of one segment, in the order of the file. Raises ``OSError``."""
+    data = walk.open_segment(segment.path)
+    found = walk.walk(data)
+    next_offset = segment.base_offset
+    for first, last in _chunks(found.sizes, chunk_bytes):
+        positions, sizes = found.positions[first:last], found.sizes[first:last]
+        fields = walk.headers(data, positions)
+        crc_ok = walk.check_crcs(data, positions, sizes, fields["crc"])
+        next_offset = int(fields["base_offset"][-1]) + int(fields["last_offset_delta"][-1]) + 1
+        problems = walk.problems(fields, crc_ok)
+        yield _chunk_rows(segment, Chunk(data, positions, sizes, fields, crc_ok, problems))
+    yield _file_row(segment, data.size, found, next_offset)
+
+
+def _chunks(sizes: NDArray[np.int64], chunk_bytes: int) -> Iterator[tuple[int, int]]:
+    """Ranges of batches whose bytes sum to about ``chunk_bytes``, at least one batch each."""
+    ends = np.cumsum(sizes)
+    first = 0
+    while first < sizes.size:
+        start = int(ends[first]) - int(sizes[first])
+        last = max(first + 1, int(np.searchsorted(ends, start + chunk_bytes, side="right")))
+        yield first, last
+        first = last
+
+
+def _chunk_rows(segment: SegmentFile, chunk: Chunk) -> pa.RecordBatch:
+    found = find_runs(segment.run_id, chunk)
+    count = chunk.positions.size
+    # the batch rows, then the run rows: ``owner`` is the batch whose fields a row has
+    owner = np.concatenate([np.arange(count, dtype=np.int64), found.batch])
+    runs_only = np.arange(owner.size) < count
+    unknown = np.concatenate([np.ones(count, dtype=np.bool_), found.stream < 0])
+    next_offset = chunk.fields["base_offset"].astype(np.int64) + chunk.fields["last_offset_delta"] + 1
+
+    def of_run(column: NDArray[Any], missing: NDArray[np.bool_]) -> Column:
+        return np.concatenate([np.zeros(count, dtype=column.dtype), column]), missing
+
+    columns: dict[str, Column] = {
+        name: (chunk.fields[name].astype(np.int64)[owner], None)
+        for name in (
+            "base_offset", "leader_epoch", "attributes", "crc", "producer_id", "producer_epoch", "base_sequence",
+            "record_count",
+        )
+    }  # fmt: skip
+    columns |= {
+        "kind": (np.where(runs_only, "batch", "run").astype(object), None),
+        "position": (chunk.positions[owner], None),
+        "size_bytes": (chunk.sizes[owner], None),
+        "next_offset": (next_offset[owner], None),
+        "crc_ok": (chunk.crc_ok[owner], None),
+        "problem": (np.array(chunk.problems, dtype=object)[owner], None),
+        "first_offset": of_run(found.first_offset, runs_only),
+        "last_offset": of_run(found.last_offset, runs_only),
+        "stream": of_run(found.stream, unknown),
+        "first_sequence": of_run(found.first_sequence, unknown),
+        "last_sequence": of_run(found.last_sequence, unknown),
+        "sentinel": of_run(found.sentinel, runs_only),
+        "value_problem": of_run(np.array(VALUE_PROBLEMS, dtype=object)[found.problem], runs_only),
+    }
+    return _record_batch(segment, owner.size, columns)
+
+
+def _file_row(segment: SegmentFile, size_bytes: int, found: walk.Walk, next_offset: int) -> pa.RecordBatch:
+    columns: dict[str, Column] = {
+        "kind": (np.array(["file"], dtype=object), None),
+        "position": (np.array([found.tail_position]), None),
+        "size_bytes": (np.array([size_bytes]), None),
+        "next_offset": (np.array([next_offset]), None),
+        "record_count": (np.array([found.positions.size]), None),
+        "problem": (np.array([found.tail or None], dtype=object), None),
+    }
+    return _record_batch(segment, 1, columns)
+
+
+def _record_batch(segment: SegmentFile, rows: int, columns: dict[str, Column]) -> pa.RecordBatch:
+    """Rows of one segment; columns that are not given are null."""
+    whose = {
+        "run": segment.run,
+        "broker": segment.broker,
+        "topic": segment.topic,
+        "partition": segment.partition,
+        "segment": segment.base_offset,
+    }
+    arrays: list[Any] = []
+    for field in SCHEMA:
+        if field.name in whose:
+            values: Any = np.full(rows, whose[field.name], dtype=object)
+            arrays.append(pa.array(values, field.type))
+        elif field.name in columns:
+            values, missing = columns[field.name]
+            arrays.append(pa.array(values, field.type, mask=missing))
+        else:
+            arrays.append(pa.nulls(rows, field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)

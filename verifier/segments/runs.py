@@ -1,0 +1,135 @@
+"""From the batches of a chunk to runs of values: which stream and sequences stand at which offsets. No Arrow here.
+
+Plain batches are read where they lie, even with a wrong CRC: what can still be told is evidence. Compressed ones are
+decompressed one by one, unless their CRC is wrong.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from verifier.evidence import values
+from verifier.segments import compression, records, walk
+
+#: What can be wrong with a value, by its code in ``Runs.problem``; the words are explained in ``rows``.
+VALUE_PROBLEMS = (None, "payload", "foreign", "run")
+_FINE, _PAYLOAD, _FOREIGN, _OTHER_RUN = range(4)
+
+
+class Chunk(NamedTuple):
+    """Some neighbouring batches of a segment: where they lie, their header fields, and what is wrong with each."""
+
+    data: NDArray[np.uint8]
+    positions: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    fields: NDArray[np.void]
+    crc_ok: NDArray[np.bool_]
+    problems: list[str | None]
+
+
+class Runs(NamedTuple):
+    """Runs of values; ``stream`` -1 where it cannot be told."""
+
+    batch: NDArray[np.int64]
+    first_offset: NDArray[np.int64]
+    last_offset: NDArray[np.int64]
+    stream: NDArray[np.int64]
+    first_sequence: NDArray[np.int64]
+    last_sequence: NDArray[np.int64]
+    sentinel: NDArray[np.bool_]
+    problem: NDArray[np.int8]
+
+
+def find_runs(run_id: int, chunk: Chunk) -> Runs:
+    """The runs of all batches of a chunk, in order. Batches whose records are damaged get a problem and no run."""
+    attributes = chunk.fields["attributes"].astype(np.int64)
+    is_data = ((attributes & walk.CONTROL) == 0) & (chunk.fields["magic"] == 2)
+    codec = attributes & walk.CODEC_MASK
+    plain = np.flatnonzero(is_data & (codec == 0))
+    packed = np.flatnonzero(is_data & (codec != 0) & chunk.crc_ok)
+    starts, ends = chunk.positions + walk.HEADER_BYTES, chunk.positions + chunk.sizes
+    parts = [
+        _runs(run_id, chunk, plain, chunk.data, starts[plain], ends[plain]),
+        _runs(run_id, chunk, packed, *_decompress(chunk, packed, codec)),
+    ]
+    joined = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
+    order = np.lexsort((joined[1], joined[0]))
+    return Runs(*(column[order] for column in joined))
+
+
+def _decompress(
+    chunk: Chunk, chosen: NDArray[np.int64], codec: NDArray[np.int64]
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """The plain records of the chosen batches in one buffer, with the start and end of each."""
+    plain: list[bytes] = []
+    for index in chosen.tolist():
+        start, end = int(chunk.positions[index]) + walk.HEADER_BYTES, int(chunk.positions[index] + chunk.sizes[index])
+        try:
+            plain.append(compression.decompress(int(codec[index]), bytes(chunk.data.data[start:end])))
+        except compression.DecompressionError as error:
+            chunk.problems[index] = f"its records do not decompress: {error}"
+            plain.append(b"")
+    lengths = np.array([len(blob) for blob in plain], dtype=np.int64)
+    ends = np.cumsum(lengths)
+    return np.frombuffer(b"".join(plain), dtype=np.uint8), ends - lengths, ends
+
+
+def _runs(
+    run_id: int,
+    chunk: Chunk,
+    chosen: NDArray[np.int64],
+    buffer: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+) -> Runs:
+    """The runs of the chosen batches, whose plain records are ``buffer[starts:ends]``."""
+    found = records.find_values(buffer, starts, ends, chunk.fields["record_count"][chosen].astype(np.int64))
+    for index in chosen[found.damaged].tolist():
+        chunk.problems[index] = chunk.problems[index] or "its bytes are not the records it announces"
+    decoded = values.decode_at(buffer, found.position, found.size)
+    stream = np.where(decoded.valid, decoded.stream_id, np.int64(-1))
+    sequence, sentinel = decoded.sequence.copy(), decoded.is_sentinel.copy()
+    problem = np.where(decoded.valid, np.int8(_FINE), np.int8(_FOREIGN))
+    problem[decoded.valid & (decoded.run_id != run_id)] = _OTHER_RUN
+    for row in np.flatnonzero(~decoded.valid).tolist():
+        value = buffer[found.position[row] : found.position[row] + max(int(found.size[row]), 0)].tobytes()
+        problem[row], stream[row], sequence[row], sentinel[row] = _damaged_value(value)
+    owner = chosen[found.batch]
+    offset = chunk.fields["base_offset"][owner].astype(np.int64) + found.offset_delta
+    return _encode_runs(owner, offset, stream, sequence, sentinel, problem)
+
+
+def _damaged_value(value: bytes) -> tuple[int, int, int, bool]:
+    """Problem, stream, sequence and sentinel flag of a value that did not decode; the header may still be intact."""
+    if not value.startswith(values.MAGIC):
+        return _FOREIGN, -1, 0, False
+    header = values.HEADER_BYTES
+    if len(value) < header or zlib.crc32(value[: header - 4]) != int.from_bytes(value[header - 4 : header], "big"):
+        return _PAYLOAD, -1, 0, False
+    stream, sequence = int.from_bytes(value[16:20], "big"), int.from_bytes(value[24:32], "big")
+    return _PAYLOAD, stream, min(sequence, values.MAX_FIELD), bool(value[5] & values.FLAG_SENTINEL)
+
+
+def _encode_runs(
+    owner: NDArray[np.int64],
+    offset: NDArray[np.int64],
+    stream: NDArray[np.int64],
+    sequence: NDArray[np.int64],
+    sentinel: NDArray[np.bool_],
+    problem: NDArray[np.int8],
+) -> Runs:
+    """Run-length coding: a run ends where the batch, stream, state or the step of offset or sequence changes."""
+    if not owner.size:
+        return Runs(owner, offset, offset, stream, sequence, sequence, sentinel, problem)
+    same = (np.diff(owner) == 0) & (np.diff(offset) == 1) & (np.diff(stream) == 0) & (sentinel[1:] == sentinel[:-1])
+    same &= (np.diff(problem) == 0) & ((np.diff(sequence) == 1) | (stream[1:] < 0))
+    starts = np.flatnonzero(np.concatenate([[True], ~same]))
+    ends = np.append(starts[1:], owner.size) - 1
+    return Runs(
+        owner[starts], offset[starts], offset[ends], stream[starts], sequence[starts], sequence[ends],
+        sentinel[starts], problem[starts],
+    )  # fmt: skip

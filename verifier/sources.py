@@ -1,0 +1,132 @@
+"""Spark's Python Data Sources over the evidence. Owns how files become DataFrames: one partition per file.
+
+``gapless-segments`` reads ``.log`` files through ``verifier.segments``, ``gapless-histories`` reads history files
+through ``verifier.evidence.history``. The bytes never cross the JVM; what crosses is one Arrow row per run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from verifier.evidence.history import READ_SCHEMA, HistoryError, history_file, read_history
+from verifier.segments import rows
+
+_SPARK_TYPES = {"string": "string", "int32": "int", "int64": "bigint"}
+
+#: The history's columns, the run, and the file's name. One row per file has ``f`` = ``"file"`` and as ``type``
+#: ``closed`` (a proper end), ``torn`` (cut off, ``last_sequence`` torn bytes) or ``damaged`` (``error`` says how).
+HISTORY_COLUMNS = {"run": "string", "file": "string"} | {
+    field.name: _SPARK_TYPES[str(field.type)] for field in READ_SCHEMA
+}
+#: The same for Arrow. Spark wants its columns nullable and without metadata, and takes nothing else.
+_HISTORY_SCHEMA = pa.schema(
+    [pa.field("run", pa.string()), pa.field("file", pa.string())]
+    + [pa.field(field.name, field.type) for field in READ_SCHEMA]
+)
+
+
+class HistoryFilePath(NamedTuple):
+    """One history file of one run."""
+
+    run: str
+    path: str
+
+
+class _Item(InputPartition):  # type: ignore[misc]
+    """One file to read; ``value`` is the list of the file's fields."""
+
+
+class SegmentSource(DataSource):  # type: ignore[misc]
+    """Option ``files``: a JSON list of ``SegmentFile`` as lists."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "gapless-segments"
+
+    def schema(self) -> str:
+        return ", ".join(f"{name} {kind}" for name, kind in rows.COLUMNS.items())
+
+    def reader(self, schema: Any) -> DataSourceReader:
+        return _SegmentReader(self.options["files"])
+
+
+class HistorySource(DataSource):  # type: ignore[misc]
+    """Option ``files``: a JSON list of ``HistoryFilePath`` as lists."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "gapless-histories"
+
+    def schema(self) -> str:
+        return ", ".join(f"{name} {kind}" for name, kind in HISTORY_COLUMNS.items())
+
+    def reader(self, schema: Any) -> DataSourceReader:
+        return _HistoryReader(self.options["files"])
+
+
+class _FileReader(DataSourceReader):  # type: ignore[misc]
+    def __init__(self, files: str) -> None:
+        self._files = files
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [_Item(fields) for fields in json.loads(self._files)]
+
+
+class _SegmentReader(_FileReader):
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        yield from rows.read_segment(rows.SegmentFile(*partition.value))
+
+
+class _HistoryReader(_FileReader):
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        yield from history_rows(HistoryFilePath(*partition.value))
+
+
+def history_rows(file: HistoryFilePath) -> Iterator[pa.RecordBatch]:
+    """All rows of one history and the row that says how the file ended."""
+    name = Path(file.path).name
+    try:
+        table = read_history(file.path)
+        state = history_file(table)
+    except (HistoryError, OSError) as error:
+        yield _state_row(file, "damaged", Path(file.path).stem, str(error))
+        return
+    for batch in table.to_batches():
+        whose = [pa.array([value] * batch.num_rows, pa.string()) for value in (file.run, name)]
+        yield pa.RecordBatch.from_arrays([*whose, *batch.columns], schema=_HISTORY_SCHEMA)
+    yield _state_row(file, "closed" if state.closed else "torn", state.process, None, state.torn_bytes)
+
+
+def _state_row(
+    file: HistoryFilePath, state: str, process: str, error: str | None, torn_bytes: int = 0
+) -> pa.RecordBatch:
+    row: dict[str, Any] = {name: "" if kind == "string" else -1 for name, kind in HISTORY_COLUMNS.items()}
+    row |= {"run": file.run, "file": Path(file.path).name, "process": process, "f": "file", "type": state}
+    row |= {"error": error, "last_sequence": torn_bytes}
+    return pa.RecordBatch.from_pylist([row], schema=_HISTORY_SCHEMA)
+
+
+def register(spark: Any) -> None:
+    """Make both sources known to a session."""
+    spark.dataSource.register(SegmentSource)
+    spark.dataSource.register(HistorySource)
+
+
+def load_segments(spark: Any, files: Sequence[rows.SegmentFile]) -> Any:
+    """A DataFrame of all rows of these segments (``verifier.segments.rows``)."""
+    if not files:
+        return spark.createDataFrame([], ", ".join(f"{name} {kind}" for name, kind in rows.COLUMNS.items()))
+    return spark.read.format("gapless-segments").option("files", json.dumps(files)).load()
+
+
+def load_histories(spark: Any, files: Sequence[HistoryFilePath]) -> Any:
+    """A DataFrame of all rows of these histories (``HISTORY_COLUMNS``)."""
+    if not files:
+        return spark.createDataFrame([], ", ".join(f"{name} {kind}" for name, kind in HISTORY_COLUMNS.items()))
+    return spark.read.format("gapless-histories").option("files", json.dumps(files)).load()

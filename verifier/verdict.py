@@ -1,0 +1,270 @@
+"""The verdict: from facts to valid, invalid or unknown. Pure; owns the lattice, ``verdict.json`` and the RESULT lines.
+
+Within a run invalid outranks unknown, and unknown outranks valid: incomplete evidence never hides what was found, and
+nothing found in incomplete evidence is never called valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from verifier import explain
+from verifier.anomalies import BY_NAME, NAMES, group
+from verifier.completeness import incomplete
+from verifier.effectiveness import Injected, ineffective
+from verifier.evidence.run_model import RunModel
+from verifier.expectation import Expectation
+from verifier.facts import Audit, Found, Region
+
+SCHEMA = 1
+
+State = Literal["valid", "invalid", "unknown"]
+_RANK: tuple[State, ...] = ("valid", "unknown", "invalid")
+_VALID: Mapping[State, bool | str] = {"valid": True, "invalid": False, "unknown": "unknown"}
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """Anomalies of one check and cause in one partition, with the first of them; ``allowed`` is the reason or None."""
+
+    found: Found
+    allowed: str | None
+
+    @property
+    def text(self) -> str:
+        return explain.sentence(self.found)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; numbers that do not apply are null."""
+        found = self.found
+        return {
+            "topic": found.topic,
+            "partition": found.partition,
+            "cause": found.cause,
+            "allowed": self.allowed,
+            "count": found.count,
+            "size": found.size,
+            "stream": found.stream,
+            "sequence": found.sequence,
+            "offset": found.offset,
+            "text": self.text,
+            "detail": dict(found.detail),
+            "context": dict(found.context),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What one check says. ``count`` is all it found, ``allowed_count`` how much of it the settings allow.
+
+    ``explained_by`` names the anomaly whose consequence this is, ``failure`` why the check could not be made.
+    """
+
+    name: str
+    state: State
+    count: int = 0
+    allowed_count: int = 0
+    examples: tuple[Example, ...] = ()
+    explained_by: str | None = None
+    failure: str | None = None
+
+    @property
+    def forbidden_count(self) -> int:
+        return self.count - self.allowed_count
+
+    def to_json(self) -> dict[str, Any]:
+        """``valid``, ``allowed``, ``count`` and ``examples`` of design section 8, and what explains them."""
+        return {
+            "valid": _VALID[self.state],
+            "allowed": self.count > 0 and self.allowed_count == self.count,
+            "count": self.count,
+            "allowed_count": self.allowed_count,
+            "explained_by": self.explained_by,
+            "failure": self.failure,
+            "examples": [example.to_json() for example in self.examples],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The judgement of one run. ``verdict`` is ``valid``, ``invalid`` or ``unknown``.
+
+    ``accusations`` say what was found, one line per anomaly that leads; ``doubts`` why it could not be called valid.
+    """
+
+    verdict: State
+    accusations: tuple[str, ...]
+    doubts: tuple[str, ...]
+    checks: Mapping[str, CheckResult]
+    stats: Mapping[str, Any] = field(default_factory=dict)
+    availability: Mapping[str, Any] = field(default_factory=dict)
+
+    def leader(self, name: str) -> str | None:
+        """The anomaly that counts and under which this one is grouped, if there is one."""
+        return _leader(self.checks[name], self.checks)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Everything that speaks against the run, what was found first."""
+        return (*self.accusations, *self.doubts)
+
+    def doubted(self, reason: str) -> Verdict:
+        """The same, with one more reason not to call it valid."""
+        return replace(self, verdict=worst([self.verdict, "unknown"]), doubts=(*self.doubts, reason))
+
+    def to_json(self) -> dict[str, Any]:
+        """``verdict.json``."""
+        return {
+            "schema": SCHEMA,
+            "verdict": self.verdict,
+            "valid": _VALID[self.verdict],
+            "reasons": list(self.reasons),
+            "checks": {name: check.to_json() for name, check in self.checks.items()},
+            "stats": dict(self.stats),
+            "availability": dict(self.availability),
+        }
+
+
+def worst(states: Sequence[State]) -> State:
+    """The one that outranks all others; no states are valid."""
+    return max(states, key=_RANK.index, default="valid")
+
+
+def decide(run: RunModel, injected: Sequence[Injected], audit: Audit) -> Verdict:
+    """Judge a run by its settings, its faults and what Spark found."""
+    gaps_in_evidence = incomplete(run, audit.facts)
+    doubts = gaps_in_evidence + ineffective(run.faults_requested, injected)
+    checks = _results(Expectation(run.settings), audit, complete=not gaps_in_evidence)
+    states: list[State] = [check.state for check in checks.values()]
+    if doubts:
+        states.append("unknown")
+    failures = [f"check {check.name} could not be made: {check.failure}" for check in checks.values() if check.failure]
+    return Verdict(
+        verdict=worst(states),
+        accusations=tuple(_accusations(checks)),
+        doubts=(*doubts, *failures),
+        checks=checks,
+        stats=_stats(injected, audit),
+        availability=_availability(audit),
+    )
+
+
+def undecidable(reason: str) -> Verdict:
+    """The verdict of a run that could not be judged at all."""
+    checks = {name: CheckResult(name, "unknown") for name in NAMES}
+    return Verdict("unknown", (), (reason,), checks, {"acked": 0, "read": 0})
+
+
+def _results(expectation: Expectation, audit: Audit, *, complete: bool) -> dict[str, CheckResult]:
+    results: dict[str, CheckResult] = {}
+    examples = {name: _examples(expectation, audit, name) for name in NAMES}
+    places = {
+        name: frozenset((each.found.topic, each.found.partition) for each in found)
+        for name, found in examples.items()
+        if found
+    }
+    explained = group(places)
+    for name in NAMES:
+        found = examples[name]
+        count = sum(example.found.count for example in found)
+        allowed = sum(example.found.count for example in found if example.allowed)
+        state: State = "invalid" if count > allowed else "valid"
+        if name in audit.failures or (state == "valid" and not complete):
+            state = "unknown"
+        results[name] = CheckResult(name, state, count, allowed, found, explained.get(name), audit.failures.get(name))
+    return results
+
+
+def _examples(expectation: Expectation, audit: Audit, name: str) -> tuple[Example, ...]:
+    """The forbidden ones first."""
+    found = [Example(each, expectation.reason(name, each.cause)) for each in audit.found if each.check == name]
+    return tuple(sorted(found, key=lambda example: example.allowed is not None))
+
+
+def _accusations(checks: Mapping[str, CheckResult]) -> list[str]:
+    """One line per anomaly that leads, with those that it explains behind it."""
+    lines = []
+    for check in checks.values():
+        if not check.forbidden_count or _leader(check, checks) is not None:
+            continue
+        followers = [
+            f"{other.name} ({other.forbidden_count})"
+            for other in checks.values()
+            if other.forbidden_count and _leader(other, checks) == check.name
+        ]
+        explains = f"; it explains {', '.join(followers)}" if followers else ""
+        lines.append(f"{check.name}: {BY_NAME[check.name].summary} ({check.forbidden_count}){explains}")
+    return lines
+
+
+def _leader(check: CheckResult, checks: Mapping[str, CheckResult]) -> str | None:
+    """The anomaly under which this one is grouped: the end of its chain, if that is itself forbidden."""
+    leader = check.explained_by
+    while leader is not None and checks[leader].explained_by is not None:
+        leader = checks[leader].explained_by
+    return leader if leader is not None and checks[leader].forbidden_count else None
+
+
+def _stats(injected: Sequence[Injected], audit: Audit) -> dict[str, Any]:
+    facts = audit.facts
+
+    def values(chosen: Sequence[Region]) -> int:
+        return sum(region.values for region in chosen)
+
+    return {
+        "acked": facts.acked,
+        "read": values([region for region in audit.regions if region.seen]),
+        "acked_and_read": values([region for region in audit.regions if region.acked and region.seen]),
+        "in_log": values([region for region in audit.regions if region.logged]),
+        "unknown": facts.unknown,
+        "failed": facts.failed,
+        "deliveries": facts.read,
+        "segments": sum(replica.files for replica in facts.replicas),
+        "bytes": sum(replica.size_bytes for replica in facts.replicas),
+        "batches": sum(replica.batches for replica in facts.replicas),
+        "torn_bytes": sum(replica.size_bytes - replica.walked_bytes for replica in facts.replicas),
+        "final_readers": len({reader.process for reader in facts.readers}),
+        "faults": {
+            "injected": len(injected),
+            "effective": sum(each.effective for each in injected),
+            "skipped": sum(each.skipped for each in injected),
+        },
+        "regions": [
+            {"acked": region.acked, "in_log": region.logged, "read": region.seen, "values": region.values}
+            for region in sorted(audit.regions, key=lambda r: (not r.acked, not r.logged, not r.seen))
+        ],
+    }
+
+
+def _availability(audit: Audit) -> dict[str, Any]:
+    """The longest time without an acknowledgement: in all, and per partition."""
+    partitions = {
+        f"{gap.topic}-{gap.partition}": {
+            "longest_gap_ms": round(gap.longest_ns / 1e6, 1),
+            "start_ns": gap.start_ns,
+            "end_ns": gap.end_ns,
+        }
+        for gap in audit.gaps
+    }
+    longest = max((gap.longest_ns for gap in audit.gaps), default=None)
+    return {"longest_gap_ms": None if longest is None else round(longest / 1e6, 1), "partitions": partitions}
+
+
+def result_lines(verdict: Mapping[str, Any], *, seed: int, report: str, repro: str) -> list[str]:
+    """The lines that end every run (design section 8), from ``verdict.json``'s object."""
+    forbidden, allowed = [], []
+    for name, check in verdict["checks"].items():
+        let_off = int(check.get("allowed_count", check["count"] if check["allowed"] else 0))
+        if check["count"] > let_off:
+            forbidden.append(f"{name}:{check['count'] - let_off}")
+        if let_off:
+            allowed.append(f"{name}:{let_off}")
+    stats = verdict["stats"]
+    return [
+        f"RESULT {verdict['verdict']} seed={seed} acked={stats.get('acked', 0)} read={stats.get('read', 0)} "
+        f"anomalies={','.join(forbidden) or 'none'} allowed={','.join(allowed) or 'none'}",
+        f"report: {report}",
+        f"repro: {repro}",
+    ]

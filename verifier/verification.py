@@ -1,0 +1,69 @@
+"""From a run directory to its verdict and its files: the one way through the verifier. Owns the order of steps."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from verifier.effectiveness import Injected, injections
+from verifier.evidence.run_directory import RunDirectory
+from verifier.evidence.run_model import RunModel
+from verifier.report import write_reports
+from verifier.verdict import Verdict, decide, undecidable
+
+logger = logging.getLogger(__name__)
+
+#: Spark's own files while it works, inside the run directory so that nothing is left elsewhere; removed at the end.
+SCRATCH = ".verifier"
+
+Progress = Callable[[str], None]
+
+
+def verify(
+    run_directory: RunDirectory | str | Path,
+    spark_master: str = "local[2]",
+    progress: Progress = lambda _: None,
+) -> Verdict:
+    """Judge a run from its files and write ``verdict.json``, ``summary.md``, ``junit.xml`` and ``report.html``.
+
+    ``progress`` is told in words what is being done. Raises ``ValueError`` or ``OSError`` if ``run.json`` cannot be
+    read, and ``SparkUnavailable`` if Spark does not start; then nothing is written.
+    """
+    directory = run_directory if isinstance(run_directory, RunDirectory) else RunDirectory(Path(run_directory))
+    run = RunModel.from_json(directory.read_run())
+    injected, complaint = _faults(directory)
+    verdict = _judge(directory, run, injected, spark_master, progress)
+    if complaint is not None:
+        verdict = verdict.doubted(complaint)
+    progress("writing the report")
+    write_reports(directory, run, injected, verdict)
+    return verdict
+
+
+def _faults(directory: RunDirectory) -> tuple[list[Injected], str | None]:
+    """The faults as they happened; a record that cannot be read is no reason to judge nothing, but a doubt."""
+    try:
+        return injections(directory.read_faults()), None
+    except (ValueError, TypeError) as error:
+        return [], f"faults.jsonl cannot be read: {error}"
+
+
+def _judge(
+    directory: RunDirectory, run: RunModel, injected: list[Injected], spark_master: str, progress: Progress
+) -> Verdict:
+    from verifier.audit import RunEvidence, audit
+    from verifier.spark import session
+
+    evidence = RunEvidence.of(directory, run)
+    if not evidence.segments and not evidence.histories:
+        return undecidable("the run left neither segments nor histories")
+    scratch = directory.path / SCRATCH
+    try:
+        progress(f"starting Spark ({spark_master})")
+        with session(scratch, spark_master, evidence.size_bytes) as started:
+            found = audit(started.spark, [evidence], progress)[evidence.name]
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return decide(run, injected, found)
