@@ -32,10 +32,8 @@ class OpenSchedule:
         """How many records are due by ``now_ns``: the smallest ``n`` with ``due_ns(n) > now_ns``."""
         if now_ns < self.start_ns:
             return 0
-        count = int((now_ns - self.start_ns) * self.rate / NANOSECONDS) + 1
-        # the division above may round across a record's time in either direction
-        while count > 0 and self.due_ns(count - 1) > now_ns:
-            count -= 1
+        # from a little below, so that no rounding steps over a record's time
+        count = max(0, int((now_ns - self.start_ns) * self.rate / NANOSECONDS) - 1)
         while self.due_ns(count) <= now_ns:
             count += 1
         return count

@@ -67,11 +67,12 @@ def audit(spark: SparkSession, runs: Sequence[RunEvidence], progress: Progress =
     segments = sources.load_segments(spark, segment_files).cache()
     facts = collect.history_facts(history, models)
     replicas = collect.replica_files(segments)
-    finals = [tables.RunFinals(run.name, run.model.final) for run in runs]
+    places = [place for run in runs for place in tables.judged(run.name, run.model.final)]
     readers = [reader for fact in facts.values() for reader in fact.readers]
-    built = tables.build(spark, segments, history, finals, readers, collect.reserved_ranges(history))
+    built = tables.build(spark, segments, history, places, readers, collect.reserved_ranges(history))
     progress("comparing what was told, stored and read")
-    regions, sentinels, gaps = collect.regions(built), collect.sentinels_in_log(built), collect.gaps(history)
+    regions, sentinels = collect.regions(built)
+    gaps = collect.gaps(history)
     found, failures = _run_checks(built, progress)
     progress("gathering what surrounds the examples")
     found = context.with_context(spark, built, found)
@@ -103,25 +104,26 @@ def _run_checks(built: tables.Tables, progress: Progress) -> tuple[list[tuple[st
         progress(f"check {name}")
         try:
             find = importlib.import_module(f"verifier.checks.{name.replace('-', '_')}").find
-            found += _summary(find(built))
+            found += _summary(name, find(built), built.places)
         except Exception as error:
             logger.exception("check %s failed", name)
             failures[name] = (str(error).strip().splitlines() or [repr(error)])[0][:300]
     return found, failures
 
 
-def _summary(anomalies: DataFrame) -> list[tuple[str, Found]]:
-    """Anomalies counted by run, cause and partition, each with the one that stands first as the example."""
+def _summary(check: str, anomalies: DataFrame, places: Sequence[tables.Place]) -> list[tuple[str, Found]]:
+    """Anomalies counted by partition and cause, each with the one that stands first as the example; with the run."""
     example = F.struct("offset", "stream", "sequence", F.col("size").alias("example_size"), "detail")
     rows = (
-        anomalies.groupBy("run", "check", "cause", "topic", "partition")
+        anomalies.groupBy("place", "cause")
         .agg(F.count(F.lit(1)).alias("count"), F.sum("size").alias("size"), F.min(example).alias("example"))
         .collect()
     )
     found = []
-    for row in sorted(rows, key=lambda row: (row["run"], row["cause"] or "", row["topic"], row["partition"])):
+    for row in sorted(rows, key=lambda row: (row["cause"] or "", row["place"])):
+        place = places[row["place"]]
         values = row.asDict() | row["example"].asDict()
-        del values["example"]
-        values["detail"] = json.loads(values["detail"] or "{}")
-        found.append((values.pop("run"), Found(**values)))
+        del values["example"], values["place"]
+        values |= {"check": check, "topic": place.final.topic, "partition": place.final.partition}
+        found.append((place.run, Found(**values | {"detail": json.loads(values["detail"] or "{}")})))
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, replace
 from typing import Any
@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Facts, Gap, HistoryState, ReaderReach, Region, ReplicaFiles, ReservedRange
-from verifier.tables import PARTITION, Tables, well_formed
+from verifier.tables import NAMED, Tables, well_formed
 
 
 def history_facts(history: DataFrame, models: Mapping[str, RunModel]) -> dict[str, Facts]:
@@ -107,7 +107,7 @@ def replica_files(segments: DataFrame) -> dict[str, tuple[ReplicaFiles, ...]]:
     is_file, is_batch = F.col("kind") == "file", F.col("kind") == "batch"
     rows = (
         segments.filter(is_file | is_batch)
-        .groupBy(*PARTITION, "broker")
+        .groupBy(*NAMED, "broker")
         .agg(
             F.count(F.when(is_file, 1)).alias("files"),
             F.sum(F.when(is_file, F.col("size_bytes")).otherwise(0)).alias("size_bytes"),
@@ -125,28 +125,30 @@ def replica_files(segments: DataFrame) -> dict[str, tuple[ReplicaFiles, ...]]:
     return {run: tuple(sorted(files, key=lambda f: (f.topic, f.partition, f.broker))) for run, files in found.items()}
 
 
-def regions(tables: Tables) -> dict[str, tuple[Region, ...]]:
-    """The load's values by what was told, what is on disk and what a final reader saw, by run."""
+def regions(tables: Tables) -> tuple[dict[str, tuple[Region, ...]], dict[str, frozenset[tuple[str, int]]]]:
+    """By run: the load's values by what was told, what is on disk and what a final reader saw; and the partitions
+
+    whose sentinel stands in the final leader's log where it was acknowledged.
+    """
     logged, seen = F.col("copies") > 0, F.col("seen") != 0
+    sentinel_here = F.col("sentinel") & logged & (F.col("first_log") == F.col("sentinel_offset"))
     rows = (
-        tables.ledger.filter(~F.col("sentinel"))
-        .groupBy("run", "acked", logged.alias("logged"), seen.alias("was_seen"))
-        .count()
+        tables.ledger.groupBy("place", "sentinel", "acked", logged.alias("logged"), seen.alias("was_seen"))
+        .agg(F.count(F.lit(1)).alias("values"), F.max(F.coalesce(sentinel_here, F.lit(False))).alias("sentinel_here"))
         .collect()
     )
-    found: dict[str, list[Region]] = defaultdict(list)
+    values: dict[str, Counter[tuple[bool, bool, bool]]] = defaultdict(Counter)
+    sentinels: dict[str, set[tuple[str, int]]] = defaultdict(set)
     for row in rows:
-        found[row["run"]].append(Region(row["acked"], row["logged"], row["was_seen"], row["count"]))
-    return {run: tuple(parts) for run, parts in found.items()}
-
-
-def sentinels_in_log(tables: Tables) -> dict[str, frozenset[tuple[str, int]]]:
-    """The partitions whose sentinel stands in the final leader's log where it was acknowledged, by run."""
-    here = F.col("sentinel") & (F.col("copies") > 0) & (F.col("first_log") == F.col("sentinel_offset"))
-    found: dict[str, set[tuple[str, int]]] = defaultdict(set)
-    for row in tables.ledger.filter(here).select(*PARTITION).distinct().collect():
-        found[row["run"]].add((row["topic"], row["partition"]))
-    return {run: frozenset(partitions) for run, partitions in found.items()}
+        place = tables.places[row["place"]]
+        if row["sentinel_here"]:
+            sentinels[place.run].add((place.final.topic, place.final.partition))
+        if not row["sentinel"]:
+            values[place.run][row["acked"], row["logged"], row["was_seen"]] += row["values"]
+    return (
+        {run: tuple(Region(*region, count) for region, count in counts.items()) for run, counts in values.items()},
+        {run: frozenset(partitions) for run, partitions in sentinels.items()},
+    )
 
 
 def gaps(history: DataFrame) -> dict[str, tuple[Gap, ...]]:
@@ -156,22 +158,30 @@ def gaps(history: DataFrame) -> dict[str, tuple[Gap, ...]]:
     stopped early shows it.
     """
     acks = history.filter((F.col("f") == "send") & (F.col("type") == "ok") & (F.col("complete_ns") >= 0))
-    whole = acks.groupBy("run").agg(F.min("complete_ns").alias("begin_ns"), F.max("complete_ns").alias("end_ns"))
-    ends = acks.select(*PARTITION).distinct().join(whole, "run")
-    times = acks.select(*PARTITION, F.col("complete_ns").alias("at_ns")).unionByName(
-        ends.select(*PARTITION, F.explode(F.array("begin_ns", "end_ns")).alias("at_ns"))
-    )
-    before = F.lag("at_ns").over(Window.partitionBy(*PARTITION).orderBy("at_ns"))
-    length = (F.col("at_ns") - F.col("before_ns")).alias("longest_ns")
+    before = F.lag("complete_ns").over(Window.partitionBy(*NAMED).orderBy("complete_ns"))
+    gap = F.struct((F.col("complete_ns") - F.col("before_ns")).alias("longest_ns"), "before_ns", "complete_ns")
     rows = (
-        times.withColumn("before_ns", before)
-        .filter(F.col("before_ns").isNotNull())
-        .groupBy(*PARTITION)
-        .agg(F.max(F.struct(length, "before_ns", "at_ns")).alias("g"))
+        acks.select(*NAMED, "complete_ns")
+        .withColumn("before_ns", before)
+        .groupBy(*NAMED)
+        .agg(
+            F.max(F.when(F.col("before_ns").isNotNull(), gap)).alias("gap"),
+            F.min("complete_ns").alias("first_ns"),
+            F.max("complete_ns").alias("last_ns"),
+        )
         .collect()
     )
-    found: dict[str, list[Gap]] = defaultdict(list)
+    begin_ns: dict[str, int] = {}
+    end_ns: dict[str, int] = {}
     for row in rows:
-        gap = row["g"]
-        found[row["run"]].append(Gap(row["topic"], row["partition"], gap["longest_ns"], gap["before_ns"], gap["at_ns"]))
-    return {run: tuple(sorted(each, key=lambda g: (g.topic, g.partition))) for run, each in found.items()}
+        begin_ns[row["run"]] = min(begin_ns.get(row["run"], row["first_ns"]), row["first_ns"])
+        end_ns[row["run"]] = max(end_ns.get(row["run"], row["last_ns"]), row["last_ns"])
+    found: dict[str, list[Gap]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: (row["topic"], row["partition"])):
+        run = row["run"]
+        spans = [(begin_ns[run], row["first_ns"]), (row["last_ns"], end_ns[run])]
+        if row["gap"] is not None:
+            spans.append((row["gap"]["before_ns"], row["gap"]["complete_ns"]))
+        start, end = max(spans, key=lambda span: span[1] - span[0])
+        found[run].append(Gap(row["topic"], row["partition"], end - start, start, end))
+    return {run: tuple(each) for run, each in found.items()}

@@ -15,11 +15,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from verifier.facts import Found
-from verifier.tables import PARTITION, Tables, well_formed
+from verifier.tables import Tables, well_formed
 
 _WANTED = pa.schema(
-    [pa.field("example", pa.int32()), pa.field("run", pa.string()), pa.field("topic", pa.string())]
-    + [pa.field("partition", pa.int32())]
+    [pa.field("example", pa.int32()), pa.field("place", pa.int32())]
     + [pa.field(name, pa.int64()) for name in ("wanted_stream", "wanted", "at")]
 )
 
@@ -40,12 +39,11 @@ def with_context(spark: SparkSession, tables: Tables, chosen: Sequence[tuple[str
     """The same examples (with the run of each), each with what is known around it in ``context``."""
     if not chosen:
         return []
+    numbers = {(place.run, place.final.topic, place.final.partition): n for n, place in enumerate(tables.places)}
     rows = [
         {
             "example": index,
-            "run": run,
-            "topic": found.topic,
-            "partition": found.partition,
+            "place": numbers[run, found.topic, found.partition],
             "wanted_stream": found.stream,
             "wanted": found.sequence,
             "at": found.offset,
@@ -73,7 +71,7 @@ def _nearest(members: Column, among: Column, order: Column, *, last: bool) -> Co
 def _from_log(tables: Tables, wanted: DataFrame) -> DataFrame:
     """Copies of the value and its neighbours in the stream and in the log, all from the final leader's file."""
     here = tables.segments.filter(F.col("is_leader") & F.col("kind").isin("run", "batch"))
-    joined = here.join(wanted, PARTITION)
+    joined = here.join(wanted, "place")
     run_offset = F.col("first_offset") + F.col("wanted") - F.col("first_sequence")
     same_stream = (F.col("kind") == "run") & (F.col("stream") == F.col("wanted_stream"))
     contains = same_stream & F.col("wanted").between(F.col("first_sequence"), F.col("last_sequence"))
@@ -109,7 +107,7 @@ def _from_history(tables: Tables, wanted: DataFrame) -> DataFrame:
     by_offset = (
         F.col("wanted_stream").isNull() & known & F.col("at").between(F.col("first_offset"), F.col("last_offset"))
     )
-    told = rows.join(wanted, PARTITION).filter(by_value | by_offset)
+    told = rows.join(wanted, "place").filter(by_value | by_offset)
     by_reader = F.col("f") == "poll"
     offset = F.when(known, F.col("first_offset") + F.col("wanted") - F.col("first_sequence")).alias("offset")
     sequence = (F.col("first_sequence") + F.col("at") - F.col("first_offset")).alias("sequence")

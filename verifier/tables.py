@@ -1,13 +1,14 @@
 """The evidence as Spark DataFrames. Owns how rows of files become the tables that checks read; judges nothing.
 
-Every table has the column ``run``: several runs can be judged in one job, and no table mixes them. A value is known
-by (run, topic, partition, stream, sequence). Names of the tables, and what a row of each is:
+Several runs can be judged in one job, and no table mixes them: ``place`` is one partition of one run, as a number
+(``places`` has them all, in that order), so that keys are integers. A value is known by (place, stream, sequence).
+Names of the tables, and what a row of each is:
 
 - ``segments``   a file, batch or run of values of one replica (``verifier.segments.rows``), with what judging needs of
   its replica: ``is_leader`` (of the final leader) and ``limit``, the offset below which it may be compared.
-- ``history``    a row of a history, as it was written, and one per file that says how it ended.
+- ``history``    a row of a history that concerns a judged partition, as it was written.
 - ``log``        one value of the final leader's log, between its start and its final high watermark, with the batch.
-- ``claims``     one statement "this value stands at this offset": by ``ack``, ``log`` or ``read``; a ``fail`` says that
+- ``claims``     one statement "this value stands at this offset": by ``ACK``, ``LOG`` or ``READ``; a ``FAIL`` says that
   the value was certainly not sent. An acknowledgement without an offset has ``offset`` null.
 - ``ledger``     all claims on one value in one row: what was told, what is on disk, what was read.
 - ``positions``  all claims on one offset in one row.
@@ -18,7 +19,7 @@ Only partitions that the final phase found ``ok`` are judged: without a leader t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -29,26 +30,30 @@ from pyspark.sql import functions as F
 from verifier.evidence.run_model import FinalPartition
 from verifier.facts import ReaderReach, ReservedRange
 
-PARTITION = ["run", "topic", "partition"]
-VALUE = [*PARTITION, "stream", "sequence"]
+#: How the rows of files name a partition; ``place`` stands for all three from here on.
+NAMED = ["run", "topic", "partition"]
+VALUE = ["place", "stream", "sequence"]
+
+#: Who makes a claim (column ``source``).
+ACK, FAIL, LOG, READ = range(4)
 
 #: A longer run of sequences is no honest history row; exploding it could take all memory.
 LONGEST_RUN = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class RunFinals:
-    """The final state of one run's partitions."""
+class Place:
+    """One judged partition of one run."""
 
     run: str
-    partitions: Sequence[FinalPartition]
+    final: FinalPartition
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
     """All tables; the module says what they hold."""
 
-    finals: DataFrame
+    places: Sequence[Place]
     replicas: DataFrame
     segments: DataFrame
     history: DataFrame
@@ -59,88 +64,89 @@ class Tables:
     reserved: DataFrame
 
 
+def judged(run: str, finals: Sequence[FinalPartition]) -> list[Place]:
+    """The partitions of a run that can be judged: those whose final state is known."""
+    return [
+        Place(run, final)
+        for final in finals
+        if final.status == "ok" and final.leader >= 0 and final.high_watermark >= 0
+    ]
+
+
 def build(
     spark: SparkSession,
     segments: DataFrame,
     history: DataFrame,
-    finals: Sequence[RunFinals],
+    places: Sequence[Place],
     readers: Sequence[ReaderReach],
     reserved: Sequence[ReservedRange],
 ) -> Tables:
     """Join and unfold the raw rows. ``segments`` and ``history`` should be cached: several tables read them."""
-    partitions = F.broadcast(_finals(spark, finals, readers))
-    replicas = F.broadcast(_replicas(spark, finals))
-    judged = segments.join(replicas, [*PARTITION, "broker"])
-    log = _log(judged)
-    claims = reduce(
-        DataFrame.unionByName,
-        [_acks(history, partitions), _reads(spark, history, partitions, readers), _log_claims(log)],
-    )
-    ledger = _ledger(claims).join(partitions, PARTITION).cache()
+    partitions = F.broadcast(_partitions(spark, places, readers))
+    replicas = F.broadcast(_replicas(spark, places))
+    own_segments = segments.join(replicas, [*NAMED, "broker"]).drop(*NAMED)
+    names = partitions.select(*NAMED, "place", "log_start_offset")
+    own_history = history.join(names, NAMED)
+    log = _log(own_segments)
+    claims = reduce(DataFrame.unionByName, [_acks(own_history), _reads(spark, own_history, readers), _log_claims(log)])
+    ledger = _ledger(claims).join(partitions.drop(*NAMED), "place").cache()
     return Tables(
-        finals=partitions,
-        replicas=replicas,
-        segments=judged,
-        history=history,
+        places=places,
+        replicas=replicas.drop(*NAMED),
+        segments=own_segments,
+        history=own_history.drop("topic", "partition"),
         log=log,
         claims=claims,
         ledger=ledger,
         positions=_positions(claims),
-        reserved=F.broadcast(_reserved(spark, reserved)),
+        reserved=F.broadcast(_reserved(spark, places, reserved)),
     )
 
 
-def _is_judged(partition: FinalPartition) -> bool:
-    return partition.status == "ok" and partition.leader >= 0 and partition.high_watermark >= 0
-
-
-def _finals(spark: SparkSession, finals: Sequence[RunFinals], readers: Sequence[ReaderReach]) -> DataFrame:
-    """One row per judged partition; ``reader_mask`` has one bit for each final reader that reached the sentinel."""
+def _partitions(spark: SparkSession, places: Sequence[Place], readers: Sequence[ReaderReach]) -> DataFrame:
+    """One row per place; ``reader_mask`` has one bit for each final reader that reached the sentinel."""
     masks: dict[tuple[str, str, int], int] = {}
     for reader in readers:
         if reader.complete:
             key = (reader.run, reader.topic, reader.partition)
             masks[key] = masks.get(key, 0) | reader.bit
-    rows: list[dict[str, object]] = [
+    rows = [
         {
-            "run": each.run,
-            "topic": partition.topic,
-            "partition": partition.partition,
-            "leader": partition.leader,
-            "high_watermark": partition.high_watermark,
-            "log_start_offset": partition.log_start_offset,
-            "sentinel_offset": partition.sentinel_offset,
-            "reader_mask": masks.get((each.run, partition.topic, partition.partition), 0),
+            "run": place.run,
+            "topic": place.final.topic,
+            "partition": place.final.partition,
+            "place": number,
+            "high_watermark": place.final.high_watermark,
+            "log_start_offset": place.final.log_start_offset,
+            "sentinel_offset": place.final.sentinel_offset,
+            "reader_mask": masks.get((place.run, place.final.topic, place.final.partition), 0),
         }
-        for each in finals
-        for partition in each.partitions
-        if _is_judged(partition)
+        for number, place in enumerate(places)
     ]
-    fields = [_field("run", "topic"), _field("partition", "leader", kind=pa.int32())]
+    fields = [_field("run", "topic"), _field("partition", "place", kind=pa.int32())]
     fields.append(_field("high_watermark", "log_start_offset", "sentinel_offset", "reader_mask", kind=pa.int64()))
     return _frame(spark, rows, fields)
 
 
-def _replicas(spark: SparkSession, finals: Sequence[RunFinals]) -> DataFrame:
-    """One row per replica of a judged partition. ``limit``: min of the high watermark and its own log end offset."""
+def _replicas(spark: SparkSession, places: Sequence[Place]) -> DataFrame:
+    """One row per replica of a place. ``limit``: the smaller of the high watermark and its own log end offset."""
     rows = [
         {
-            "run": each.run,
-            "topic": partition.topic,
-            "partition": partition.partition,
+            "run": place.run,
+            "topic": place.final.topic,
+            "partition": place.final.partition,
+            "place": number,
             "broker": broker,
-            "is_leader": broker == partition.leader,
-            "limit": partition.high_watermark
-            if broker == partition.leader
-            else min(partition.high_watermark, log_end_offset),
-            "start": partition.log_start_offset,
+            "is_leader": broker == place.final.leader,
+            "limit": place.final.high_watermark
+            if broker == place.final.leader
+            else min(place.final.high_watermark, log_end_offset),
+            "start": place.final.log_start_offset,
         }
-        for each in finals
-        for partition in each.partitions
-        if _is_judged(partition)
-        for broker, log_end_offset in sorted({partition.leader: -1, **partition.log_end_offsets}.items())
+        for number, place in enumerate(places)
+        for broker, log_end_offset in sorted({place.final.leader: -1, **place.final.log_end_offsets}.items())
     ]
-    fields = [_field("run", "topic"), _field("partition", "broker", kind=pa.int32())]
+    fields = [_field("run", "topic"), _field("partition", "place", "broker", kind=pa.int32())]
     fields += [_field("is_leader", kind=pa.bool_()), _field("limit", "start", kind=pa.int64())]
     return _frame(spark, rows, fields)
 
@@ -150,7 +156,7 @@ def _field(*names: str, kind: pa.DataType | None = None) -> list[tuple[str, pa.D
 
 
 def _frame(
-    spark: SparkSession, rows: list[dict[str, object]], fields: list[list[tuple[str, pa.DataType]]]
+    spark: SparkSession, rows: Sequence[Mapping[str, object]], fields: list[list[tuple[str, pa.DataType]]]
 ) -> DataFrame:
     schema = pa.schema([pa.field(name, kind) for group in fields for name, kind in group])
     return spark.createDataFrame(pa.Table.from_pylist([dict(row) for row in rows], schema=schema))
@@ -187,7 +193,7 @@ def _log(segments: DataFrame) -> DataFrame:
 
 def _log_claims(log: DataFrame) -> DataFrame:
     bit = F.lit(0).cast("bigint").alias("bit")
-    return log.select(*VALUE, "offset", F.lit("log").alias("source"), bit, "sentinel", "producer_id", "producer_epoch")
+    return log.select(*VALUE, "offset", F.lit(LOG).alias("source"), bit, "sentinel", "producer_id", "producer_epoch")
 
 
 def _no_identity() -> list[Column]:
@@ -195,71 +201,82 @@ def _no_identity() -> list[Column]:
     return [F.lit(None).cast("bigint").alias("producer_id"), F.lit(None).cast("int").alias("producer_epoch")]
 
 
-def _acks(history: DataFrame, partitions: DataFrame) -> DataFrame:
+def _acks(history: DataFrame) -> DataFrame:
     """Acknowledgements and certain failures; an acknowledged offset below the log's start is no longer judged."""
     told = history.filter(F.col("f").isin("send", "sentinel") & F.col("type").isin("ok", "fail") & well_formed())
-    known = F.col("first_offset") >= 0
-    offset = F.when(known & (F.col("type") == "ok"), F.col("first_offset") + F.col("step"))
+    known = (F.col("first_offset") >= 0) & (F.col("type") == "ok")
     return (
         unfold(told, "first_sequence", "last_sequence")
-        .withColumn("offset", offset)
-        .withColumn("sequence", F.col("first_sequence") + F.col("step"))
-        .withColumn("source", F.when(F.col("type") == "ok", "ack").otherwise("fail"))
-        .withColumn("bit", F.lit(0).cast("bigint"))
-        .withColumn("sentinel", F.col("f") == "sentinel")
-        .join(partitions.select(*PARTITION, "log_start_offset"), PARTITION)
-        .filter(F.col("offset").isNull() | (F.col("offset") >= F.col("log_start_offset")))
-        .select(*VALUE, "offset", "source", "bit", "sentinel", *_no_identity())
+        .withColumn("offset", F.when(known, F.col("first_offset") + F.col("step")))
+        .filter(_not_trimmed())
+        .select(
+            "place",
+            "stream",
+            (F.col("first_sequence") + F.col("step")).alias("sequence"),
+            "offset",
+            F.when(F.col("type") == "ok", ACK).otherwise(FAIL).alias("source"),
+            F.lit(0).cast("bigint").alias("bit"),
+            (F.col("f") == "sentinel").alias("sentinel"),
+            *_no_identity(),
+        )
     )
 
 
-def _reads(spark: SparkSession, history: DataFrame, partitions: DataFrame, readers: Sequence[ReaderReach]) -> DataFrame:
+def _reads(spark: SparkSession, history: DataFrame, readers: Sequence[ReaderReach]) -> DataFrame:
     """What readers were handed, in both phases. ``bit`` is the reader's own in the final phase, else 0."""
     polls = history.filter((F.col("f") == "poll") & (F.col("type") == "ok") & (F.col("stream") >= 0) & well_formed())
+    own_bits = sorted({(reader.run, reader.process, reader.bit) for reader in readers})
     bits = _frame(
         spark,
-        [
-            {"run": run, "process": process, "bit": bit}
-            for run, process, bit in sorted({(r.run, r.process, r.bit) for r in readers})
-        ],
+        [{"run": run, "process": process, "bit": bit} for run, process, bit in own_bits],
         [_field("run", "process"), _field("bit", kind=pa.int64())],
     )
     final_bit = F.when(F.col("phase") == "final", F.coalesce("bit", F.lit(0))).otherwise(0).cast("bigint")
     return (
         unfold(polls.join(F.broadcast(bits), ["run", "process"], "left"), "first_sequence", "last_sequence")
         .withColumn("offset", F.when(F.col("first_offset") >= 0, F.col("first_offset") + F.col("step")))
-        .withColumn("sequence", F.col("first_sequence") + F.col("step"))
-        .withColumn("bit", final_bit)
-        .join(partitions.select(*PARTITION, "log_start_offset"), PARTITION)
-        .filter(F.col("offset").isNull() | (F.col("offset") >= F.col("log_start_offset")))
-        .select(*VALUE, "offset", F.lit("read").alias("source"), "bit", F.lit(False).alias("sentinel"), *_no_identity())
+        .filter(_not_trimmed())
+        .select(
+            "place",
+            "stream",
+            (F.col("first_sequence") + F.col("step")).alias("sequence"),
+            "offset",
+            F.lit(READ).alias("source"),
+            final_bit.alias("bit"),
+            F.lit(False).alias("sentinel"),
+            *_no_identity(),
+        )
     )
 
 
+def _not_trimmed() -> Column:
+    return F.col("offset").isNull() | (F.col("offset") >= F.col("log_start_offset"))
+
+
 def _ledger(claims: DataFrame) -> DataFrame:
-    def is_from(source: str) -> Column:
+    def is_from(source: int) -> Column:
         return F.col("source") == source
 
-    def offset(source: str) -> Column:
+    def offset(source: int) -> Column:
         return F.when(is_from(source), F.col("offset"))
 
     return (
         claims.filter(F.col("stream").isNotNull())
         .groupBy(*VALUE)
         .agg(
-            F.max(is_from("ack")).alias("acked"),
-            F.max(is_from("fail")).alias("failed"),
-            F.min(offset("ack")).alias("first_ack"),
-            F.max(offset("ack")).alias("last_ack"),
-            F.count(offset("log")).alias("copies"),
-            F.min(offset("log")).alias("first_log"),
-            F.max(offset("log")).alias("last_log"),
-            F.count(F.when(is_from("read"), 1)).alias("reads"),
-            F.min(offset("read")).alias("first_read"),
-            F.max(offset("read")).alias("last_read"),
+            F.max(is_from(ACK)).alias("acked"),
+            F.max(is_from(FAIL)).alias("failed"),
+            F.min(offset(ACK)).alias("first_ack"),
+            F.max(offset(ACK)).alias("last_ack"),
+            F.count(offset(LOG)).alias("copies"),
+            F.min(offset(LOG)).alias("first_log"),
+            F.max(offset(LOG)).alias("last_log"),
+            F.count(F.when(is_from(READ), 1)).alias("reads"),
+            F.min(offset(READ)).alias("first_read"),
+            F.max(offset(READ)).alias("last_read"),
             F.bit_or("bit").alias("seen"),
             F.max("sentinel").alias("sentinel"),
-            F.min_by("producer_id", offset("log")).alias("first_producer_id"),
+            F.min_by("producer_id", offset(LOG)).alias("first_producer_id"),
             F.min("producer_id").alias("lowest_producer_id"),
             F.max("producer_id").alias("highest_producer_id"),
             F.min("producer_epoch").alias("lowest_producer_epoch"),
@@ -270,39 +287,39 @@ def _ledger(claims: DataFrame) -> DataFrame:
 
 def _positions(claims: DataFrame) -> DataFrame:
     """Two values differ exactly if their stream or their sequence does, so minima and maxima tell all that is asked."""
-    read, logged = F.col("source") == "read", F.col("source") == "log"
+    read, logged = F.col("source") == READ, F.col("source") == LOG
     return (
-        claims.filter(F.col("offset").isNotNull() & (F.col("source") != "fail"))
-        .groupBy(*PARTITION, "offset")
+        claims.filter(F.col("offset").isNotNull() & (F.col("source") != FAIL))
+        .groupBy("place", "offset")
         .agg(
             F.min("stream").alias("lowest_stream"),
             F.max("stream").alias("highest_stream"),
             F.min("sequence").alias("lowest_sequence"),
             F.max("sequence").alias("highest_sequence"),
-            F.max(F.col("source") == "ack").alias("acked"),
+            F.max(F.col("source") == ACK).alias("acked"),
             F.max(read).alias("read"),
             F.max(logged).alias("logged"),
-            F.max(F.when(logged, F.col("stream"))).alias("log_stream"),
-            F.max(F.when(logged, F.col("sequence"))).alias("log_sequence"),
-            F.min(F.when(read, F.col("stream"))).alias("lowest_read_stream"),
-            F.max(F.when(read, F.col("stream"))).alias("highest_read_stream"),
-            F.min(F.when(read, F.col("sequence"))).alias("lowest_read_sequence"),
-            F.max(F.when(read, F.col("sequence"))).alias("highest_read_sequence"),
+            *(
+                extreme(F.when(whose, F.col(name))).alias(f"{word}_{who}_{name}")
+                for who, whose in (("log", logged), ("read", read))
+                for name in ("stream", "sequence")
+                for word, extreme in (("lowest", F.min), ("highest", F.max))
+            ),
         )
     )
 
 
-def _reserved(spark: SparkSession, reserved: Sequence[ReservedRange]) -> DataFrame:
+def _reserved(spark: SparkSession, places: Sequence[Place], reserved: Sequence[ReservedRange]) -> DataFrame:
+    numbers = {(place.run, place.final.topic, place.final.partition): number for number, place in enumerate(places)}
     rows = [
         {
-            "run": each.run,
-            "topic": each.topic,
-            "partition": each.partition,
+            "place": numbers[each.run, each.topic, each.partition],
             "stream": each.stream,
             "first_reserved": each.first_sequence,
             "last_reserved": each.last_sequence,
         }
         for each in reserved
+        if (each.run, each.topic, each.partition) in numbers
     ]
-    fields = [_field("run", "topic"), _field("partition", kind=pa.int32())]
-    return _frame(spark, rows, [*fields, _field("stream", "first_reserved", "last_reserved", kind=pa.int64())])
+    fields = [_field("place", kind=pa.int32()), _field("stream", "first_reserved", "last_reserved", kind=pa.int64())]
+    return _frame(spark, rows, fields)

@@ -78,6 +78,8 @@ def say(directory: RunDirectory, *, as_json: bool) -> str:
     run = directory.read_run()
     lines = result_lines(verdict, seed=run["seed"], report=str(directory.report_html), repro=run["repro"])
     print("\n".join(lines), file=sys.stderr if as_json else sys.stdout, flush=True)
+    for reason in verdict["reasons"]:
+        print(f"  {reason}", file=sys.stderr)
     if as_json:
         whole = {**verdict, "run_dir": str(directory.path), "seed": run["seed"], "repro": run["repro"]}
         print(json.dumps(whole))

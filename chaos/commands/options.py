@@ -8,8 +8,6 @@ from typing import Annotated
 
 import typer
 
-from chaos.conductor.resolve import DEFAULT_FAULTS
-
 LOAD, CLUSTER, CHAOS, OUTPUT = "Load", "Cluster", "Chaos", "Output"
 
 
@@ -29,11 +27,11 @@ class Keep(StrEnum):
     NONE = "none"
 
 
-def _truth(text: str) -> bool:
-    known = {"true": True, "false": False}
-    if str(text).lower() not in known:
-        raise typer.BadParameter(f"{text!r} is neither true nor false")
-    return known[str(text).lower()]
+class Truth(StrEnum):
+    """A yes or no that is said aloud."""
+
+    TRUE = "true"
+    FALSE = "false"
 
 
 TimeLimit = Annotated[float, typer.Option(help="Seconds of load: warm-up and chaos.", rich_help_panel=CHAOS)]
@@ -43,7 +41,7 @@ Seed = Annotated[
 Faults = Annotated[
     str | None,
     typer.Option(
-        help=(f"Comma list of faults (gapless list faults), 'all' or 'none'. [dim]default: {DEFAULT_FAULTS}[/dim]"),
+        help="Comma list of faults (gapless list faults), 'all' or 'none'. [dim]default: all[/dim]",
         show_default=False,
         rich_help_panel=CHAOS,
     ),
@@ -71,11 +69,8 @@ AcksOption = Annotated[
     ),
 ]
 Idempotence = Annotated[
-    bool | None,
+    Truth | None,
     typer.Option(
-        "--idempotence",
-        parser=_truth,
-        metavar="true|false",
         help="enable.idempotence of the producers. [dim]default: true[/dim]",
         show_default=False,
         rich_help_panel=LOAD,

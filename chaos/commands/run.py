@@ -68,7 +68,7 @@ def run(
         replication_factor=replication_factor,
         min_insync_replicas=min_insync_replicas,
         acks=None if acks is None else acks.value,
-        idempotence=idempotence,
+        idempotence=None if idempotence is None else idempotence is options.Truth.TRUE,
         rate=rate,
         users=users,
         record_bytes=record_bytes,

@@ -16,6 +16,7 @@ from importlib import metadata
 from pathlib import Path
 
 from chaos.commands.judge import run_verifier, say, write_unjudged
+from chaos.commands.preflight import check_disk, check_outside
 from chaos.conductor.conductor import Conductor, Workbench
 from chaos.conductor.progress import Progress
 from chaos.conductor.record import RunRecord
@@ -39,20 +40,16 @@ VERSIONED = ("gapless", "pyspark", "confluent-kafka", "locust", "kazoo", "kafka-
 def conduct(settings: ExperimentSettings, schedule: Schedule, warnings: list[str], repro: str, *, as_json: bool) -> str:
     """Run one experiment. Returns the verdict; raises BadRequest before anything was started, or what failed."""
     clock, storage = SystemClock(), OsStorage()
+    check_outside(settings)
+    existing = Path(settings.out or RESULTS).resolve()
+    check_disk(settings, storage, str(next(path for path in (existing, *existing.parents) if path.exists())))
     directory = _directory(settings)
     _log_to(directory)
-    free = storage.free_bytes(str(directory.path))
-    expected = settings.expected_disk_bytes()
-    if free < expected + 2_000_000_000:
-        raise BadRequest(
-            f"the run expects to write {expected / 1e9:.1f} GB and must leave 2 GB free, but {directory.path} has "
-            f"{free / 1e9:.1f} GB; free some, or choose another place with --out"
-        )
     write_text_atomic(directory.schedule_yaml, to_yaml(schedule))
     record = RunRecord(directory, _model(settings, schedule, repro, clock.monotonic_ns()), clock)
     with Progress(clock) as progress:
         progress.note(f"run {directory.path}, seed {settings.seed}, profile {settings.profile}")
-        progress.note(f"expects to write about {expected / 1e9:.1f} GB")
+        progress.note(f"expects to write about {settings.expected_disk_bytes() / 1e9:.1f} GB")
         for warning in warnings:
             progress.note(f"warning: {warning}")
         try:

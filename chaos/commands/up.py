@@ -17,6 +17,7 @@ from typing import Annotated
 import psutil
 import typer
 
+from chaos.commands.preflight import check_outside
 from chaos.conductor.deployment import Deployment, StartFailure
 from chaos.conductor.observer import Observer
 from chaos.conductor.resolve import Asked, resolve
@@ -72,6 +73,7 @@ def up(
         print(f"warning: {warning}", file=sys.stderr)
     if _running(data) is not None:
         raise BadRequest(f"a cluster is up already with {data / STATE}; stop it with 'gapless down --data {data}'")
+    check_outside(settings)
     try:
         directory = RunDirectory(data.resolve())
         directory.path.mkdir(parents=True, exist_ok=True)

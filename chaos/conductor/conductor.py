@@ -22,6 +22,7 @@ from chaos.conductor.record import RunRecord
 from chaos.conductor.settings import ExperimentSettings
 from chaos.conductor.target import Target
 from chaos.faults.base import until
+from chaos.links import LinkError
 from chaos.schedules.model import Schedule
 from cluster.client import NewTopic
 from cluster.process.supervisor import Supervisor
@@ -230,7 +231,7 @@ class Conductor:
             await self._load.stop()
             try:
                 self._record.update(harness=await harness_health(self._deployment, self._observer, self._lag))
-            except (OSError, RuntimeError, AttributeError) as error:
+            except (OSError, LinkError) as error:
                 progress.note(f"the harness's own health could not be read: {error!r}")
             killed = await self._deployment.stop()
             for broker_id in killed:

@@ -56,7 +56,7 @@ class Deployment:
         self.broker_ids = tuple(range(1, settings.brokers + 1))
         self.link_names = tuple(str(name) for name in link_names(self.broker_ids, LOAD_GROUPS))
         self.topology = Topology(self.broker_ids)
-        self.links: Links
+        self._links: Links | None = None
         self.zookeeper_address = ""
         self.java_source = "none needed"
         self.starts: dict[int, int] = {}
@@ -64,6 +64,18 @@ class Deployment:
     def process(self, broker_id: int) -> Child:
         """The broker's present process."""
         return self._brokers[broker_id]
+
+    @property
+    def is_proxied(self) -> bool:
+        """Whether the links are there; they are not before the proxy is up."""
+        return self._links is not None
+
+    @property
+    def links(self) -> Links:
+        """The links of the run. Raises StartFailure before the proxy is up."""
+        if self._links is None:
+            raise StartFailure("the proxy has not been started")
+        return self._links
 
     async def start(self) -> None:
         """Bring everything up. Raises StartFailure, JavaNotFound or ``OSError``."""
@@ -109,7 +121,7 @@ class Deployment:
     async def _start_proxy(self) -> str:
         """Start the proxy's server, or find the one that was given; its URL."""
         if self._settings.toxiproxy is not None:
-            self.links = Links(self._settings.toxiproxy)
+            self._links = Links(self._settings.toxiproxy)
             return self._settings.toxiproxy
         child = await asyncio.to_thread(
             self._supervisor.start_python,
@@ -121,7 +133,7 @@ class Deployment:
         )
         message = await self._message(child, "proxy", "bound")
         url = f"http://{HOST}:{message['port']}"
-        self.links = Links(url)
+        self._links = Links(url)
         return url
 
     async def _start_broker(self, broker_id: int) -> None:

@@ -36,7 +36,7 @@ class LagMeter:
 async def harness_health(deployment: Deployment, observer: Observer, own: LagMeter) -> HarnessHealth:
     """The worst event-loop lag of each process that has a loop, in seconds. Those that do not answer are left out."""
     lags = {"conductor": own.worst_s}
-    proxy = await asyncio.to_thread(deployment.links.server_stats)
+    proxy = await asyncio.to_thread(deployment.links.server_stats) if deployment.is_proxied else None
     if proxy is not None:
         lags["proxy"] = proxy.lag_max_ms / 1000
     for broker_id in deployment.broker_ids:

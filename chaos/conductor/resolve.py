@@ -17,7 +17,7 @@ from cluster.config import broker, consumer, producer, profiles, topic
 from cluster.defects import parse as parse_defect
 
 #: What a run breaks unless it is told otherwise.
-DEFAULT_FAULTS = ",".join(FAULTS)
+DEFAULT_FAULTS = "all"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -47,7 +46,7 @@ class Proxy:
         self._totals = {direction: StreamCounters() for direction in Direction}
         self._connections: dict[int, Connection] = {}
         self._server: asyncio.Server | None = None
-        self._reserved: socket.socket | None = None
+        self._reserved: sockets.BoundSocket | None = None
         self._idle = asyncio.Event()
         self._idle.set()
 

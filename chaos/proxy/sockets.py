@@ -10,11 +10,14 @@ import resource
 import socket
 import struct
 
+#: What :func:`bind` gives, for annotations elsewhere.
+BoundSocket = socket.socket
+
 LISTEN_BACKLOG = 1024
 _RESET_LINGER = struct.pack("ii", 1, 0)
 
 
-def bind(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int) -> BoundSocket:
     """A TCP socket bound to a numeric address, not yet listening. Raises ``OSError``.
 
     As long as it is open, the kernel gives the port to nobody else by chance, and refuses connections to it.
@@ -33,12 +36,12 @@ def bind(host: str, port: int) -> socket.socket:
     return bound
 
 
-def listen(bound: socket.socket) -> None:
+def listen(bound: BoundSocket) -> None:
     """Start listening. Raises ``OSError``; the socket then stays open and is the caller's to close."""
     bound.listen(LISTEN_BACKLOG)
 
 
-def address_of(bound: socket.socket) -> tuple[str, int]:
+def address_of(bound: BoundSocket) -> tuple[str, int]:
     """The numeric host and port that a socket is bound to."""
     name = bound.getsockname()
     return str(name[0]), int(name[1])

@@ -21,6 +21,9 @@ from cluster.protocol.batch import HEADER_BYTES, BatchHeader
 _FINGERPRINTS = 16_384
 _FINGERPRINT_BYTES = 64
 
+#: (base timestamp, checksum of the first bytes of the records)
+Fingerprint = tuple[int, int]
+
 _COUNTERS = {
     "produce_batches": "Batches appended for clients",
     "produce_duplicates": "Batches answered as duplicates and not appended",
@@ -49,23 +52,26 @@ class Counters:
         self.truncated_records = 0
         self.requests = 0
         self.refused_frames = 0
-        self._fingerprints: dict[tuple[int, int], None] = {}
+        self._fingerprints: dict[Fingerprint, None] = {}
 
     def __repr__(self) -> str:
         return f"<Counters {', '.join(f'{name}={getattr(self, name)}' for name in _COUNTERS)}>"
 
-    def saw_batch(self, header: BatchHeader, batch: memoryview) -> None:
-        """Count a batch that came before.
+    def batch_arrived(self, header: BatchHeader, batch: memoryview) -> Fingerprint:
+        """Count a batch that was appended before, and return what it is known by, for ``batch_appended``.
 
         It is known by its base timestamp and the head of its records, not by producer id and sequence: so a retry
         is seen without idempotence too, and whatever the sequence check makes of it.
         """
-        key = (header.base_timestamp, zlib.crc32(batch[HEADER_BYTES : HEADER_BYTES + _FINGERPRINT_BYTES]))
-        known = self._fingerprints
-        if key in known:
+        fingerprint = (header.base_timestamp, zlib.crc32(batch[HEADER_BYTES : HEADER_BYTES + _FINGERPRINT_BYTES]))
+        if fingerprint in self._fingerprints:
             self.produce_retries += 1
-            return
-        known[key] = None
+        return fingerprint
+
+    def batch_appended(self, fingerprint: Fingerprint) -> None:
+        self.produce_batches += 1
+        known = self._fingerprints
+        known[fingerprint] = None
         if len(known) > _FINGERPRINTS:
             del known[next(iter(known))]
 

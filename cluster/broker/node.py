@@ -18,11 +18,12 @@ from typing import Any
 from cluster.broker.api_table import api_table
 from cluster.broker.checkpoints import Blocking, Checkpoints, in_thread
 from cluster.broker.control.control_plane import ControlPlane
-from cluster.broker.control.endpoints import Endpoint, PeerAddresses
+from cluster.broker.control.endpoints import PeerAddresses
 from cluster.broker.control.metadata_cache import MetadataCache
 from cluster.broker.handlers.control_requests import deliver
 from cluster.broker.handlers.controller_requests import TopicCreator
 from cluster.broker.handlers.metadata import MetadataHandler
+from cluster.broker.listeners import advertised_endpoints
 from cluster.broker.metrics import Counters
 from cluster.broker.replicas.fetcher import Fetcher, FetcherSettings
 from cluster.broker.replicas.fetchers import Fetchers
@@ -34,7 +35,7 @@ from cluster.broker.rules import Rules
 from cluster.broker.server import Api, ClientConnection
 from cluster.broker.services import Services
 from cluster.config import topic as topic_config
-from cluster.config.broker import BrokerConfig, ListenerAddress
+from cluster.config.broker import BrokerConfig
 from cluster.config.errors import ConfigError
 from cluster.log.config import LogConfig
 from cluster.log.errors import LogError
@@ -46,8 +47,6 @@ from cluster.seams.transport import Connection, FrameHandler, Listener, Transpor
 
 logger = logging.getLogger(__name__)
 
-#: What a listener on all addresses is reached at, unless ``advertised.listeners`` says more.
-LOCAL_HOST = "127.0.0.1"
 JOURNAL_FILE = "control.jsonl"
 
 
@@ -192,20 +191,12 @@ class Node:
             transport=seams.transport,
             clock=seams.clock,
             random=seams.random,
-            endpoints=self._endpoints(),
+            endpoints=advertised_endpoints(config, self.ports),
             peers=PeerAddresses(config.peer_addresses, config.inter_broker_listener_name),
             cache=self.metadata,
             journal=self._write_journal,
             rules=self._rules.control,
         )
-
-    def _endpoints(self) -> list[Endpoint]:
-        """What clients are told of each listener: the advertised address, else what was bound."""
-        advertised = {address.name: address for address in self.config.advertised_listeners}
-        return [
-            _endpoint(address, advertised.get(address.name), self._listeners[address.name].port)
-            for address in self.config.listeners
-        ]
 
     def _fill_api_tables(self, services: Services) -> None:
         creator = TopicCreator(services.control.ask_controller, self.config["request.timeout.ms"])
@@ -295,10 +286,3 @@ class Node:
             if controlled:
                 await checkpoints.write_high_watermarks()
         self.logs.close(clean=controlled)
-
-
-def _endpoint(bound: ListenerAddress, advertised: ListenerAddress | None, port: int) -> Endpoint:
-    host = bound.host
-    if advertised is not None:
-        host, port = advertised.host or host, advertised.port or port
-    return Endpoint(bound.name, LOCAL_HOST if host in ("", "0.0.0.0", "::") else host, port)

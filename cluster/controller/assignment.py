@@ -8,7 +8,8 @@ placement of the topic's first.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from random import Random
+
+from cluster.seams.randomness import Random
 
 
 class AssignmentError(ValueError):

@@ -114,21 +114,3 @@ class ControllerContext:
     def hosted_by(self, broker_id: int) -> list[TopicPartition]:
         """The partitions that have a replica on a broker."""
         return [tp for tp, _, partition in self.partitions() if broker_id in partition.replicas]
-
-
-def invariant_violations(context: ControllerContext) -> list[str]:
-    """What is wrong with a context, one line each; empty if nothing is. For tests and log lines, never for flow."""
-    found: list[str] = []
-    for topic_partition, _, partition in context.partitions():
-        state = partition.state
-        if state is None:
-            continue
-        if not state.isr:
-            found.append(f"{topic_partition}: the ISR is empty")
-        if not set(state.isr) <= set(partition.replicas):
-            found.append(f"{topic_partition}: ISR {state.isr} is not within the assignment {partition.replicas}")
-        if len(set(state.isr)) != len(state.isr):
-            found.append(f"{topic_partition}: ISR {state.isr} names a replica twice")
-        if state.leader != NO_LEADER and state.leader not in state.isr:
-            found.append(f"{topic_partition}: leader {state.leader} is not in ISR {state.isr}")
-    return found

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from random import Random
 
 from cluster.controller.assignment import AssignmentError, assign_added_partitions, assign_new_topic
 from cluster.protocol.errors import ErrorCode
+from cluster.seams.randomness import Random
 
 #: What a client sends for "the broker's default".
 USE_DEFAULT = -1

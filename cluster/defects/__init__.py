@@ -4,6 +4,8 @@ Owns the catalogue, the parsing of ``NAME[:probability]`` and the record of each
 ``Rules`` at start-up; the correct code knows nothing of it, and only the broker's main imports this room.
 """
 
+from __future__ import annotations
+
 from cluster.defects.catalogue import CATALOGUE, Defect, DefectError, DefectSpec, parse, with_defects
 
 __all__ = ["CATALOGUE", "Defect", "DefectError", "DefectSpec", "parse", "with_defects"]

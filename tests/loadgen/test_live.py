@@ -207,3 +207,18 @@ def test_without_a_cluster_it_says_what_is_missing(tmp_path: Path) -> None:
     assert done.returncode == 254
     assert "pass --host HOST:PORT" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_history_that_cannot_be_written_ends_the_load(
+    cluster: MockCluster, start: Callable[[Command], subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    """A full disk (here: a limit on a file's size): the load ends by itself, status 255, its history not closed."""
+    argv = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--headless", "--host", cluster.bootstrap]
+    options = ["--only-summary", "--kafka-rate", "1000", "--kafka-results", str(tmp_path / "results"), "ProducerUser"]
+    limited = ["sh", "-c", 'ulimit -f 60; exec "$0" "$@"', *argv, *options]
+    process = start(Command("load", limited, dict(os.environ), 30.0))
+    assert process.wait(60) == 255
+    assert "its history is incomplete" in (tmp_path / "load.log").read_text()
+    (path,) = (tmp_path / "results" / "locust").iterdir()
+    table = read_history(RunDirectory(path).history("load"))
+    assert table.num_rows > 0 and not history_file(table).closed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,18 +69,30 @@ def test_a_history_that_cannot_be_written_shows_it(tmp_path: Path) -> None:
     recorder.note("before")
     recorder.history.flush()
 
-    class Full:
-        def write(self, data: object) -> None:
-            raise OSError(28, "No space left on device")
+    class FullOnce:
+        """Half a message gets in, then there is room again."""
+
+        def __init__(self, sink: Any) -> None:
+            self.sink = sink
+            self.full = True
+
+        def write(self, data: Any) -> None:
+            if self.full:
+                self.full = False
+                self.sink.write(memoryview(data)[:50])
+                raise OSError(28, "No space left on device")
+            self.sink.write(data)
 
         def close(self) -> None:
-            pass
+            self.sink.close()
 
-    recorder.history._sink = Full()  # type: ignore[assignment]
+    recorder.history._sink = FullOnce(recorder.history._sink)  # type: ignore[assignment]
     recorder.note("lost")
     with pytest.raises(OSError, match="No space"):
         recorder.history.flush()
+    recorder.note("after")
     recorder.close()
     table = read_history(tmp_path / "p.arrow")
     assert table.num_rows == 1
     assert table.schema.metadata[b"gapless.closed"] == b"0"
+    assert table.schema.metadata[b"gapless.torn_bytes"] == b"50"

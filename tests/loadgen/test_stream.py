@@ -329,6 +329,11 @@ class StreamMachine(RuleBasedStateMachine):
         assert [value.sequence for value in handed if value] == list(range(self.bench.stream.next_sequence))
 
     def teardown(self) -> None:
+        with self.directory:
+            self.account()
+
+    def account(self) -> None:
+        """At the end every reserved sequence has one outcome, and what is ok was acknowledged, at that offset."""
         self.bench.stream.close()
         self.bench.recorder.close()
         handed = self.bench.stream.next_sequence
@@ -336,7 +341,8 @@ class StreamMachine(RuleBasedStateMachine):
         outcomes = self.bench.outcomes()
         counted = Counter(outcomes.values())
         assert [first for first, _ in ranges] == [i * RESERVE for i in range(len(ranges))]
-        assert len(ranges) * RESERVE >= handed > (len(ranges) - 1) * RESERVE or not ranges
+        # a range may be reserved for a record that the client then does not take
+        assert max(0, len(ranges) - 1) * RESERVE <= handed <= len(ranges) * RESERVE
         assert sorted(outcomes) == list(range(len(ranges) * RESERVE))
         assert counted["fail"] == len(ranges) * RESERVE - handed
         tally = self.bench.recorder.tally
@@ -347,8 +353,7 @@ class StreamMachine(RuleBasedStateMachine):
                     assert self.acknowledged[row["first_sequence"] + step] == row["first_offset"] + step
                 if row["type"] == "ok":
                     assert row["first_sequence"] + step in self.acknowledged
-        self.directory.cleanup()
 
 
 TestStreamMachine = StreamMachine.TestCase
-TestStreamMachine.settings = hypothesis_settings(max_examples=30, stateful_step_count=30)
+TestStreamMachine.settings = hypothesis_settings(stateful_step_count=30)

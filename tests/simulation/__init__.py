@@ -1,1 +1,1 @@
-"""Tests of tests/simulation."""
+"""A whole cluster in one process: the very code of the brokers over memory seams, in virtual time."""

@@ -7,12 +7,11 @@ from pyspark.sql import functions as F
 
 #: Columns of every check's result. ``cause`` is null or one of the causes in ``verifier.anomalies``; ``size`` counts
 #: values (or offsets) where one anomaly covers several; ``detail`` is JSON, for people.
-COLUMNS = ["run", "check", "topic", "partition", "cause", "stream", "sequence", "offset", "size", "detail"]
+COLUMNS = ["place", "cause", "stream", "sequence", "offset", "size", "detail"]
 
 
 def anomalies(
     frame: DataFrame,
-    check: str,
     *,
     detail: list[str | Column],
     cause: Column | None = None,
@@ -21,12 +20,9 @@ def anomalies(
     offset: str | Column | None = "offset",
     size: str | Column | None = None,
 ) -> DataFrame:
-    """One anomaly per row of ``frame``, which has ``run``, ``topic`` and ``partition``. None gives null (size: 1)."""
+    """One anomaly per row of ``frame``, which has ``place``. None gives null (size: 1)."""
     return frame.select(
-        "run",
-        F.lit(check).alias("check"),
-        "topic",
-        "partition",
+        "place",
         (F.lit(None) if cause is None else cause).cast("string").alias("cause"),
         _column(stream).alias("stream"),
         _column(sequence).alias("sequence"),

@@ -16,7 +16,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from verifier.tables import PARTITION, Tables
+from verifier.tables import Tables
 
 #: The error of a delivery after which librdkafka may send again under a new producer epoch, by its own name.
 TIMED_OUT = "^_MSG_TIMED_OUT"
@@ -26,7 +26,7 @@ def with_cause(tables: Tables, suspects: DataFrame) -> DataFrame:
     """``suspects`` (rows of the ledger) with ``cause``."""
     timeouts = (
         tables.history.filter((F.col("f") == "send") & (F.col("type") == "info") & F.col("error").rlike(TIMED_OUT))
-        .groupBy(*PARTITION, "stream")
+        .groupBy("place", "stream")
         .agg(F.count(F.lit(1)).alias("timeouts"))
     )
     one_identity = (F.col("lowest_producer_id") == F.col("highest_producer_id")) & (
@@ -40,4 +40,4 @@ def with_cause(tables: Tables, suspects: DataFrame) -> DataFrame:
         .when(F.col("timeouts") > 0, "client-resend-after-error")
         .otherwise("client-resend")
     )
-    return suspects.join(F.broadcast(timeouts), [*PARTITION, "stream"], "left").withColumn("cause", cause)
+    return suspects.join(F.broadcast(timeouts), ["place", "stream"], "left").withColumn("cause", cause)

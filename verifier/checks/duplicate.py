@@ -16,15 +16,12 @@ from verifier.checks.common import anomalies
 from verifier.checks.copies import with_cause
 from verifier.tables import Tables
 
-NAME = "duplicate"
-
 
 def find(tables: Tables) -> DataFrame:
     """One anomaly per value; ``offset`` is the first at which it was read."""
     twice = tables.ledger.filter(F.col("first_read") < F.col("last_read"))
     return anomalies(
         with_cause(tables, twice),
-        NAME,
         cause=F.col("cause"),
         offset="first_read",
         detail=["first_read", "last_read", "first_ack", "last_ack"],

@@ -20,9 +20,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from verifier.checks.common import anomalies
-from verifier.tables import PARTITION, Tables
-
-NAME = "inconsistent-offsets"
+from verifier.tables import Tables
 
 
 def find(tables: Tables) -> DataFrame:
@@ -30,11 +28,11 @@ def find(tables: Tables) -> DataFrame:
     places = (
         _claimed_twice(tables)
         .union(_acknowledged_elsewhere(tables))
-        .groupBy(*PARTITION, "offset")
+        .groupBy("place", "offset")
         .agg(F.max("by_reader").alias("by_reader"))
     )
     cause = F.when(F.col("by_reader"), "read").otherwise("acknowledged")
-    return anomalies(places, NAME, cause=cause, stream=None, sequence=None, detail=["by_reader"])
+    return anomalies(places, cause=cause, stream=None, sequence=None, detail=["by_reader"])
 
 
 def _claimed_twice(tables: Tables) -> DataFrame:
@@ -42,24 +40,25 @@ def _claimed_twice(tables: Tables) -> DataFrame:
     two_values = (F.col("lowest_stream") != F.col("highest_stream")) | (
         F.col("lowest_sequence") != F.col("highest_sequence")
     )
-    # a read contradicts the log unless all reads are of the log's value; null (nothing, or bytes that cannot be told)
-    # counts as a contradiction too, but only where something else is wrong with the offset
-    reads_agree = (
-        (F.col("lowest_read_stream") == F.col("log_stream"))
-        & (F.col("highest_read_stream") == F.col("log_stream"))
-        & (F.col("lowest_read_sequence") == F.col("log_sequence"))
-        & (F.col("highest_read_sequence") == F.col("log_sequence"))
-    )
+    # reads agree with the log if it holds one value there and all reads are of that; bytes that cannot be told agree
+    # with nothing, but count only where something else is wrong with the offset
+    reads_agree = F.lit(True)
+    for name in ("stream", "sequence"):
+        one = F.col(f"lowest_log_{name}")
+        for other in (f"highest_log_{name}", f"lowest_read_{name}", f"highest_read_{name}"):
+            reads_agree = reads_agree & (F.col(other) == one)
     by_reader = F.col("read") & ~F.coalesce(reads_agree, F.lit(False))
     return tables.positions.filter(two_values | (F.col("read") & ~F.col("logged"))).select(
-        *PARTITION, "offset", by_reader.alias("by_reader")
+        "place", "offset", by_reader.alias("by_reader")
     )
 
 
 def _acknowledged_elsewhere(tables: Tables) -> DataFrame:
     """Acknowledged offsets at which the value does not stand though the log has it."""
-    outside = (F.col("first_ack") < F.col("first_log")) | (F.col("last_ack") > F.col("last_log"))
-    wrong = F.when(F.col("first_ack") < F.col("first_log"), F.col("first_ack")).otherwise(F.col("last_ack"))
-    return tables.ledger.filter((F.col("copies") > 0) & outside).select(
-        *PARTITION, wrong.alias("offset"), F.lit(False).alias("by_reader")
+    too_low = F.when(F.col("first_ack") < F.col("first_log"), F.col("first_ack"))
+    too_high = F.when(F.col("last_ack") > F.col("last_log"), F.col("last_ack"))
+    return (
+        tables.ledger.filter((F.col("copies") > 0) & (too_low.isNotNull() | too_high.isNotNull()))
+        .select("place", F.explode(F.array(too_low, too_high)).alias("offset"), F.lit(False).alias("by_reader"))
+        .filter(F.col("offset").isNotNull())
     )

@@ -17,37 +17,28 @@ from pyspark.sql import functions as F
 from verifier.checks.common import anomalies
 from verifier.tables import Tables
 
-NAME = "log-corrupt"
-
 
 def find(tables: Tables) -> DataFrame:
-    """One anomaly per batch, tail or run of values; ``offset`` is where it begins."""
-    kind, limit = F.col("kind"), F.col("limit")
-    batch = (kind == "batch") & F.col("problem").isNotNull() & (F.col("base_offset") < limit)
-    tail = (kind == "file") & F.col("problem").isNotNull() & (F.col("next_offset") < limit)
-    value = (
-        F.col("is_leader")
-        & (kind == "run")
-        & (F.col("value_problem") == "payload")
-        & F.col("problem").isNull()
-        & F.col("first_offset").between(F.col("start"), limit - 1)
-    )
-    broken = tables.segments.filter(batch | tail | value)
+    """One anomaly per batch, tail or value; ``offset`` is where it begins."""
+    return _files(tables).union(_values(tables))
 
-    def by_kind(of_batch: str, of_file: str, of_run: str) -> F.Column:
-        names = {"batch": of_batch, "file": of_file, "run": of_run}
-        return F.coalesce(*(F.when(kind == name, F.col(column)) for name, column in names.items()))
 
-    first = by_kind("base_offset", "next_offset", "first_offset")
-    size = F.when(kind == "batch", F.greatest(F.lit(1), F.col("next_offset") - F.col("base_offset"))).when(
-        kind == "run", F.col("last_offset") - F.col("first_offset") + 1
-    )
+def _files(tables: Tables) -> DataFrame:
+    is_batch, limit = F.col("kind") == "batch", F.col("limit")
+    batch = is_batch & (F.col("base_offset") < limit)
+    tail = (F.col("kind") == "file") & (F.col("next_offset") < limit)
+    length = F.greatest(F.lit(1), F.col("next_offset") - F.col("base_offset"))
     return anomalies(
-        broken,
-        NAME,
-        cause=F.when(kind == "batch", "batch").when(kind == "file", "tail").otherwise("value"),
-        sequence="first_sequence",
-        offset=first,
-        size=F.coalesce(size, F.lit(1)),
+        tables.segments.filter(F.col("problem").isNotNull() & (batch | tail)),
+        cause=F.when(is_batch, "batch").otherwise("tail"),
+        stream=None,
+        sequence=None,
+        offset=F.when(is_batch, F.col("base_offset")).otherwise(F.col("next_offset")),
+        size=F.when(is_batch, length).otherwise(1),
         detail=["broker", "segment", "position", "size_bytes", "problem", "crc"],
     )
+
+
+def _values(tables: Tables) -> DataFrame:
+    broken = tables.log.filter((F.col("value_problem") == "payload") & F.col("problem").isNull())
+    return anomalies(broken, cause=F.lit("value"), detail=["broker", "segment", "position"])

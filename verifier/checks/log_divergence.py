@@ -15,9 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from verifier.checks.common import anomalies
-from verifier.tables import PARTITION, Tables
-
-NAME = "log-divergence"
+from verifier.tables import Tables
 
 _COMPARED = ("crc", "leader_epoch", "next_offset", "size_bytes")
 
@@ -26,23 +24,23 @@ def find(tables: Tables) -> DataFrame:
     """One anomaly per replica and batch; ``offset`` is the batch's base offset."""
     batches = tables.segments.filter((F.col("kind") == "batch") & (F.col("base_offset") < F.col("limit")))
     # one row per base offset, also when a damaged log holds it twice: both ends are compared
-    keyed = batches.groupBy(*PARTITION, "broker", "is_leader", "base_offset").agg(
+    keyed = batches.groupBy("place", "broker", "is_leader", "base_offset").agg(
         *(F.min(name).alias(f"least_{name}") for name in _COMPARED),
         *(F.max(name).alias(f"most_{name}") for name in _COMPARED),
         F.max(F.col("problem").isNotNull()).alias("corrupt"),
     )
-    followers = tables.replicas.filter(~F.col("is_leader")).select(*PARTITION, "broker", "limit")
+    followers = tables.replicas.filter(~F.col("is_leader")).select("place", "broker", "limit")
     expected = (
         keyed.filter("is_leader")
         .drop("broker", "is_leader")
-        .join(F.broadcast(followers), PARTITION)
+        .join(F.broadcast(followers), "place")
         .filter(F.col("base_offset") < F.col("limit"))
-        .select(*PARTITION, "broker", "base_offset", *_renamed("leader"), F.lit(True).alias("on_leader"))
+        .select("place", "broker", "base_offset", *_renamed("leader"), F.lit(True).alias("on_leader"))
     )
     found = keyed.filter(~F.col("is_leader")).select(
-        *PARTITION, "broker", "base_offset", *_renamed("replica"), F.lit(True).alias("on_replica")
+        "place", "broker", "base_offset", *_renamed("replica"), F.lit(True).alias("on_replica")
     )
-    pairs = expected.join(found, [*PARTITION, "broker", "base_offset"], "full_outer")
+    pairs = expected.join(found, ["place", "broker", "base_offset"], "full_outer")
     same = F.lit(True)
     for name in _COMPARED:
         for end in ("least", "most"):
@@ -55,7 +53,6 @@ def find(tables: Tables) -> DataFrame:
     detail = ["broker", *(f"{side}_most_{name}" for side in ("leader", "replica") for name in _COMPARED)]
     return anomalies(
         pairs.withColumn("cause", cause).filter(F.col("cause").isNotNull()),
-        NAME,
         cause=F.col("cause"),
         stream=None,
         sequence=None,

@@ -15,15 +15,12 @@ from verifier.checks.common import anomalies
 from verifier.checks.copies import with_cause
 from verifier.tables import Tables
 
-NAME = "log-duplicate"
-
 
 def find(tables: Tables) -> DataFrame:
     """One anomaly per value; ``offset`` is its first copy, ``size`` the number of copies."""
     twice = tables.ledger.filter(F.col("first_log") < F.col("last_log"))
     return anomalies(
         with_cause(tables, twice),
-        NAME,
         cause=F.col("cause"),
         offset="first_log",
         size="copies",

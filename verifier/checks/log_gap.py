@@ -15,9 +15,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from verifier.checks.common import anomalies
-from verifier.tables import PARTITION, Tables
-
-NAME = "log-gap"
+from verifier.tables import Tables
 
 
 def find(tables: Tables) -> DataFrame:
@@ -29,11 +27,11 @@ def _offsets(tables: Tables) -> DataFrame:
     """Holes between batches, before the first and after the last: an end mark at the limit closes the row."""
     batches = tables.segments.filter(
         F.col("is_leader") & (F.col("kind") == "batch") & (F.col("base_offset") < F.col("limit"))
-    ).select(*PARTITION, "start", "base_offset", "next_offset")
+    ).select("place", "start", "base_offset", "next_offset")
     end = F.col("limit").alias("base_offset"), F.col("limit").alias("next_offset")
-    ends = tables.replicas.filter("is_leader").select(*PARTITION, "start", *end)
+    ends = tables.replicas.filter("is_leader").select("place", "start", *end)
     before = (
-        Window.partitionBy(*PARTITION).orderBy("base_offset", "next_offset").rowsBetween(Window.unboundedPreceding, -1)
+        Window.partitionBy("place").orderBy("base_offset", "next_offset").rowsBetween(Window.unboundedPreceding, -1)
     )
     holes = (
         batches.union(ends)
@@ -43,7 +41,6 @@ def _offsets(tables: Tables) -> DataFrame:
     )
     return anomalies(
         holes,
-        NAME,
         cause=F.lit("offsets"),
         stream=None,
         sequence=None,
@@ -54,7 +51,7 @@ def _offsets(tables: Tables) -> DataFrame:
 
 
 def _sequences(tables: Tables) -> DataFrame:
-    key = [*PARTITION, "stream"]
+    key = ["place", "stream"]
     highest = tables.ledger.filter(F.col("copies") > 0).groupBy(*key).agg(F.max("sequence").alias("highest"))
     decidable = F.col("first_ack").isNotNull() | (F.col("log_start_offset") == 0)
     missing = (
@@ -74,6 +71,4 @@ def _sequences(tables: Tables) -> DataFrame:
             F.count(F.lit(1)).alias("size"),
         )
     )
-    return anomalies(
-        stretches, NAME, cause=F.lit("sequences"), offset="first_ack", size="size", detail=["last_sequence"]
-    )
+    return anomalies(stretches, cause=F.lit("sequences"), offset="first_ack", size="size", detail=["last_sequence"])

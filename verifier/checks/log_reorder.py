@@ -15,9 +15,7 @@ from pyspark.sql import functions as F
 
 from verifier.checks.common import anomalies
 from verifier.checks.order import late_values
-from verifier.tables import PARTITION, Tables
-
-NAME = "log-reorder"
+from verifier.tables import Tables
 
 
 def find(tables: Tables) -> DataFrame:
@@ -25,7 +23,6 @@ def find(tables: Tables) -> DataFrame:
     placed = tables.ledger.filter(F.col("copies") > 0)
     values = anomalies(
         late_values(placed, "first_log"),
-        NAME,
         cause=F.lit("values"),
         offset="first_log",
         detail=["after_sequence", "after_offset"],
@@ -35,9 +32,7 @@ def find(tables: Tables) -> DataFrame:
 
 def _batches(tables: Tables) -> DataFrame:
     written = (
-        Window.partitionBy(*PARTITION, "broker")
-        .orderBy("segment", "position")
-        .rowsBetween(Window.unboundedPreceding, -1)
+        Window.partitionBy("place", "broker").orderBy("segment", "position").rowsBetween(Window.unboundedPreceding, -1)
     )
     backwards = (
         tables.segments.filter((F.col("kind") == "batch") & (F.col("base_offset") < F.col("limit")))
@@ -46,7 +41,6 @@ def _batches(tables: Tables) -> DataFrame:
     )
     return anomalies(
         backwards,
-        NAME,
         cause=F.lit("offsets"),
         stream=None,
         sequence=None,

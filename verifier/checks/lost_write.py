@@ -16,12 +16,10 @@ from pyspark.sql import functions as F
 from verifier.checks.common import anomalies
 from verifier.tables import Tables
 
-NAME = "lost-write"
-
 
 def find(tables: Tables) -> DataFrame:
     """One anomaly per lost value; ``offset`` is the one that was acknowledged, if any."""
     decidable = F.col("first_ack").isNotNull() | (F.col("log_start_offset") == 0)
     lost = tables.ledger.filter(F.col("acked") & (F.col("copies") == 0) & decidable)
     detail: list[str | F.Column] = ["first_ack", "reads", "first_read", "high_watermark"]
-    return anomalies(lost, NAME, offset="first_ack", detail=detail)
+    return anomalies(lost, offset="first_ack", detail=detail)

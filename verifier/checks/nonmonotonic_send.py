@@ -18,8 +18,6 @@ from verifier.checks.common import anomalies
 from verifier.checks.order import late_values
 from verifier.tables import Tables
 
-NAME = "nonmonotonic-send"
-
 
 def find(tables: Tables) -> DataFrame:
     """One anomaly per value that comes too late; the detail names one that overtook it."""
@@ -28,4 +26,4 @@ def find(tables: Tables) -> DataFrame:
         .withColumn("at", F.least("first_ack", "first_read"))
         .filter(F.col("at").isNotNull())
     )
-    return anomalies(late_values(placed, "at"), NAME, offset="at", detail=["after_sequence", "after_offset"])
+    return anomalies(late_values(placed, "at"), offset="at", detail=["after_sequence", "after_offset"])

@@ -10,8 +10,6 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from verifier.tables import PARTITION
-
 
 def late_values(placed: DataFrame, position: str) -> DataFrame:
     """The rows (of the ledger, each at its ``position``) before which a later one of the same producer stands.
@@ -19,7 +17,7 @@ def late_values(placed: DataFrame, position: str) -> DataFrame:
     ``after_sequence`` and ``after_offset`` are the highest sequence before it, and where that stands.
     """
     before = (
-        Window.partitionBy(*PARTITION, "stream", "first_producer_id")
+        Window.partitionBy("place", "stream", "first_producer_id")
         .orderBy(position, "sequence")
         .rowsBetween(Window.unboundedPreceding, -1)
     )

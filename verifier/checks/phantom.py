@@ -15,9 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from verifier.checks.common import anomalies
-from verifier.tables import LONGEST_RUN, PARTITION, Tables, unfold
-
-NAME = "phantom"
+from verifier.tables import LONGEST_RUN, Tables, unfold
 
 
 def find(tables: Tables) -> DataFrame:
@@ -27,7 +25,7 @@ def find(tables: Tables) -> DataFrame:
 
 def _values(tables: Tables) -> DataFrame:
     present = tables.ledger.filter((F.col("copies") > 0) | (F.col("reads") > 0)).alias("present")
-    same = [F.col(f"present.{name}") == F.col(f"reserved.{name}") for name in (*PARTITION, "stream")]
+    same = [F.col(f"present.{name}") == F.col(f"reserved.{name}") for name in ("place", "stream")]
     within = F.col("sequence").between(F.col("first_reserved"), F.col("last_reserved"))
     # the ranges of a stream are disjoint: a value finds one of them or none
     suspects = (
@@ -37,7 +35,6 @@ def _values(tables: Tables) -> DataFrame:
     )
     return anomalies(
         suspects,
-        NAME,
         cause=F.when(F.col("first_reserved").isNull(), "never-reserved").otherwise("failed"),
         offset=F.coalesce("first_log", "first_read"),
         detail=["copies", "reads", "first_log", "first_read"],
@@ -46,7 +43,7 @@ def _values(tables: Tables) -> DataFrame:
 
 def _foreign(tables: Tables) -> DataFrame:
     foreign = tables.log.filter(F.col("value_problem").isin("foreign", "run") & F.col("crc_ok"))
-    return anomalies(foreign, NAME, cause=F.lit("foreign"), detail=["value_problem", "base_offset", "producer_id"])
+    return anomalies(foreign, cause=F.lit("foreign"), detail=["value_problem", "base_offset", "producer_id"])
 
 
 def _undecodable(tables: Tables) -> DataFrame:
@@ -56,17 +53,16 @@ def _undecodable(tables: Tables) -> DataFrame:
         & (F.col("stream") < 0)
         & F.col("error").isNotNull()
         & (F.col("last_offset") - F.col("first_offset")).between(0, LONGEST_RUN)
-    ).join(tables.finals.select(*PARTITION), PARTITION)
+    )
     places = (
         unfold(polls, "first_offset", "last_offset")
         .withColumn("offset", F.col("first_offset") + F.col("step"))
-        .groupBy(*PARTITION, "offset")
+        .groupBy("place", "offset")
         .agg(F.min("process").alias("process"), F.min("error").alias("error"))
     )
-    as_on_disk = tables.log.filter(F.col("value_problem").isNotNull()).select(*PARTITION, "offset")
+    as_on_disk = tables.log.filter(F.col("value_problem").isNotNull()).select("place", "offset")
     return anomalies(
-        places.join(as_on_disk, [*PARTITION, "offset"], "left_anti"),
-        NAME,
+        places.join(as_on_disk, ["place", "offset"], "left_anti"),
         cause=F.lit("undecodable"),
         stream=None,
         sequence=None,

@@ -16,8 +16,6 @@ from pyspark.sql import functions as F
 from verifier.checks.common import anomalies
 from verifier.tables import Tables
 
-NAME = "unseen"
-
 
 def find(tables: Tables) -> DataFrame:
     """One anomaly per value; ``offset`` is its place in the log."""
@@ -25,4 +23,4 @@ def find(tables: Tables) -> DataFrame:
     missed = (F.col("seen").bitwiseAND(expected)) != expected
     before_sentinel = F.col("first_log") <= F.col("sentinel_offset")
     unseen = tables.ledger.filter(F.col("acked") & (F.col("copies") > 0) & before_sentinel & missed)
-    return anomalies(unseen, NAME, offset="first_log", detail=["first_ack", "reads"])
+    return anomalies(unseen, offset="first_log", detail=["first_ack", "reads"])

@@ -126,7 +126,8 @@ class HistoryWriter:
         self._pending: list[HistoryRow] = []
         self._flushed_ns = clock.monotonic_ns()
         self.rows = 0
-        self._broken = False
+        self._incomplete = False
+        self._torn = False
         self._sink: pa.OSFile | None = pa.OSFile(self._path, "wb")
         schema = SCHEMA.with_metadata({"gapless.process": process})
         self._sink.write(schema.serialize())
@@ -154,9 +155,9 @@ class HistoryWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Hand all rows taken so far to the kernel. Does nothing once closed."""
+        """Hand all rows taken so far to the kernel. Does nothing once closed, or after a write that failed."""
         self._flushed_ns = self._clock.monotonic_ns()
-        if self._sink is None or not self._pending:
+        if self._sink is None or not self._pending or self._torn:
             return
         rows, self._pending = self._pending, []
         columns: list[tuple[object, ...]] = [(self._process,) * len(rows), *zip(*rows, strict=True)]
@@ -164,14 +165,14 @@ class HistoryWriter:
         try:
             self._sink.write(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA).serialize())
         except OSError:
-            # these rows are lost: the file must not end as one that holds everything
-            self._broken = True
+            # these rows are lost, and a message may be half written: nothing may follow it, no end mark either
+            self._incomplete = self._torn = True
             raise
         self.rows += len(rows)
 
     def mark_incomplete(self) -> None:
         """Something that belongs into this history is not in it: from now on it will not be closed in order."""
-        self._broken = True
+        self._incomplete = True
 
     def close(self) -> None:
         """Flush, write the end mark and close; a second call does nothing.
@@ -182,7 +183,7 @@ class HistoryWriter:
             return
         try:
             self.flush()
-            if not self._broken:
+            if not self._incomplete:
                 self._sink.write(END_OF_STREAM)
         finally:
             self._sink.close()

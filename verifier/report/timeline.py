@@ -55,7 +55,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One curve: an SVG path, and the closed one below it."""
+    """One curve: an SVG path, and for the first of a chart the closed one below it."""
 
     name: str
     kind: str
@@ -238,8 +238,8 @@ def _linear_chart(
 
     ticks = tuple(Tick(at(step), f"{step:,.0f}") for step in steps)
     drawn = tuple(
-        Line(name, kind, _path(middles, values, at), _area(middles, values, at, y + CHART))
-        for name, kind, values in lines
+        Line(name, kind, _path(middles, values, at), _area(middles, values, at, y + CHART) if not index else "")
+        for index, (name, kind, values) in enumerate(lines)
     )
     return Chart(title, y, CHART, ticks, drawn)
 

@@ -35,6 +35,8 @@ RETRY_S = 0.1
 #: A broker that answers an error which is not about epochs, or chokes, is asked this often, then the request is given
 #: up: one request that it cannot process must not keep all others from it.
 MAX_REFUSALS = 5
+#: Per partition: done, or done before (a repeated request, or one that a newer leader epoch has overtaken).
+_HARMLESS = (ErrorCode.NONE, ErrorCode.STALE_CONTROLLER_EPOCH, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 class BrokerChannel:
@@ -103,6 +105,7 @@ class BrokerChannel:
                 logger.info("broker %d answers the controller again", self.broker_id)
             code = response.error_code
             if code == ErrorCode.NONE:
+                self._note_partition_errors(request, response)
                 return response
             if code == ErrorCode.STALE_CONTROLLER_EPOCH:
                 self._on_stale()
@@ -114,6 +117,21 @@ class BrokerChannel:
                     logger.error("broker %d refuses %s: error %d", self.broker_id, _name(request), code)
                     return response
             await asyncio.sleep(RETRY_S)
+
+    def _note_partition_errors(self, request: ControlRequest, response: Any) -> None:
+        """LeaderAndIsr and StopReplica are answered per partition; what a broker could not do there must be seen."""
+        topics = getattr(response, "topics", None) or [response]
+        errors = [error for topic in topics for error in getattr(topic, "partition_errors", None) or ()]
+        failed = [error for error in errors if error.error_code not in _HARMLESS]
+        if failed:
+            codes = sorted({error.error_code for error in failed})
+            logger.warning(
+                "broker %d: %s failed for %d partitions, errors %s",
+                self.broker_id,
+                _name(request),
+                len(failed),
+                codes,
+            )
 
 
 class ChannelSet:

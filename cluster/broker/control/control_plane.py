@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from random import Random
 from typing import Any
 
 from cluster.broker.control import admin_answers
@@ -34,6 +33,7 @@ from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import response_class
 from cluster.seams.clock import Clock
+from cluster.seams.randomness import Random
 from cluster.seams.transport import Transport
 
 logger = logging.getLogger(__name__)
@@ -152,7 +152,7 @@ class ControlPlane:
         self._started = False
         self._membership.stop()
         self._role.resign("the broker stops")
-        self._queue.close()
+        await self._queue.close()
         self._producer_ids.close()
         if self._controller_peer is not None:
             self._controller_peer[1].close()

@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from random import Random
 from typing import Any, TypeVar
 
 from cluster.broker.control.active_controller import ActiveController, ControllerParts, Journal
@@ -25,6 +24,7 @@ from cluster.controller.rules import ControlRules
 from cluster.metadata.store import StoreError
 from cluster.metadata.znodes import BROKER_IDS, CONTROLLER, DELETE_TOPICS, TOPICS
 from cluster.seams.clock import Clock
+from cluster.seams.randomness import Random
 
 logger = logging.getLogger(__name__)
 
@@ -122,6 +122,9 @@ class ControllerRole:
 
     async def serve(self, work: Callable[[Office], Awaitable[_Result]]) -> _Result:
         """Do ``work`` in the queue, if we are controller then. Raises NotController, QueueClosed or what it raises."""
+        if self._office is None:
+            # Said at once: the queue may be waiting for ZooKeeper.
+            raise NotController(f"broker {self._parts.broker_id} is not the controller")
         return await self._queue.run(lambda: self._work(work))
 
     async def heed_now(self, work: Callable[[Office], Awaitable[None]]) -> None:

@@ -57,14 +57,15 @@ class EventQueue:
         self._waiting.put_nowait((None, event, done))
         return await done
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Stop, also in the middle of an event. Who waits for one gets QueueClosed."""
         self._closed = True
-        if self._task is not None:
-            self._task.cancel()
         while not self._waiting.empty():
             _, _, done = self._waiting.get_nowait()
             self._give_up(done)
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
 
     async def _run(self) -> None:
         while True:

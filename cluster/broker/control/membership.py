@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from random import Random
 
 from cluster.broker.control.active_controller import Journal
 from cluster.broker.control.controller_role import ControllerRole
@@ -18,6 +17,7 @@ from cluster.broker.control.registration import Registrar, cluster_id, prepare_p
 from cluster.broker.control.session import Session
 from cluster.metadata.store import SessionExpiredError, SessionState
 from cluster.metadata.znodes import BrokerRegistration
+from cluster.seams.randomness import Random
 
 logger = logging.getLogger(__name__)
 

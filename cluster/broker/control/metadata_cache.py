@@ -6,7 +6,7 @@ nor what a client is answered. Event loop only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -149,9 +149,6 @@ class MetadataCache:
 
     def set_topic_config(self, name: str, config: Mapping[str, str]) -> None:
         self._configs[name] = dict(config)
-
-    def configured_topics(self) -> Iterable[str]:
-        return sorted(self._configs)
 
     def _topic_for(self, topic_state: Any) -> TopicMetadata:
         name = topic_state.topic_name

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
-from random import Random
 
 from cluster.broker.control.changes import BrokerIdTaken
 from cluster.broker.control.session import Session
@@ -22,6 +21,7 @@ from cluster.metadata.znodes import (
     decode_cluster_id,
     encode_cluster_id,
 )
+from cluster.seams.randomness import Random
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from random import Random
 from typing import Any
 from uuid import UUID
 
@@ -29,6 +28,7 @@ from cluster.controller.topics import (
 from cluster.metadata.store import Create, NodeExistsError, NoNodeError, SetData
 from cluster.metadata.znodes import TopicRegistration, encode_config, topic_config_path, topic_path
 from cluster.protocol.errors import ErrorCode
+from cluster.seams.randomness import Random
 
 logger = logging.getLogger(__name__)
 

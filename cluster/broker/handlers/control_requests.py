@@ -14,6 +14,7 @@ from typing import Any
 from cluster.broker.replicas.roles import assignments, stops
 from cluster.broker.replicas.values import TopicPartition
 from cluster.broker.services import Services
+from cluster.metadata.store import SessionExpiredError
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import response_class
@@ -38,8 +39,12 @@ async def leader_and_isr(services: Services, request: Any) -> Any:
     response = response_class(ApiKey.LEADER_AND_ISR)
     error = await _check(services, request)
     if error is ErrorCode.NONE:
-        # A log that is opened with the wrong settings is worse than one that is opened late.
-        await services.control.load_topic_configs(topic.topic_name for topic in request.topic_states)
+        try:
+            # A log that is opened with the wrong settings is worse than one that is opened late.
+            await services.control.load_topic_configs(topic.topic_name for topic in request.topic_states)
+        except SessionExpiredError:
+            # We are being registered anew, and the controller will tell that life of ours everything again.
+            return response(error_code=ErrorCode.STALE_BROKER_EPOCH, topics=[])
         error = services.control.check_control_request(request)
     if error is not ErrorCode.NONE:
         return response(error_code=error, topics=[])

@@ -1,39 +1,30 @@
 """Partition: one replica on this broker. It joins the replication rules with the log and wakes who waits for it.
 
-Owns the role (leader, follower, neither), the high watermark while not leading, and the requests that wait here.
-Does not own requests of many partitions (``replica_manager``), the fetcher's connection or any decision.
+Owns the role (leader, follower, neither) and what a leader does. Does not own what a follower does (``FollowerLog``),
+requests of several partitions (``ReplicaManager``), or any decision.
 """
 
 from __future__ import annotations
 
-import heapq
 import logging
 from uuid import UUID
 
-from cluster.broker.replicas.purgatory import DelayedFetch, DelayedProduce
+from cluster.broker.replicas.fetch_checks import check_follower, check_position
+from cluster.broker.replicas.follower_log import FollowerLog
 from cluster.broker.replicas.values import Host, Reader, Refused, Role, TopicPartition, TopicSettings, fetch_error
+from cluster.broker.replicas.waiters import Waiters
 from cluster.log.appending import AppendInfo
 from cluster.log.errors import LogError
 from cluster.log.partition_log import PartitionLog
 from cluster.protocol.batch import validate_from_client
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchResult
-from cluster.replication.fencing import check_leader_epoch, diverging_epoch
-from cluster.replication.follower import (
-    FetchPosition,
-    Reaction,
-    initial_truncation,
-    reaction,
-    truncation_offset,
-)
-from cluster.replication.high_watermark import follower_high_watermark
+from cluster.replication.fencing import check_leader_epoch
+from cluster.replication.follower import FetchPosition, Reaction, Restart
 from cluster.replication.isr import IsrAnswer, IsrProposal, Outcome
 from cluster.replication.leader import LeaderState, acknowledgement
 
 logger = logging.getLogger(__name__)
-
-#: Settled waiters are swept out of a partition's heap when it has grown to this and doubled.
-_SWEEP_AT = 1024
 
 
 class Partition:
@@ -60,12 +51,8 @@ class Partition:
         self.partition_epoch = -1
         self.replicas: tuple[int, ...] = ()
         self._host = host
-        self._followed_high_watermark = high_watermark
-        self._produces: list[tuple[int, int, int, DelayedProduce, int]] = []
-        self._sweep_at = _SWEEP_AT
-        self._waited = 0
-        self._consumer_fetches: dict[DelayedFetch, None] = {}
-        self._follower_fetches: dict[DelayedFetch, None] = {}
+        self._follower_log = FollowerLog((topic, partition), log, high_watermark, host.counters)
+        self.waiters = Waiters()
 
     def __repr__(self) -> str:
         role = "leader" if self.leader else f"follower of {self.leader_id}"
@@ -80,7 +67,7 @@ class Partition:
 
     @property
     def high_watermark(self) -> int:
-        return self.leader.high_watermark if self.leader is not None else self._followed_high_watermark
+        return self.leader.high_watermark if self.leader is not None else self._follower_log.high_watermark
 
     # Roles
 
@@ -104,20 +91,15 @@ class Partition:
         self.leader = leader
         self._take_over(role)
         leader.advance(log_end_offset, now_ms)
-        self._settle_produces()
-        self._wake(self._follower_fetches, self._consumer_fetches)
+        self._role_changed()
 
     def follow(self, role: Role) -> None:
         """Become a follower in ``role.leader_epoch`` (of nobody if there is no leader)."""
-        self._followed_high_watermark = self.high_watermark
+        self._follower_log.high_watermark = self.high_watermark
         self.leader = None
         self._take_over(role)
-        log_end_offset = self.log.log_end_offset
-        start = initial_truncation(self.log.epochs.latest, self._followed_high_watermark, log_end_offset)
-        if start < log_end_offset:
-            self._truncate(start)
-        self._settle_produces()
-        self._wake(self._follower_fetches, self._consumer_fetches)
+        self._follower_log.begin()
+        self._role_changed()
 
     def told_again(self, role: Role, now_ms: int) -> None:
         """The controller speaks of the leader epoch that we are in already: only the ISR may be news."""
@@ -129,11 +111,10 @@ class Partition:
 
     def stop(self) -> None:
         """Neither lead nor follow any more: everybody who waits is told so."""
-        self._followed_high_watermark = self.high_watermark
+        self._follower_log.high_watermark = self.high_watermark
         self.leader = None
         self.leader_id = -1
-        self._settle_produces()
-        self._wake(self._follower_fetches, self._consumer_fetches)
+        self._role_changed()
 
     def _take_over(self, role: Role) -> None:
         self.leader_id = role.leader
@@ -171,13 +152,13 @@ class Partition:
         if header.is_transactional:
             raise Refused(ErrorCode.INVALID_TXN_STATE, "there is no transaction")
         counters = self._host.counters
-        counters.saw_batch(header, records)
+        fingerprint = counters.batch_arrived(header, records)
         info = self._host.rules.append(self.log, records, header, leader.leader_epoch, wall_ms)
         if info.duplicate or info.error_code is not ErrorCode.NONE:
             counters.produce_duplicates += 1
             return info, leader.leader_epoch
-        counters.produce_batches += 1
-        self._wake(self._follower_fetches)
+        counters.batch_appended(fingerprint)
+        self.waiters.wake_followers()
         if leader.advance(self.log.log_end_offset, now_ms):
             self._high_watermark_moved()
         return info, leader.leader_epoch
@@ -186,29 +167,13 @@ class Partition:
         """The answer for an append under acks=all, or None while it must wait."""
         return acknowledgement(self.leader, append_epoch, required_offset)
 
-    def wait_for_commit(self, required_offset: int, append_epoch: int, produce: DelayedProduce, index: int) -> None:
-        """Settle part ``index`` of ``produce`` when the high watermark reaches ``required_offset`` in this epoch."""
-        if len(self._produces) >= self._sweep_at:
-            self._produces = [waiter for waiter in self._produces if not waiter[3].is_done]
-            heapq.heapify(self._produces)
-            self._sweep_at = max(_SWEEP_AT, 2 * len(self._produces))
-        self._waited += 1
-        heapq.heappush(self._produces, (required_offset, self._waited, append_epoch, produce, index))
-
-    def _settle_produces(self) -> None:
-        """Answer those whose fate is known now. After a change of leader epoch that is all of them."""
-        waiters = self._produces
-        while waiters:
-            required_offset, _, append_epoch, produce, index = waiters[0]
-            code = acknowledgement(self.leader, append_epoch, required_offset)
-            if code is None:
-                return
-            heapq.heappop(waiters)
-            produce.settle(index, code)
-
     def _high_watermark_moved(self) -> None:
-        self._settle_produces()
-        self._wake(self._consumer_fetches)
+        self.waiters.settle_produces(self.leader)
+        self.waiters.wake_consumers()
+
+    def _role_changed(self) -> None:
+        self.waiters.settle_produces(self.leader)
+        self.waiters.wake_all()
 
     # Reading
 
@@ -222,11 +187,11 @@ class Partition:
         try:
             leader = self.leading(wanted.current_leader_epoch)
             if reader.is_follower:
-                self._check_follower(leader, reader, wanted.current_leader_epoch)
+                check_follower(leader, reader, wanted.current_leader_epoch)
                 upper_bound_offset = self.log.log_end_offset
             else:
                 upper_bound_offset = leader.high_watermark
-            diverging = self._check_position(wanted)
+            diverging = check_position(self.log, wanted)
             if diverging is not None:
                 return self._answer(wanted, leader.high_watermark, diverging=diverging)
             if reader.is_follower and arrived:
@@ -238,33 +203,6 @@ class Partition:
             return fetch_error(wanted.topic, wanted.partition, error.error_code)
         result = self._answer(wanted, leader.high_watermark)
         return result if found.records is None else result._replace(records=found.records)
-
-    def _check_position(self, wanted: FetchPartition) -> tuple[int, int] | None:
-        """Where the fetcher's history parts from ours. Raises ``Refused`` if its position is not in our log."""
-        log = self.log
-        log_end_offset = log.log_end_offset
-        if wanted.last_fetched_epoch >= 0:
-            found = log.epochs.end_offset_for(wanted.last_fetched_epoch, log_end_offset)
-            try:
-                diverging = diverging_epoch(wanted.last_fetched_epoch, wanted.fetch_offset, found)
-            except LookupError as error:
-                raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE, str(error)) from error
-            if diverging is not None and wanted.fetch_offset >= log.log_start_offset:
-                return diverging
-        if not log.log_start_offset <= wanted.fetch_offset <= log_end_offset:
-            raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {wanted.fetch_offset}")
-        return None
-
-    @staticmethod
-    def _check_follower(leader: LeaderState, reader: Reader, current_leader_epoch: int) -> None:
-        if reader.replica_id not in leader.followers:
-            known = current_leader_epoch >= 0
-            raise Refused(
-                ErrorCode.UNKNOWN_LEADER_EPOCH if known else ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                f"broker {reader.replica_id} is no replica",
-            )
-        if leader.is_of_former_life(reader.replica_id, reader.broker_epoch):
-            raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {reader.replica_id} was restarted since")
 
     def _follower_fetched(self, leader: LeaderState, reader: Reader, fetch_offset: int, now_ms: int) -> None:
         moved, proposal = leader.fetched(
@@ -287,19 +225,6 @@ class Partition:
             self.log.log_start_offset,
             diverging=diverging,
         )
-
-    def watch(self, fetch: DelayedFetch, reader: Reader) -> None:
-        """Wake ``fetch`` when there may be more for it: a follower's at an append, a consumer's at a commit."""
-        (self._follower_fetches if reader.is_follower else self._consumer_fetches)[fetch] = None
-
-    def unwatch(self, fetch: DelayedFetch, reader: Reader) -> None:
-        (self._follower_fetches if reader.is_follower else self._consumer_fetches).pop(fetch, None)
-
-    @staticmethod
-    def _wake(*waiting: dict[DelayedFetch, None]) -> None:
-        for fetches in waiting:
-            for fetch in fetches:
-                fetch.wake()
 
     # The in-sync replicas
 
@@ -338,17 +263,7 @@ class Partition:
 
     def fetch_request(self, max_bytes: int) -> FetchPartition:
         """What a follower asks of its leader."""
-        log = self.log
-        latest = log.epochs.latest
-        return FetchPartition(
-            self.topic,
-            self.partition,
-            self.leader_epoch,
-            log.log_end_offset,
-            -1 if latest is None else latest,
-            log.log_start_offset,
-            max_bytes,
-        )
+        return self._follower_log.request(self.leader_epoch, max_bytes)
 
     def fetched(self, sent: FetchPosition, result: FetchResult) -> Reaction:
         """Carry out what the leader answered to a fetch from ``sent``: append or cut; else say what to do.
@@ -357,54 +272,16 @@ class Partition:
         """
         if self.leader is not None or self.leader_id < 0:
             return Reaction.IGNORE
-        code = _error_code(result.error_code)
-        diverging = result.diverging
-        what = reaction(sent, self.leader_epoch, self.log.log_end_offset, code, diverges=diverging is not None)
-        if what is Reaction.TRUNCATE and diverging is not None:
-            epoch, end_offset = diverging
-            log_end_offset = self.log.log_end_offset
-            local = self.log.epochs.end_offset_for(epoch, log_end_offset)
-            self._truncate(truncation_offset(epoch, end_offset, local, log_end_offset, self._followed_high_watermark))
-        elif what is Reaction.APPEND:
-            records = result.records
-            if isinstance(records, memoryview) and len(records):
-                self.log.append_as_follower(records)
-            if result.log_start_offset > self.log.log_start_offset:
-                self.log.advance_log_start_offset(min(result.log_start_offset, self.log.log_end_offset))
-            self._followed_high_watermark = follower_high_watermark(
-                self._followed_high_watermark, result.high_watermark, self.log.log_end_offset
-            )
-        return what
+        return self._follower_log.apply(sent, self.leader_epoch, result)
 
-    def cut_or_restart(self, sent: FetchPosition, offset: int, *, restart: bool) -> None:
-        """After OFFSET_OUT_OF_RANGE: cut the log to ``offset``, or wipe it and begin there."""
+    def go_on_from(self, sent: FetchPosition, target: int | Restart) -> None:
+        """After OFFSET_OUT_OF_RANGE at ``sent``: cut the log to an offset, or wipe it and begin anew.
+
+        Raises ``LogError``.
+        """
         if self.leader is not None or self.position() != sent:
             return
-        if restart:
-            logger.warning("%s-%d: the leader's log begins at %d, starting again", self.topic, self.partition, offset)
-            self._host.counters.truncated_records += self.log.log_end_offset - self.log.log_start_offset
-            self.log.truncate_fully_and_start_at(offset)
-            self._followed_high_watermark = offset
-        elif offset < self.log.log_end_offset:
-            self._truncate(offset)
-
-    def _truncate(self, offset: int) -> None:
-        log_end_offset = self.log.log_end_offset
-        offset = max(offset, self.log.log_start_offset)
-        if offset < self._followed_high_watermark:
-            logger.warning(
-                "%s-%d: cutting committed records, from %d to %d below the watermark %d",
-                self.topic, self.partition, log_end_offset, offset, self._followed_high_watermark,
-            )  # fmt: skip
+        if isinstance(target, Restart):
+            self._follower_log.restart(target.offset)
         else:
-            logger.info("%s-%d: cutting the log from %d to %d", self.topic, self.partition, log_end_offset, offset)
-        self.log.truncate_to(offset)
-        self._host.counters.truncated_records += log_end_offset - offset
-        self._followed_high_watermark = min(self._followed_high_watermark, offset)
-
-
-def _error_code(number: int) -> ErrorCode:
-    try:
-        return ErrorCode(number)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
+            self._follower_log.cut(target)

@@ -169,7 +169,7 @@ class ReplicaManager:
             return
         delayed = DelayedProduce(results, (entry[0] for entry in waiting), respond, self.wheel, request.timeout_ms)
         for index, partition, required_offset, epoch in waiting:
-            partition.wait_for_commit(required_offset, epoch, delayed, index)
+            partition.waiters.add_produce(required_offset, epoch, delayed, index)
 
     def _admit(self, wanted: ProducePartition, acks: int, client_id: str | None) -> tuple[Partition, memoryview]:
         if acks not in VALID_ACKS:
@@ -211,11 +211,11 @@ class ReplicaManager:
 
         def unwatch(fetch: DelayedFetch) -> None:
             for partition in watched:
-                partition.unwatch(fetch, reader)
+                partition.waiters.remove_fetch(fetch, reader)
 
         delayed = DelayedFetch(attempt, unwatch, self._loop, self.wheel, request.max_wait_ms)
         for partition in watched:
-            partition.watch(delayed, reader)
+            partition.waiters.add_fetch(delayed, reader)
         return delayed
 
     def _read(self, request: FetchRequest, reader: Reader, *, arrived: bool) -> tuple[list[FetchResult], bool]:

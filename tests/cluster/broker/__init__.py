@@ -1,1 +1,1 @@
-"""Tests of cluster.broker."""
+"""Tests of cluster.broker: mostly real brokers over memory seams (``tests.simulation``), in virtual time."""

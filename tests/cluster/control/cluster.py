@@ -77,7 +77,7 @@ class Broker:
         self.cluster = cluster
         self.broker_id = broker_id
         self.node = f"node-{broker_id}"
-        self.store = MemoryStore(cluster.tree, session_timeout_ms=SESSION_MS, latency_s=cluster.latency_s)
+        self.store: Any = cluster.store_for(broker_id)
         self.cache = MetadataCache()
         self.received: list[Any] = []
         self.roles: dict[tuple[str, int], Any] = {}
@@ -94,7 +94,7 @@ class Broker:
         return f"Broker({self.broker_id}, life {self._life})"
 
     async def start(self) -> None:
-        transport = self.cluster.network.transport(self.node)
+        transport = self.cluster.transport_for(self.node)
         self._listener = await transport.listen("127.0.0.1", 0, lambda connection: _Server(self, connection))
         self.plane = ControlPlane(
             broker_id=self.broker_id,
@@ -167,6 +167,12 @@ class Cluster:
         self.latency_s = latency_s
         self.brokers: dict[int, Broker] = {}
         self._lives = 0
+
+    def store_for(self, broker_id: int) -> Any:
+        return MemoryStore(self.tree, session_timeout_ms=SESSION_MS, latency_s=self.latency_s)
+
+    def transport_for(self, node: str) -> Any:
+        return self.network.transport(node)
 
     async def start(self, *broker_ids: int, rules: ControlRules | None = None, **properties: Any) -> list[Broker]:
         """Start brokers, one after the other. Properties with underscores for dots."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from dataclasses import replace
 
@@ -161,15 +162,14 @@ def test_two_brokers_racing_for_producer_ids_never_share_one():
             while len(taken) < count:
                 try:
                     taken.append(await broker.plane.next_producer_id())
-                except CoordinatorLoading as error:
-                    assert error.error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+                except CoordinatorLoading:
                     await asyncio.sleep(0.01)
             return taken
 
         first, second = await asyncio.gather(take(brokers[0], 3000), take(brokers[1], 3000))
         assert len({*first, *second}) == 6000
         for taken in (first, second):
-            assert all(b - a == 1 for a, b in zip(taken, taken[1:], strict=False) if b % 1000)
+            assert all(b - a == 1 for a, b in itertools.pairwise(taken) if b % 1000)
         node = json.loads(cluster.tree.get(PRODUCER_ID_BLOCK)[0])
         assert node["version"] == 1
         assert int(node["block_end"]) - int(node["block_start"]) == 999
@@ -185,6 +185,9 @@ def test_ids_are_prefetched_before_they_run_out():
     async def body():
         cluster = Cluster()
         [broker] = await cluster.start(1)
+        with pytest.raises(CoordinatorLoading) as caught:
+            await broker.plane.next_producer_id()
+        assert caught.value.error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         await cluster.until(lambda: broker.plane._producer_ids._supply.take() is not None)
         for _ in range(5000):
             await broker.plane.next_producer_id()

@@ -47,7 +47,7 @@ def test_events_do_not_interleave_and_merge_by_name():
         await queue.run(event("d"))
         names = [line.split()[0] for line in trace]
         assert names == ["a", "a", "b", "b", "c", "c", "b", "b", "d", "d"]
-        queue.close()
+        await queue.close()
 
     run(body())
 
@@ -71,7 +71,7 @@ def test_a_failing_event_is_its_caller_s_and_a_closed_queue_says_so(caplog):
         hanging = asyncio.ensure_future(queue.run(hang))
         waiting = asyncio.ensure_future(queue.run(fail))
         await asyncio.sleep(0.1)
-        queue.close()
+        await queue.close()
         for task in (hanging, waiting):
             with pytest.raises(QueueClosed):
                 await task

@@ -1,4 +1,4 @@
-"""Random stories: links cut, sessions expired, brokers killed and restarted, while leaders change ISRs and ids are taken.
+"""Random stories: links cut, sessions expired, brokers killed and restarted, while leaders change ISRs and take ids.
 
 Every write of a partition state is checked as it happens; after all is healed, every broker must agree with ZooKeeper.
 """
@@ -22,29 +22,37 @@ from tests.cluster.control.virtual_time import run
 
 
 class CheckedTree(MemoryTree):
-    """Holds every write of a state node to the rules."""
+    """Holds every write of a state node to the rules. What is wrong is kept: the code under test catches exceptions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.violations: list[str] = []
+        self.writes = 0
 
     def multi(self, session_id, operations):
-        before = {op.path: self.get(op.path) for op in operations if isinstance(op, SetData)}
+        before = {op.path: self.exists(op.path) and self.get(op.path) for op in operations if isinstance(op, SetData)}
         results = super().multi(session_id, operations)
         for operation in operations:
             if isinstance(operation, SetData) and operation.path.endswith("/state"):
-                self._check(operation, json.loads(before[operation.path][0]))
+                self.writes += 1
+                old, new = json.loads(before[operation.path][0]), json.loads(operation.data)
+                for rule, holds in self._rules(operation, old, new):
+                    if not holds:
+                        self.violations.append(f"{rule}: {old} -> {new}")
         return results
 
-    def _check(self, operation, old):
-        new = json.loads(operation.data)
-        topic, partition = operation.path.split("/")[3], operation.path.split("/")[5]
+    def _rules(self, operation, old, new):
+        _, _, _, topic, _, partition, _ = operation.path.split("/")
         replicas = json.loads(self.get(topic_path(topic))[0])["partitions"][partition]
-        assert new["controller_epoch"] == int(self.get(CONTROLLER_EPOCH)[0]), "written past the fence"
-        assert operation.version >= 0, "not a compare-and-set"
-        assert new["isr"], "empty ISR"
-        assert set(new["isr"]) <= set(replicas), "ISR outside the assignment"
-        assert new["leader"] == -1 or new["leader"] in new["isr"], "leader outside the ISR"
-        assert new["leader_epoch"] - old["leader_epoch"] in (0, 1), "leader epoch jumped"
-        if new["leader"] != old["leader"]:
-            assert new["leader_epoch"] == old["leader_epoch"] + 1, "a new leader in an old epoch"
-            assert new["leader"] in (-1, *old["isr"]), "unclean election"
+        is_election = new["leader"] != old["leader"]
+        yield "written by today's controller", new["controller_epoch"] == int(self.get(CONTROLLER_EPOCH)[0])
+        yield "a compare-and-set", operation.version >= 0
+        yield "ISR is not empty", new["isr"]
+        yield "ISR is within the assignment", set(new["isr"]) <= set(replicas)
+        yield "leader is in the ISR", new["leader"] == -1 or new["leader"] in new["isr"]
+        yield "leader epoch moves by one at most", new["leader_epoch"] - old["leader_epoch"] in (0, 1)
+        yield "a new leader has a new epoch", not is_election or new["leader_epoch"] == old["leader_epoch"] + 1
+        yield "elections are clean", not is_election or new["leader"] in (-1, *old["isr"])
 
 
 class Story:
@@ -180,17 +188,20 @@ class Story:
             }
             states = [cluster.state("t", n) for n in range(3)]
             pytest.fail(f"they do not agree after {self.told}: {states} {details}")
-        assert max(self.ids.values(), default=0) <= 1, f"ids handed out twice after {self.told}"
+        assert cluster.tree.violations == [], f"after {self.told}"
+        assert cluster.tree.writes > 0
+        assert len(self.ids) > 0
+        assert max(self.ids.values()) == 1, f"ids handed out twice after {self.told}"
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(12))
 def test_after_any_story_all_brokers_agree(seed):
     """Writes are fenced and legal throughout, no id comes twice, and in the end there is one truth."""
     run(Story(seed).tell(12))
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("seed", range(1000, 1500))
+@pytest.mark.parametrize("seed", range(1000, 1300))
 def test_after_many_stories_all_brokers_agree(seed):
     """The same, many more of them."""
     run(Story(seed).tell(20))

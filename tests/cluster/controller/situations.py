@@ -5,6 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from cluster.controller.context import (
+    NO_LEADER,
     Broker,
     ControllerContext,
     Partition,
@@ -49,3 +50,21 @@ def carry_out(context: ControllerContext, changes: list[Change]) -> None:
             assert partition.state is not None
             assert partition.state.partition_epoch == change.expected_epoch
             apply_change(context, change, change.expected_epoch + 1)
+
+
+def invariant_violations(context: ControllerContext) -> list[str]:
+    """What is wrong with a context, one line each; empty if nothing is."""
+    found: list[str] = []
+    for topic_partition, _, partition in context.partitions():
+        state = partition.state
+        if state is None:
+            continue
+        if not state.isr:
+            found.append(f"{topic_partition}: the ISR is empty")
+        if not set(state.isr) <= set(partition.replicas):
+            found.append(f"{topic_partition}: ISR {state.isr} is not within the assignment {partition.replicas}")
+        if len(set(state.isr)) != len(state.isr):
+            found.append(f"{topic_partition}: ISR {state.isr} names a replica twice")
+        if state.leader != NO_LEADER and state.leader not in state.isr:
+            found.append(f"{topic_partition}: leader {state.leader} is not in ISR {state.isr}")
+    return found

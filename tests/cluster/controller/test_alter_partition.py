@@ -15,9 +15,9 @@ from cluster.controller.alter_partition import (
     check_proposal,
     check_sender,
 )
-from cluster.controller.context import ControllerContext, invariant_violations
+from cluster.controller.context import ControllerContext
 from cluster.protocol.errors import ErrorCode
-from tests.cluster.controller.situations import T0, TOPIC_ID, carry_out, context_with, led
+from tests.cluster.controller.situations import T0, TOPIC_ID, carry_out, context_with, invariant_violations, led
 
 
 def situation() -> ControllerContext:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.controller.context import NO_LEADER, Broker, invariant_violations
+from cluster.controller.context import NO_LEADER, Broker
 from cluster.controller.election import elect_offline
 from cluster.controller.partitions import (
     BrokerChanges,
@@ -15,7 +15,7 @@ from cluster.controller.partitions import (
     plan_repairs,
     remove_brokers,
 )
-from tests.cluster.controller.situations import T0, carry_out, context_with, led
+from tests.cluster.controller.situations import T0, carry_out, context_with, invariant_violations, led
 
 
 def test_the_leader_dies_and_the_next_in_sync_one_leads():

@@ -202,6 +202,8 @@ def test_log_start_moves_up_alone(on):
     with pytest.raises(OffsetOutOfRange):
         log.advance_log_start_offset(7)
     assert produce(log, 0).duplicate  # the memory of producers outlives their records
+    log.advance_log_start_offset(4)
+    assert log.segment_base_offsets == [4]
     log.advance_log_start_offset(6)
     assert log.segment_base_offsets == [4]
     snapshots = [name for name in on.storage.listdir(DIRECTORY) if name.endswith("snapshot")]
@@ -264,6 +266,46 @@ def test_a_flush_that_ran_while_the_log_was_cut_proves_nothing(on):
     with pytest.raises(StorageFailed):
         log.finish_flush(pending, OSError("a real one"))
     assert log.is_failed
+
+
+def test_flushes_may_end_in_any_order(on):
+    """The recovery point never goes back because an older plan is finished later."""
+    log = open_log(on)
+    append(log)
+    older = log.begin_flush()
+    append(log)
+    newer = log.begin_flush()
+    assert older is not None and newer is not None
+    for pending in (newer, older):
+        pending.run()
+        log.finish_flush(pending)
+        assert log.recovery_point == 2
+
+
+def test_a_segment_deleted_during_its_flush_is_no_failure(on):
+    """Its file was closed under the flush, because the log start moved past it."""
+    log = open_log(on, LogConfig(segment_bytes=150))
+    for sequence in range(5):
+        produce(log, sequence)
+    pending = log.begin_flush_of_rolled()
+    assert pending is not None
+    log.advance_log_start_offset(3)
+    with pytest.raises(OSError, match="closed") as caught:
+        pending.run()
+    log.finish_flush(pending, caught.value)
+    assert not log.is_failed and log.recovery_point == 0
+    log.flush()
+    assert log.recovery_point == 5
+
+
+def test_truncation_below_the_log_start_lowers_it(on):
+    """The log cannot begin above its end."""
+    log = open_log(on)
+    append(log, count=2)
+    append(log, count=4)
+    log.advance_log_start_offset(4)
+    log.truncate_to(5)
+    assert (log.log_start_offset, log.log_end_offset) == (2, 2)
 
 
 def test_delete_removes_the_directory(on):

@@ -56,9 +56,10 @@ def test_the_wrap_is_remembered():
     producers = ProducerStates()
     producers.update(make_header(base_sequence=0, count=2**31 - 1), 0)
     producers.update(make_header(base_sequence=2**31 - 1, count=3), 10)
+    producers.update(make_header(base_sequence=2), 13)
     entry = producers.get(7)
     assert entry is not None and entry.complete and entry.wrapped
-    assert entry.last_sequence == 1
+    assert entry.last_sequence == 2
 
 
 def test_batches_without_producer_are_passed_over():

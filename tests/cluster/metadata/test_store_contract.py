@@ -204,7 +204,7 @@ async def _has_child(store, path, name):
 
 
 def test_a_session_expires_and_a_new_one_follows(make_harness):
-    """EXPIRED, then CONNECTED with another id; ephemerals are gone; watches work on, called once for the new session."""
+    """EXPIRED, then CONNECTED with another id; ephemerals are gone; watches work on, and are called once for it."""
 
     async def test(harness, root):
         store, other = await harness.open(), await harness.open()

@@ -1,4 +1,4 @@
-"""What only the real store can get wrong: timeouts, a busy loop, a kazoo thread that dies, many calls while it is away."""
+"""What only the real store can get wrong: timeouts, a busy loop, a kazoo thread that dies, a silent server."""
 
 from __future__ import annotations
 

@@ -72,9 +72,8 @@ class Session:
                 self._backend.api.call("DELETE", "/proxies/" + name.replace("/", "%2F").replace(" ", "%20"))
         row = self.expected(row)
         answer = self._backend.api.call(row["method"], row["path"], self.here(row["body"]), row.get("agent", "test"))
-        found, wanted = [], []
-        found.append(("status", answer.status))
-        wanted.append(("status", row["status"]))
+        found: list[tuple[str, object]] = [("status", answer.status)]
+        wanted: list[tuple[str, object]] = [("status", row["status"])]
         if "content_type" in row:
             found += [
                 ("content type", answer.headers.get("content-type")),

@@ -177,13 +177,13 @@ def test_slicer_cuts_and_delays(backend: Backend, through: int) -> None:
     with connect(through) as client:
         started = time.perf_counter()
         client.sendall(message)
-        parts = []
-        while sum(map(len, parts)) < 60:
+        parts: list[bytes] = []
+        while sum(len(part) for part in parts) < 60:
             parts.append(client.recv(100))
         assert 60 <= elapsed_ms(started) <= 200 + SLACK_MS
     assert b"".join(parts) == message
     assert len(parts) >= 4
-    assert max(map(len, parts)) <= 26
+    assert max(len(part) for part in parts) <= 26
 
 
 def test_limit_data_passes_exactly_so_many_bytes(backend: Backend, through: int) -> None:

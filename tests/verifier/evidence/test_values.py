@@ -104,6 +104,19 @@ def test_fields_beyond_63_bits_are_not_ours() -> None:
     assert not decode_array(np.frombuffer(value, dtype=np.uint8).reshape(1, 48)).valid[0]
 
 
+@pytest.mark.parametrize("field", ["version", "reserved", "reserved2", "payload_crc"])
+def test_a_well_formed_header_that_breaks_the_table_is_not_ours(field: str) -> None:
+    """A CRC alone does not make a value: another version, a reserved field in use, a CRC of padding that is absent."""
+    fields = {"version": 1, "reserved": 0, "reserved2": 0, "payload_crc": 0, field: 7}
+    header = struct.pack(
+        ">4sBBHQIIQQI",
+        *(b"GPLS", fields["version"], 0, fields["reserved"], 1, 2, fields["reserved2"], 3, 4, fields["payload_crc"]),
+    )
+    value = header + struct.pack(">I", zlib.crc32(header))
+    assert decode(value) is None
+    assert not decode_array(np.frombuffer(value, dtype=np.uint8).reshape(1, 48)).valid[0]
+
+
 def test_positions_outside_the_buffer_are_not_valid() -> None:
     """A value that would reach outside the buffer is not valid, and nothing is read there."""
     value = np.frombuffer(encode(1, 2, 3, 4), dtype=np.uint8)

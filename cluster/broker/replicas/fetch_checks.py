@@ -1,0 +1,45 @@
+"""What a leader checks of a fetch before it reads: the follower's identity and the fetcher's place in history.
+
+Owns these checks (kafka-semantics 5.1, 5.3). Does not read, and changes nothing.
+"""
+
+from __future__ import annotations
+
+from cluster.broker.replicas.values import Reader, Refused
+from cluster.log.partition_log import PartitionLog
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.fetch import FetchPartition
+from cluster.replication.fencing import diverging_epoch
+from cluster.replication.leader import LeaderState
+
+
+def check_follower(leader: LeaderState, reader: Reader, current_leader_epoch: int) -> None:
+    """A follower must be a replica, and the fetch of its present life. Raises ``Refused``."""
+    if reader.replica_id not in leader.followers:
+        known = current_leader_epoch >= 0
+        raise Refused(
+            ErrorCode.UNKNOWN_LEADER_EPOCH if known else ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            f"broker {reader.replica_id} is no replica",
+        )
+    if leader.is_of_former_life(reader.replica_id, reader.broker_epoch):
+        raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {reader.replica_id} was restarted since")
+
+
+def check_position(log: PartitionLog, wanted: FetchPartition) -> tuple[int, int] | None:
+    """Where the fetcher's history parts from ours, None if it does not.
+
+    Raises ``Refused`` if its position is not in our log, or we know nothing of its epoch. This runs for consumers too:
+    kafka-python sends their last epoch.
+    """
+    log_end_offset = log.log_end_offset
+    if wanted.last_fetched_epoch >= 0:
+        found = log.epochs.end_offset_for(wanted.last_fetched_epoch, log_end_offset)
+        try:
+            diverging = diverging_epoch(wanted.last_fetched_epoch, wanted.fetch_offset, found)
+        except LookupError as error:
+            raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE, str(error)) from error
+        if diverging is not None and wanted.fetch_offset >= log.log_start_offset:
+            return diverging
+    if not log.log_start_offset <= wanted.fetch_offset <= log_end_offset:
+        raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {wanted.fetch_offset}")
+    return None

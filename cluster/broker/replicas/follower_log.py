@@ -1,0 +1,114 @@
+"""FollowerLog: a follower's hold on its log: what it asks for, what it appends, where it cuts.
+
+Owns the high watermark that a follower has learned, and the effects of what ``cluster.replication.follower`` decides.
+Does not own the role (``Partition`` does), the connection or the pauses after errors (``Fetcher``).
+"""
+
+from __future__ import annotations
+
+import logging
+
+from cluster.broker.metrics import Counters
+from cluster.broker.replicas.values import TopicPartition
+from cluster.log.partition_log import PartitionLog
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.fetch import FetchPartition, FetchResult
+from cluster.replication.follower import FetchPosition, Reaction, initial_truncation, reaction, truncation_offset
+from cluster.replication.high_watermark import follower_high_watermark
+
+logger = logging.getLogger(__name__)
+
+
+class FollowerLog:
+    """For one replica. ``high_watermark`` is what it knows while it does not lead."""
+
+    __slots__ = ("_counters", "_key", "_log", "high_watermark")
+
+    def __init__(self, key: TopicPartition, log: PartitionLog, high_watermark: int, counters: Counters) -> None:
+        self.high_watermark = high_watermark
+        self._key = key
+        self._log = log
+        self._counters = counters
+
+    def __repr__(self) -> str:
+        return f"<FollowerLog {self._key} to {self._log.log_end_offset}, watermark {self.high_watermark}>"
+
+    def begin(self) -> None:
+        """Start to follow. Raises ``LogError``."""
+        log_end_offset = self._log.log_end_offset
+        start = initial_truncation(self._log.epochs.latest, self.high_watermark, log_end_offset)
+        if start < log_end_offset:
+            self._truncate(start)
+
+    def request(self, leader_epoch: int, max_bytes: int) -> FetchPartition:
+        """What to ask of the leader."""
+        log = self._log
+        latest = log.epochs.latest
+        return FetchPartition(
+            *self._key,
+            leader_epoch,
+            log.log_end_offset,
+            -1 if latest is None else latest,
+            log.log_start_offset,
+            max_bytes,
+        )
+
+    def apply(self, sent: FetchPosition, leader_epoch: int, result: FetchResult) -> Reaction:
+        """Carry out what the leader answered to a fetch from ``sent``: append or cut; else say what to do.
+
+        Raises ``LogError`` for records that cannot be appended.
+        """
+        log = self._log
+        code, diverging = _error_code(result.error_code), result.diverging
+        what = reaction(sent, leader_epoch, log.log_end_offset, code, diverges=diverging is not None)
+        if what is Reaction.TRUNCATE and diverging is not None:
+            epoch, end_offset = diverging
+            log_end_offset = log.log_end_offset
+            local = log.epochs.end_offset_for(epoch, log_end_offset)
+            self._truncate(truncation_offset(epoch, end_offset, local, log_end_offset, self.high_watermark))
+        elif what is Reaction.APPEND:
+            self._append(result)
+        return what
+
+    def _append(self, result: FetchResult) -> None:
+        log = self._log
+        records = result.records
+        if isinstance(records, memoryview) and len(records):
+            log.append_as_follower(records)
+        if result.log_start_offset > log.log_start_offset:
+            log.advance_log_start_offset(min(result.log_start_offset, log.log_end_offset))
+        self.high_watermark = follower_high_watermark(self.high_watermark, result.high_watermark, log.log_end_offset)
+
+    def cut(self, offset: int) -> None:
+        """Let the log end at ``offset``, if it does not end before. Raises ``LogError``."""
+        if offset < self._log.log_end_offset:
+            self._truncate(offset)
+
+    def restart(self, offset: int) -> None:
+        """Wipe the log and begin at ``offset``: the leader has deleted what we lack. Raises ``LogError``."""
+        log = self._log
+        logger.warning("%s-%d: the leader's log begins at %d, starting again there", *self._key, offset)
+        self._counters.truncated_records += log.log_end_offset - log.log_start_offset
+        log.truncate_fully_and_start_at(offset)
+        self.high_watermark = offset
+
+    def _truncate(self, offset: int) -> None:
+        log = self._log
+        log_end_offset = log.log_end_offset
+        offset = max(offset, log.log_start_offset)
+        below = offset < self.high_watermark
+        logger.log(
+            logging.WARNING if below else logging.INFO,
+            "%s-%d: cutting the log from %d to %d, %s the watermark %d",
+            *self._key, log_end_offset, offset, "below" if below else "not below", self.high_watermark,
+        )  # fmt: skip
+        log.truncate_to(offset)
+        self._counters.truncated_records += log_end_offset - offset
+        self.high_watermark = min(self.high_watermark, offset)
+
+
+def _error_code(number: int) -> ErrorCode:
+    try:
+        return ErrorCode(number)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR

@@ -1,0 +1,74 @@
+"""Who waits at one partition: produces for its high watermark, fetches for bytes or a commit.
+
+Owns the queues. Does not own the decision whether a produce is settled, nor the lives of the requests (``purgatory``).
+"""
+
+from __future__ import annotations
+
+import heapq
+
+from cluster.broker.replicas.purgatory import DelayedFetch, DelayedProduce
+from cluster.broker.replicas.values import Reader
+from cluster.protocol.errors import ErrorCode
+from cluster.replication.leader import LeaderState, acknowledgement
+
+#: Settled produces are swept out of the queue when it has grown to this and doubled.
+_SWEEP_AT = 1024
+
+
+class Waiters:
+    """The requests that wait at one partition."""
+
+    __slots__ = ("_arrived", "_consumers", "_followers", "_produces", "_sweep_at")
+
+    def __init__(self) -> None:
+        #: (required offset, arrival, leader epoch of the append, request, which part of it)
+        self._produces: list[tuple[int, int, int, DelayedProduce, int]] = []
+        self._arrived = 0
+        self._sweep_at = _SWEEP_AT
+        self._consumers: dict[DelayedFetch, None] = {}
+        self._followers: dict[DelayedFetch, None] = {}
+
+    def __repr__(self) -> str:
+        return f"<Waiters {len(self._produces)} produces, {len(self._consumers) + len(self._followers)} fetches>"
+
+    def add_produce(self, required_offset: int, append_epoch: int, produce: DelayedProduce, index: int) -> None:
+        """Settle part ``index`` of ``produce`` when the high watermark reaches ``required_offset`` in this epoch."""
+        if len(self._produces) >= self._sweep_at:
+            self._produces = [waiter for waiter in self._produces if not waiter[3].is_done]
+            heapq.heapify(self._produces)
+            self._sweep_at = max(_SWEEP_AT, 2 * len(self._produces))
+        self._arrived += 1
+        heapq.heappush(self._produces, (required_offset, self._arrived, append_epoch, produce, index))
+
+    def settle_produces(self, leader: LeaderState | None) -> None:
+        """Answer those whose fate is known now. After a change of leader epoch that is all of them."""
+        produces = self._produces
+        while produces:
+            required_offset, _, append_epoch, produce, index = produces[0]
+            code: ErrorCode | None = acknowledgement(leader, append_epoch, required_offset)
+            if code is None:
+                return
+            heapq.heappop(produces)
+            produce.settle(index, code)
+
+    def add_fetch(self, fetch: DelayedFetch, reader: Reader) -> None:
+        (self._followers if reader.is_follower else self._consumers)[fetch] = None
+
+    def remove_fetch(self, fetch: DelayedFetch, reader: Reader) -> None:
+        (self._followers if reader.is_follower else self._consumers).pop(fetch, None)
+
+    def wake_followers(self) -> None:
+        """Something was appended."""
+        for fetch in self._followers:
+            fetch.wake()
+
+    def wake_consumers(self) -> None:
+        """Something was committed."""
+        for fetch in self._consumers:
+            fetch.wake()
+
+    def wake_all(self) -> None:
+        """The role of the replica changed."""
+        self.wake_followers()
+        self.wake_consumers()

@@ -1,0 +1,86 @@
+"""ISR proposals: one request at a time, all that wait in it, asked again until somebody answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from uuid import UUID
+
+from cluster.broker.control.changes import ControllerUnavailable, IsrChange, IsrResult
+from cluster.broker.replicas.isr_proposals import IsrProposals
+from cluster.protocol.errors import ErrorCode
+from cluster.replication.isr import IsrAnswer, IsrProposal, Outcome
+from tests.cluster.control.virtual_time import LoopClock, run
+
+
+class FakePartition:
+    """Notes the answers; asks again after what the real one retries."""
+
+    topic_id = UUID(int=1)
+
+    def __init__(self, number: int) -> None:
+        self.topic, self.partition = "t", number
+        self.key = ("t", number)
+        self.answers: list[IsrAnswer] = []
+
+    def isr_answered(self, _proposal: IsrProposal, answer: IsrAnswer, _now_ms: int) -> Outcome:
+        self.answers.append(answer)
+        return Outcome.COMMITTED if answer.error_code is ErrorCode.NONE else Outcome.RETRY
+
+
+PROPOSAL = IsrProposal(3, 5, (1, 2), ((2, 77),))
+
+
+def test_a_proposal_is_asked_until_it_is_answered() -> None:
+    """No controller, an error, an answer without it: each time once more, after a pause."""
+
+    async def main() -> None:
+        asked: list[list[int]] = []
+        partitions = [FakePartition(number) for number in range(2)]
+
+        async def send(changes: Sequence[IsrChange]) -> list[IsrResult]:
+            asked.append([change.partition for change in changes])
+            assert changes[0].broker_epochs == {2: 77}
+            await asyncio.sleep(0.01)
+            if len(asked) == 1:
+                raise ControllerUnavailable("there is none")
+            if len(asked) == 2:
+                return [IsrResult("t", 0, ErrorCode.NOT_CONTROLLER)]
+            return [IsrResult("t", change.partition, ErrorCode.NONE, 1, 3, (1, 2), 6) for change in changes]
+
+        proposals = IsrProposals(send, LoopClock(), asyncio.get_running_loop())
+        for partition in partitions:
+            proposals.propose(partition, PROPOSAL)  # type: ignore[arg-type]
+        await asyncio.sleep(1)
+        assert asked == [[0, 1], [0, 1], [0, 1]]
+        assert [[answer.error_code for answer in partition.answers] for partition in partitions] == [
+            [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER, ErrorCode.NONE],
+            [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NONE],
+        ]
+        assert repr(proposals) == "<IsrProposals 0 waiting>"
+
+    run(main())
+
+
+def test_what_comes_meanwhile_goes_in_the_next_request() -> None:
+    """One request in flight; a newer proposal of the same partition replaces the one that waits."""
+
+    async def main() -> None:
+        asked: list[list[tuple[int, int]]] = []
+        partition = FakePartition(0)
+
+        async def send(changes: Sequence[IsrChange]) -> list[IsrResult]:
+            asked.append([(change.partition, change.partition_epoch) for change in changes])
+            await asyncio.sleep(0.1)
+            return [IsrResult("t", change.partition, ErrorCode.NONE) for change in changes]
+
+        proposals = IsrProposals(send, LoopClock(), asyncio.get_running_loop())
+        proposals.propose(partition, PROPOSAL)  # type: ignore[arg-type]
+        await asyncio.sleep(0.05)
+        for epoch in (6, 7):
+            proposals.propose(partition, IsrProposal(3, epoch, (1,)))  # type: ignore[arg-type]
+        await asyncio.sleep(1)
+        assert asked == [[(0, 5)], [(0, 7)]]
+        await proposals.close()
+
+    run(main())

@@ -1,0 +1,233 @@
+"""Fetch: what is read, how long it waits, and who may read what (kafka-semantics 5.1-5.3)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from cluster.broker.replicas.fetcher import broker_epoch_in, client_id
+from cluster.protocol import fetch
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+from tests.cluster.broker.scenes import TOPIC, client_of_leader, cut_followers, with_topic
+from tests.simulation.client import Client, batch
+from tests.simulation.nodes import MemoryCluster
+
+
+async def fill(client: Client, count: int = 5) -> None:
+    for number in range(count):
+        assert (await client.produce(TOPIC, batch(b"value %d" % number))).error is ErrorCode.NONE
+
+
+def test_reading_from_the_middle() -> None:
+    """From the batch that holds the offset, whole batches up to the watermark."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        await client.produce(TOPIC, batch(b"a", b"b", b"c"))
+        await client.produce(TOPIC, batch(b"d"))
+        found = await client.fetch(TOPIC, 1)
+        assert found.records == [(1, b"b"), (2, b"c"), (3, b"d")]
+        assert found.high_watermark == 4
+
+    with_topic(check)
+
+
+@pytest.mark.parametrize("version", range(4, 13))
+def test_every_version_is_answered(version: int) -> None:
+    """Fetch 4 to 12."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        await fill(client, 2)
+        assert (await client.fetch(TOPIC, 0, version=version)).values == [b"value 0", b"value 1"]
+
+    with_topic(check)
+
+
+def test_sizes_are_soft() -> None:
+    """The first batch comes whole however small the limit; no more than fit come with it."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        await fill(client)
+        size = len(batch(b"value 0"))
+        assert len((await client.fetch(TOPIC, 0, max_bytes=1)).values) == 1
+        assert len((await client.fetch(TOPIC, 0, partition_max_bytes=1)).values) == 1
+        assert len((await client.fetch(TOPIC, 0, partition_max_bytes=3 * size)).values) == 3
+        assert len((await client.fetch(TOPIC, 0, max_bytes=2 * size)).values) == 2
+
+    with_topic(check)
+
+
+def test_offsets_out_of_range() -> None:
+    """Below the start or beyond the end is an error; between watermark and end it is a wait (peers.md D48)."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        await fill(client, 2)
+        assert (await client.fetch(TOPIC, 3)).error is ErrorCode.OFFSET_OUT_OF_RANGE
+        assert (await client.fetch(TOPIC, -1)).error is ErrorCode.OFFSET_OUT_OF_RANGE
+        cut_followers(cluster)
+        assert (await client.produce(TOPIC, batch(b"hidden"), acks=1)).base_offset == 2
+        for offset in (2, 3):
+            found = await client.fetch(TOPIC, offset)
+            assert (found.error, found.records, found.high_watermark) == (ErrorCode.NONE, [], 2)
+
+    with_topic(check, brokers=3)
+
+
+def test_a_fetch_waits_for_a_commit() -> None:
+    """It is woken by the watermark, not by the append; else it ends empty after its time."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        loop = asyncio.get_running_loop()
+        reader = await client_of_leader(cluster)
+        began = loop.time()
+        assert (await reader.fetch(TOPIC, 0, max_wait_ms=400)).records == []
+        assert 0.4 <= loop.time() - began < 0.5
+        waiting = asyncio.ensure_future(reader.fetch(TOPIC, 0, max_wait_ms=5000))
+        await asyncio.sleep(0.1)
+        began = loop.time()
+        await client.produce(TOPIC, batch(b"a"))
+        assert (await waiting).values == [b"a"]
+        assert loop.time() - began < 0.05
+
+    with_topic(check, brokers=3)
+
+
+def test_min_bytes_are_waited_for() -> None:
+    """Two small batches together are enough, one is not."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        reader = await client_of_leader(cluster)
+        size = len(batch(b"a"))
+        waiting = asyncio.ensure_future(reader.fetch(TOPIC, 0, max_wait_ms=5000, min_bytes=2 * size))
+        await client.produce(TOPIC, batch(b"a"))
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+        await client.produce(TOPIC, batch(b"b"))
+        assert (await waiting).values == [b"a", b"b"]
+
+    with_topic(check)
+
+
+def test_a_request_behind_a_parked_fetch_ends_its_wait() -> None:
+    """Answers leave in order, so the parked fetch would hold up what its own client asks next."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        began = asyncio.get_running_loop().time()
+        parked = asyncio.ensure_future(client.fetch(TOPIC, 0, max_wait_ms=30_000))
+        await asyncio.sleep(0.1)
+        assert (await client.list_offset(TOPIC, -1))[1] == 0
+        assert (await parked).records == []
+        assert asyncio.get_running_loop().time() - began < 1
+
+    with_topic(check)
+
+
+def test_epochs_are_fenced() -> None:
+    """An older current_leader_epoch is FENCED (librdkafka sends 0), a newer one UNKNOWN; -1 is not looked at."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        leader = cluster.leader(TOPIC)
+        await cluster.crash(next(broker for broker in cluster.broker_ids if broker != leader))
+        await cluster.until(lambda: len(cluster.isr(TOPIC)) == 2)
+        client = await client_of_leader(cluster)
+        assert (await client.fetch(TOPIC, 0, leader_epoch=0)).error is ErrorCode.FENCED_LEADER_EPOCH
+        assert (await client.fetch(TOPIC, 0, leader_epoch=9)).error is ErrorCode.UNKNOWN_LEADER_EPOCH
+        assert (await client.fetch(TOPIC, 0, leader_epoch=1)).error is ErrorCode.NONE
+        assert (await client.fetch(TOPIC, 0)).error is ErrorCode.NONE
+        assert (await client.list_offset(TOPIC, -1, leader_epoch=0))[0] is ErrorCode.FENCED_LEADER_EPOCH
+
+    with_topic(check, brokers=3)
+
+
+def test_a_consumer_learns_where_its_history_parted() -> None:
+    """kafka-python's consumers send their last epoch: beyond its end they get the epoch's end, and no data."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        await fill(client, 3)
+        found = await client.fetch(TOPIC, 9, last_fetched_epoch=0)
+        assert (found.error, found.diverging, found.records) == (ErrorCode.NONE, (0, 3), [])
+        assert (await client.fetch(TOPIC, 2, last_fetched_epoch=0)).values == [b"value 2"]
+        assert (await client.fetch(TOPIC, 2, last_fetched_epoch=7)).error is ErrorCode.OFFSET_OUT_OF_RANGE
+
+    with_topic(check)
+
+
+def test_a_client_cannot_pass_for_a_follower() -> None:
+    """A follower's fetch is taken as proof of what it holds, so it is believed on the brokers' listener alone."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        cut_followers(cluster)
+        await client.produce(TOPIC, batch(b"a"), acks=1)
+        leader = cluster.leader(TOPIC)
+        for replica_id in cluster.broker_ids:
+            if replica_id != leader:
+                found = await client.fetch(TOPIC, 1, replica_id=replica_id)
+                assert found.error is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        assert (await client.list_offset(TOPIC, -1))[1] == 0
+        peer = Client(await cluster.connect(leader, "PEERS"))
+        stranger = await peer.fetch(TOPIC, 0, replica_id=77)
+        assert stranger.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert (await peer.fetch(TOPIC, 0, replica_id=77, leader_epoch=0)).error is ErrorCode.UNKNOWN_LEADER_EPOCH
+
+    with_topic(check, brokers=3)
+
+
+def test_every_partition_is_echoed() -> None:
+    """Clients match answers by position: partitions that fail are among them, in order."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        await fill(client, 1)
+        wanted = [
+            fetch.FetchPartition(topic, number, -1, 0, -1, -1, 1000)
+            for topic, number in ((TOPIC, 5), (TOPIC, 0), ("nowhere", 0))
+        ]
+        request = fetch.FetchRequest(-1, 30_000, 1, 1000, 0, 0, -1, wanted)
+        frame = await client.connection.send_raw(
+            fetch.build_request(12, client.connection.next_correlation_id(), "c", request)
+        )
+        found = [(part.topic, part.partition, part.error_code) for part in fetch.parse_response(frame, 12).partitions]
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert found == [(TOPIC, 5, unknown), (TOPIC, 0, ErrorCode.NONE), ("nowhere", 0, unknown)]
+
+    with_topic(check)
+
+
+def test_sessions_are_declined() -> None:
+    """A client that asks for a session gets the id 0; one that claims to have one is told that it is unknown."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        async def ask(session_id: int, session_epoch: int) -> fetch.FetchResponse:
+            request = fetch.FetchRequest(-1, 0, 1, 1000, 0, session_id, session_epoch, [])
+            data = fetch.build_request(12, client.connection.next_correlation_id(), "c", request)
+            return fetch.parse_response(await client.connection.send_raw(data), 12)
+
+        assert (await ask(0, 0)).session_id == 0
+        assert (await ask(5, 3)).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+    with_topic(check)
+
+
+def test_a_fetchers_client_id_tells_its_life() -> None:
+    """KIP-903: the broker epoch travels in the client id; any other client id tells nothing."""
+    assert broker_epoch_in(client_id(2, 77)) == 77
+    assert broker_epoch_in("rdkafka") == -1
+    assert broker_epoch_in(None) == -1
+
+
+def test_metadata_of_a_deleted_topic_is_gone() -> None:
+    """DeleteTopics: the replicas stop, the logs go, and the name can be used anew."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        await fill(client)
+        controller = next(broker for broker, node in cluster.nodes.items() if node.control.is_controller)
+        admin = Client(await cluster.connect(controller))
+        response = await admin.send(ApiKey.DELETE_TOPICS, 5, topic_names=[TOPIC], timeout_ms=5000)
+        assert [entry.error_code for entry in response.responses] == [ErrorCode.NONE]
+        await cluster.until(lambda: all(not node.replicas.partitions for node in cluster.nodes.values()))
+        assert (await client.fetch(TOPIC, 0)).error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        await cluster.create_topic(TOPIC)
+        client = await client_of_leader(cluster)
+        assert (await client.produce(TOPIC, batch(b"new"))).base_offset == 0
+
+    with_topic(check, brokers=3)

@@ -1,0 +1,75 @@
+"""Counters, the sight of a retry, and the port they are read from."""
+
+from __future__ import annotations
+
+import asyncio
+import urllib.request
+
+from cluster.broker.metrics import Counters, LoopLag, MetricsServer
+from cluster.protocol.batch import parse_header
+from tests.cluster.control.virtual_time import run
+from tests.simulation.client import batch
+
+
+def arrive(counters: Counters, records: bytes, *, appended: bool = True) -> None:
+    view = memoryview(bytearray(records))
+    fingerprint = counters.batch_arrived(parse_header(view), view)
+    if appended:
+        counters.batch_appended(fingerprint)
+
+
+def test_a_retry_is_seen_whatever_became_of_it() -> None:
+    """By base timestamp and first record, with or without a sequence; what was refused before is no retry."""
+    counters = Counters()
+    arrive(counters, batch(b"a"), appended=False)
+    arrive(counters, batch(b"a"))
+    arrive(counters, batch(b"b"))
+    assert counters.produce_retries == 0
+    arrive(counters, batch(b"a"), appended=False)
+    arrive(counters, batch(b"a", producer_id=4, base_sequence=2))
+    assert (counters.produce_retries, counters.produce_batches) == (2, 3)
+
+
+def test_the_memory_for_retries_is_bounded() -> None:
+    """Old batches are forgotten."""
+    counters = Counters()
+    for number in range(20_000):
+        counters.batch_appended((number, 0))
+    assert len(counters._fingerprints) <= 16_384
+
+
+def test_isr_changes_are_counted_by_their_direction() -> None:
+    """A set that loses one and wins one is both."""
+    counters = Counters()
+    counters.isr_changed(frozenset({1, 2}), frozenset({1}))
+    counters.isr_changed(frozenset({1}), frozenset({1, 3}))
+    counters.isr_changed(frozenset({1, 2}), frozenset({1, 3}))
+    assert (counters.isr_shrinks, counters.isr_expands) == (2, 2)
+
+
+def test_the_port_shows_counters_and_gauges() -> None:
+    """Prometheus' text, under the names of the contract."""
+    counters = Counters()
+    counters.produce_retries = 3
+    server = MetricsServer(counters, lambda: {"under_replicated_partitions": 2.0}, 0)
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=5) as answer:
+            text = answer.read().decode()
+    finally:
+        server.close()
+    assert "gapless_produce_retries_total 3.0" in text
+    assert "gapless_under_replicated_partitions 2.0" in text
+    for name in ("produce_batches", "produce_duplicates", "isr_shrinks", "isr_expands", "truncated_records"):
+        assert f"gapless_{name}_total 0.0" in text
+
+
+def test_a_loop_that_is_held_up_is_seen() -> None:
+    """The lag is the worst since it was last asked."""
+
+    async def main() -> None:
+        lag = LoopLag(asyncio.get_running_loop())
+        await asyncio.sleep(1)
+        assert lag.take() < 0.01
+        lag.close()
+
+    run(main())

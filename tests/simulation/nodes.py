@@ -1,0 +1,175 @@
+"""MemoryCluster: brokers in one process over a memory network, memory disks and one memory ZooKeeper.
+
+Owns their lives (start, crash, restart) and a few plain requests of a client. Run it in virtual time
+(``tests.cluster.control.virtual_time.run``): seconds of a cluster take milliseconds, and the same steps give the same
+outcome.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cluster.broker.checkpoints import in_place
+from cluster.broker.node import Node, Seams
+from cluster.broker.rules import Rules
+from cluster.client.connection import BrokerConnection
+from cluster.config.broker import validate
+from cluster.config.profiles import CHAOS
+from cluster.metadata.memory import MemoryStore, MemoryTree
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.messages import request_class
+from cluster.seams.memory_storage import MemoryStorage
+from cluster.seams.memory_transport import MemoryNetwork
+from cluster.seams.randomness import derive
+from tests.cluster.control.virtual_time import LoopClock
+
+HOST = "127.0.0.1"
+CLIENT = "client"
+SESSION_MS = 2000
+LISTENERS = ("CLIENTS", "PEERS")
+
+
+class MemoryCluster:
+    """``properties`` are added to every broker's; ``delay`` is the network's, in milliseconds."""
+
+    def __init__(
+        self,
+        brokers: int = 3,
+        properties: Mapping[str, str] | None = None,
+        rules: Rules | None = None,
+        delay: Callable[[str, str, int], float] = lambda source, destination, size: 0.2,
+        seed: int = 1,
+    ) -> None:
+        self.broker_ids = tuple(range(1, brokers + 1))
+        self.tree = MemoryTree()
+        self.network = MemoryNetwork(delay)
+        self.storages = {broker_id: MemoryStorage() for broker_id in self.broker_ids}
+        self.nodes: dict[int, Node] = {}
+        self.stores: dict[int, MemoryStore] = {}
+        self.failures: list[tuple[int, Exception]] = []
+        self._properties = dict(properties or {})
+        self._rules = rules or Rules()
+        self._seed = seed
+        self._lives = dict.fromkeys(self.broker_ids, 0)
+        self._connections: list[BrokerConnection] = []
+
+    async def __aenter__(self) -> MemoryCluster:
+        for broker_id in self.broker_ids:
+            await self.start(broker_id)
+        await self.until(
+            lambda: all(len(node.metadata.alive_brokers()) == len(self.nodes) for node in self.nodes.values())
+        )
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        for connection in self._connections:
+            connection.close()
+        for broker_id in list(self.nodes):
+            await self.crash(broker_id)
+        await asyncio.sleep(10 * SESSION_MS / 1000)
+
+    async def start(self, broker_id: int) -> Node:
+        """A new life of a broker on its own disk."""
+        self._lives[broker_id] += 1
+        listeners = ",".join(f"{name}://{HOST}:{40000 + 100 * broker_id + n}" for n, name in enumerate(LISTENERS))
+        config = validate(
+            {
+                **CHAOS.broker,
+                "broker.id": str(broker_id),
+                "listeners": listeners,
+                "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in LISTENERS),
+                "inter.broker.listener.name": "PEERS",
+                "zookeeper.connect": "memory",
+                "log.dirs": "/data",
+                "min.insync.replicas": "2" if len(self.broker_ids) > 1 else "1",
+                **self._properties,
+            }
+        )
+        store = self.stores[broker_id] = MemoryStore(self.tree, session_timeout_ms=SESSION_MS, latency_s=0.001)
+        seams = Seams(
+            clock=LoopClock(),
+            random=derive(self._seed, "broker", broker_id, self._lives[broker_id]),
+            transport=self.network.transport(f"b{broker_id}"),
+            store=store,
+            storage=self.storages[broker_id],
+            blocking=in_place,
+        )
+        self.storages[broker_id].makedirs("/node")
+        node = Node(config, self._rules, seams, "/node", lambda error: self.failures.append((broker_id, error)))
+        await node.bind()
+        self.nodes[broker_id] = node
+        await node.start()
+        return node
+
+    async def crash(self, broker_id: int, *, power_loss: bool = False) -> None:
+        """kill -9: ZooKeeper notices when the session ends. ``power_loss``: what was not synced is lost too."""
+        node = self.nodes.pop(broker_id)
+        self.stores[broker_id].cut()
+        await node.stop(controlled=False)
+        if power_loss:
+            self.storages[broker_id].power_loss()
+
+    async def stop(self, broker_id: int) -> None:
+        """A controlled shutdown."""
+        await self.nodes.pop(broker_id).stop(controlled=True)
+
+    # A client
+
+    async def connect(self, broker_id: int, listener: str = "CLIENTS", node: str = CLIENT) -> BrokerConnection:
+        port = self.nodes[broker_id].ports[listener]
+        connection = await BrokerConnection.open(self.network.transport(node), HOST, port, CLIENT, 10_000)
+        self._connections.append(connection)
+        return connection
+
+    async def create_topic(self, name: str, partitions: int = 1, replicas: int | None = None, **config: str) -> None:
+        request = request_class(ApiKey.CREATE_TOPICS)
+        topic = request.CreatableTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=replicas or len(self.broker_ids),
+            assignments=[],
+            configs=[
+                request.CreatableTopic.CreatableTopicConfig(name=key, value=value) for key, value in config.items()
+            ],
+        )
+        await self.until(lambda: any(node.control.is_controller for node in self.nodes.values()))
+        controller = next(broker for broker, node in self.nodes.items() if node.control.is_controller)
+        connection = await self.connect(controller)
+        response = await connection.send(request(topics=[topic], timeout_ms=5000, validate_only=False), 5)
+        assert [entry.error_code for entry in response.topics] == [ErrorCode.NONE], response
+        await self.until(
+            lambda: all(
+                all(node.metadata.partition(name, number) for number in range(partitions))
+                for node in self.nodes.values()
+            )
+        )
+
+    def leader(self, topic: str, partition: int = 0) -> int:
+        """Who leads, in the eyes of the broker with the newest leader epoch that says it does; -1 if nobody."""
+        leading = [
+            (found.leader_epoch, broker_id)
+            for broker_id, node in self.nodes.items()
+            if (found := node.replicas.partitions.get((topic, partition))) is not None and found.leader is not None
+        ]
+        return max(leading)[1] if leading else -1
+
+    def isr(self, topic: str, partition: int = 0) -> set[int]:
+        leader = self.leader(topic, partition)
+        if leader < 0:
+            return set()
+        state = self.nodes[leader].replicas.partitions[topic, partition].leader
+        return set() if state is None else set(state.isr.committed)
+
+    def log_bytes(self, broker_id: int, topic: str, partition: int = 0) -> bytes:
+        storage, directory = self.storages[broker_id], f"/data/{topic}-{partition}"
+        names = sorted(name for name in storage.listdir(directory) if name.endswith(".log"))
+        return b"".join(storage.read(f"{directory}/{name}") for name in names)
+
+    async def until(self, condition: Callable[[], Any], timeout_s: float = 30) -> None:
+        """Wait, in the loop's time, until a condition holds."""
+        async with asyncio.timeout(timeout_s):
+            while not condition():
+                await asyncio.sleep(0.01)
