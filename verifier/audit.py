@@ -63,8 +63,10 @@ def audit(spark: SparkSession, runs: Sequence[RunEvidence], progress: Progress =
     segment_files = [segment for run in runs for segment in run.segments]
     histories = [sources.HistoryFilePath(run.name, str(path)) for run in runs for path in run.histories]
     progress(f"reading {len(segment_files)} segments and {len(histories)} histories")
-    history = sources.load_histories(spark, histories).cache()
-    segments = sources.load_segments(spark, segment_files).cache()
+    # as many parts as there is to do at once, not as there are files: every check reads all of them
+    parts = 2 * spark.sparkContext.defaultParallelism
+    history = sources.load_histories(spark, histories).coalesce(parts).cache()
+    segments = sources.load_segments(spark, segment_files).coalesce(parts).cache()
     facts = collect.history_facts(history, models)
     replicas = collect.replica_files(segments)
     places = [place for run in runs for place in tables.judged(run.name, run.model.final)]

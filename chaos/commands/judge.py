@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import signal
 import sys
-import tempfile
 from collections.abc import Callable
 from types import FrameType
 
@@ -29,10 +28,7 @@ class VerifierFailed(Exception):
 
 def judge(directory: RunDirectory, spark_master: str, *, as_json: bool) -> str:
     """Verify a run directory, print its outcome, and return ``valid``, ``invalid`` or ``unknown``."""
-    with (
-        tempfile.TemporaryDirectory(prefix="gapless-verify-") as scratch,
-        Supervisor(scratch, lambda _: None) as supervisor,
-    ):
+    with Supervisor(str(directory.path)) as supervisor:
         run_verifier(supervisor, directory, spark_master)
     return say(directory, as_json=as_json)
 
@@ -42,18 +38,19 @@ def run_verifier(
 ) -> None:
     """Run the verifier's job and wait for its files. Raises VerifierFailed.
 
-    Ctrl-C ends the job and is raised again as KeyboardInterrupt.
+    Ctrl-C and SIGTERM end the job and are raised again as KeyboardInterrupt.
     """
     log_path = str(directory.path / "verifier.log")
     argv = [sys.executable, "-m", "verifier.job", str(directory.path), "--spark-master", spark_master]
     child = supervisor.start_program("verifier", argv, None, None, log_path)
     if on_start is not None:
         on_start(child)
-    previous = signal.signal(signal.SIGINT, _interrupt)
+    previous = {each: signal.signal(each, _interrupt) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
         code = child.wait(VERIFY_TIMEOUT_S)
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for each, handler in previous.items():
+            signal.signal(each, handler)
         if child.is_running():
             # It ends its JVM on request; the supervisor ends what is left of both.
             child.terminate()

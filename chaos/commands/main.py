@@ -52,7 +52,7 @@ def run_command(arguments: Sequence[str]) -> int:
     except TyperException as error:
         return _say(f"{error.format_message()} (see 'gapless --help')", Exit.BAD_ARGUMENTS)
     except (KeyboardInterrupt, typer.Abort):
-        return _say("interrupted before anything was started", Exit.UNKNOWN)
+        return _say("interrupted", Exit.UNKNOWN)
     except Exception as error:
         log.exception("the harness failed")
         return _say(f"the harness itself failed: {type(error).__name__}: {error}", Exit.HARNESS_FAILED)
@@ -60,7 +60,8 @@ def run_command(arguments: Sequence[str]) -> int:
 
 
 def _say(text: str, status: Exit) -> int:
-    print(f"gapless: {text}", file=sys.stderr)
+    # One line, whatever a library put into its message (YAML's have five).
+    print(f"gapless: {' '.join(text.split())}", file=sys.stderr)
     return int(status)
 
 

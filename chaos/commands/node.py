@@ -52,12 +52,24 @@ def proxy(
     host: Annotated[str, typer.Option(help="Where the API listens.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Its port; 0 picks one.")] = 8474,
     seed: Annotated[int, typer.Option(help="Seed of toxicity, jitter and slices.")] = 0,
+    config: Annotated[Path | None, typer.Option(help="Proxies to make at once: Toxiproxy's JSON list.")] = None,
 ) -> int:
     """Serve until SIGTERM or Ctrl-C."""
+    from chaos.proxy.registry import PopulateError
     from chaos.proxy.server import run
 
     try:
-        asyncio.run(run(host, port, seed, lambda bound: print(f"listening on {host}:{bound}", file=sys.stderr)))
+        proxies = None if config is None else config.read_bytes()
+    except OSError as error:
+        raise BadRequest(f"--config {config} cannot be read: {error.strerror}") from error
+    try:
+        asyncio.run(
+            run(
+                host, port, seed, lambda bound: print(f"listening on {host}:{bound}", file=sys.stderr), populate=proxies
+            )
+        )
     except OSError as error:
         raise BadRequest(f"{host}:{port} cannot be used: {error.strerror}; choose another --port") from error
+    except PopulateError as error:
+        raise BadRequest(f"--config {config}: {error}") from error
     return int(Exit.VALID)

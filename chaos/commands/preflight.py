@@ -35,7 +35,9 @@ def check_outside(settings: ExperimentSettings) -> None:
         try:
             Links(settings.toxiproxy).version()
         except (LinkError, ValueError, KeyError) as error:
-            raise BadRequest(f"--toxiproxy {settings.toxiproxy} does not answer as one: {error}") from error
+            raise BadRequest(
+                f"--toxiproxy {settings.toxiproxy} does not answer as one, start it first: {error}"
+            ) from error
 
 
 def check_java() -> None:

@@ -9,12 +9,12 @@ import logging
 import os
 import platform
 import shutil
-import signal
 import sys
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
+from chaos.commands.interrupts import Interrupts
 from chaos.commands.judge import run_verifier, say, write_unjudged
 from chaos.commands.preflight import check_disk, check_outside
 from chaos.conductor.conductor import Conductor, Workbench
@@ -47,16 +47,17 @@ def conduct(settings: ExperimentSettings, schedule: Schedule, warnings: list[str
     _log_to(directory)
     write_text_atomic(directory.schedule_yaml, to_yaml(schedule))
     record = RunRecord(directory, _model(settings, schedule, repro, clock.monotonic_ns()), clock)
-    with Progress(clock) as progress:
-        progress.note(f"run {directory.path}, seed {settings.seed}, profile {settings.profile}")
-        progress.note(f"expects to write about {settings.expected_disk_bytes() / 1e9:.1f} GB")
-        for warning in warnings:
-            progress.note(f"warning: {warning}")
+    with Interrupts() as interrupts, Progress(clock) as progress:
         try:
+            progress.note(f"run {directory.path}, seed {settings.seed}, profile {settings.profile}")
+            progress.note(f"expects to write about {settings.expected_disk_bytes() / 1e9:.1f} GB")
+            for warning in warnings:
+                progress.note(f"warning: {warning}")
             with Supervisor(str(directory.path), record.children) as supervisor:
                 bench = Workbench(clock, storage, AsyncioTransport(), supervisor, directory, progress)
                 conductor = Conductor(settings, schedule, bench, record)
-                asyncio.run(_with_interrupt(conductor, progress))
+                asyncio.run(_conduct(conductor, interrupts, progress))
+            interrupts.raise_if_insistent()
             record.next_supervisor()
             progress.phase("verify", f"Spark on {settings.spark_master}")
             with Supervisor(str(directory.path), record.children) as supervisor:
@@ -67,6 +68,12 @@ def conduct(settings: ExperimentSettings, schedule: Schedule, warnings: list[str
             write_unjudged(
                 directory, "interrupted before the verdict; judge it with: gapless verify " + str(directory.path)
             )
+        interrupts.ignore()
+        return _conclude(settings, directory, record, as_json=as_json)
+
+
+def _conclude(settings: ExperimentSettings, directory: RunDirectory, record: RunRecord, *, as_json: bool) -> str:
+    """Say how it ended, and leave the run directory as it is to be kept. Returns the verdict."""
     verdict = say(directory, as_json=as_json)
     record.update(ended=datetime.now(UTC).isoformat(), exit_status=int(VERDICTS[verdict]))
     if settings.out is None:
@@ -77,16 +84,15 @@ def conduct(settings: ExperimentSettings, schedule: Schedule, warnings: list[str
     return verdict
 
 
-async def _with_interrupt(conductor: Conductor, progress: Progress) -> None:
-    """Conduct, with Ctrl-C and SIGTERM as requests to stop in good order."""
-    loop = asyncio.get_running_loop()
-
+async def _conduct(conductor: Conductor, interrupts: Interrupts, progress: Progress) -> None:
     def stop() -> None:
-        progress.note("interrupted: healing, stopping, and judging what there is")
         conductor.interrupt()
+        if interrupts.count == 1:
+            progress.note("interrupted: healing, stopping, and judging what there is (once more: not judging)")
+        else:
+            progress.note("interrupted again: healing and stopping, and not judging")
 
-    for each in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(each, stop)
+    interrupts.ask_through(asyncio.get_running_loop(), stop)
     await conductor.run()
 
 

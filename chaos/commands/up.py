@@ -6,6 +6,7 @@ Owns the state file of a detached cluster. The cluster is the same that runs bre
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import signal
 import subprocess
@@ -134,9 +135,8 @@ def _detach(data: Path) -> int:
         child = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
         )
-        assert child.stdout is not None
-        line = child.stdout.readline()
-        child.stdout.close()
+        with child.stdout or io.StringIO() as output:
+            line = output.readline()
         if line:
             print(line.rstrip())
             # It lives on by itself; this object must not complain that it does.

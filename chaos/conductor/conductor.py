@@ -76,6 +76,8 @@ class Conductor:
 
     def interrupt(self) -> None:
         """Stop the experiment where it is and go on to healing, stopping and verifying."""
+        if self._interrupted:
+            return
         self._interrupted = True
         if self._task is not None:
             self._task.cancel()
@@ -89,7 +91,8 @@ class Conductor:
             await asyncio.wait([self._task])
             if self._interrupted:
                 self._record.update(interrupted=True)
-                self._record.problem(f"interrupted in phase {self._record.model.phases[-1].name!r}")
+                phases = self._record.model.phases
+                self._record.problem(f"interrupted in phase {phases[-1].name if phases else 'start'!r}")
             elif self._task.cancelled():
                 progress.note("stopped: " + "; ".join(self._record.model.problems))
             elif (error := self._task.exception()) is not None:

@@ -61,7 +61,8 @@ def resolve(asked: Asked) -> tuple[ExperimentSettings, list[str]]:
     profile = profiles.find(asked.profile)
     minimum = 2 if asked.replication_factor > 2 else 1
     broker_text = {**profile.broker, **_pairs("--broker-config", asked.broker_config)}
-    topic_text = _with("--min-insync-replicas", "min.insync.replicas", asked.min_insync_replicas, asked.topic_config)
+    asked_topic = _pairs("--topic-config", asked.topic_config)
+    topic_text = _with("--min-insync-replicas", "min.insync.replicas", asked.min_insync_replicas, asked_topic)
     topic_text = {"min.insync.replicas": str(minimum), **profile.topic, **topic_text}
     producer_text = _producer_text(asked)
     typed_broker = broker.validate(broker_text)
@@ -121,19 +122,16 @@ def plan(settings: ExperimentSettings) -> Schedule:
 
 
 def _producer_text(asked: Asked) -> dict[str, str]:
-    text = _with("--acks", "acks", asked.acks, asked.producer_config)
+    text = _with("--acks", "acks", asked.acks, _pairs("--producer-config", asked.producer_config))
     if asked.idempotence is None:
         return text
-    idempotence = str(asked.idempotence).lower()
-    pairs = [f"{key}={value}" for key, value in text.items()]
-    return _with("--idempotence", "enable.idempotence", idempotence, pairs)
+    return _with("--idempotence", "enable.idempotence", str(asked.idempotence).lower(), text)
 
 
-def _with(option: str, key: str, value: object, pairs: Sequence[str]) -> dict[str, str]:
-    """``pairs`` as a mapping with the shorthand's value in it. Raises SettingsError if they say different things."""
-    mapping = _pairs(option, pairs)
+def _with(option: str, key: str, value: object, mapping: Mapping[str, str]) -> dict[str, str]:
+    """``mapping`` with the shorthand's value in it. Raises SettingsError if they say different things."""
     if value is None:
-        return mapping
+        return dict(mapping)
     if mapping.get(key, str(value)) != str(value):
         raise SettingsError(f"{option} {value} contradicts {key}={mapping[key]}; leave one of them out")
     return {**mapping, key: str(value)}

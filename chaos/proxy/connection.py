@@ -141,10 +141,17 @@ class ClientEndpoint(Endpoint):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        self.transport.pause_reading()
+        # Not from here: before Python 3.11.4 asyncio adds its reader after this call, and so undoes a pause made in
+        # it. In the next turn the pause comes before the first bytes are read.
+        asyncio.get_running_loop().call_soon(self._hold)
         self._connection = self._owner.accepted(self)
         if self._connection is None:
             self.transport.abort()
+
+    def _hold(self) -> None:
+        """Read nothing yet, unless the upstream was there at once."""
+        if self.outgoing is None and self.transport is not None and not self.transport.is_closing():
+            self.transport.pause_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)

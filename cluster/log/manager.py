@@ -291,12 +291,15 @@ class LogManager:
                 log.close(clean)
             except StorageFailed as error:
                 failure = failure or error
-        if clean and failure is None and not self._offline:
-            self.checkpoint_recovery_points()
-            self.checkpoint_log_starts()
-            marker = clean_shutdown_text().encode()
+        if clean:
             try:
-                self._storage.write_atomic(self._path(CLEAN_SHUTDOWN_FILE), marker)
+                self.checkpoint_recovery_points()
+                self.checkpoint_log_starts()
+                if failure is None and not self._offline:
+                    marker = self._path(CLEAN_SHUTDOWN_FILE)
+                    self._storage.write_atomic(marker, clean_shutdown_text().encode())
+            except StorageFailed as error:
+                failure = failure or error
             except OSError as error:
                 failure = StorageFailed(f"writing the marker of a clean stop: {error}")
         self._logs.clear()

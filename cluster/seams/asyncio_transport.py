@@ -48,6 +48,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         self._paused = False
         self._choked = False
         self._closing = False
+        self._opening = True
         self._at_eof = False
         self._reason = "closed by the peer"
         self._linger: asyncio.TimerHandle | None = None
@@ -115,6 +116,8 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             return
         self._transport = transport
         self._outbox = Outbox(transport, connected.fileno())
+        # Before Python 3.11.4 asyncio adds its reader after this call, and so undoes a pause made in it.
+        self._loop.call_soon(self._opened)
         try:
             self._handler = self._accept(self)
         except Exception:
@@ -179,8 +182,13 @@ class AsyncioConnection(asyncio.BufferedProtocol):
 
     # Reading.
 
+    def _opened(self) -> None:
+        self._opening = False
+        if self._paused or self._choked:
+            self._stop_reading()
+
     def _stop_reading(self) -> None:
-        if self._transport is not None and not self._closing:
+        if self._transport is not None and not (self._closing or self._opening):
             self._transport.pause_reading()
 
     def _go_on_reading(self) -> None:

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import warnings
 from collections.abc import Iterator
+from itertools import pairwise
 
 import psutil
 import pytest
@@ -252,7 +253,7 @@ def test_kill_of_the_leader_loses_nothing(cluster: LocalCluster) -> None:
         "equal bytes on all replicas",
     )
     headers = [header for _, header in iter_batches(log_bytes(cluster, cluster.broker_ids[0], topic))]
-    assert all(one.next_offset == other.base_offset for one, other in zip(headers, headers[1:], strict=False))
+    assert all(one.next_offset == other.base_offset for one, other in pairwise(headers))
     assert len({header.leader_epoch for header in headers}) > 1
 
 

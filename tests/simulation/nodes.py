@@ -171,5 +171,5 @@ class MemoryCluster:
     async def until(self, condition: Callable[[], Any], timeout_s: float = 30) -> None:
         """Wait, in the loop's time, until a condition holds."""
         async with asyncio.timeout(timeout_s):
-            while not condition():
+            while not condition():  # noqa: ASYNC110 - the conditions are about many parts, none of which signals
                 await asyncio.sleep(0.01)

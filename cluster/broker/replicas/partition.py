@@ -178,7 +178,7 @@ class Partition:
     # Reading
 
     def read(
-        self, wanted: FetchPartition, reader: Reader, max_bytes: int, *, at_least_one: bool, arrived: bool, now_ms: int
+        self, wanted: FetchPartition, reader: Reader, max_bytes: int, at_least_one: bool, arrived: bool, now_ms: int
     ) -> FetchResult:
         """One partition's part of a fetch. ``arrived``: the request is new, so a follower's progress is noted.
 

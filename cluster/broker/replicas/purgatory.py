@@ -146,15 +146,15 @@ def failed(result: ProduceResult, error_code: ErrorCode, message: str | None = N
 class DelayedFetch:
     """A fetch that found too little and waits for more.
 
-    ``attempt(final)`` reads again and answers if it may, or if it must (``final``); it returns whether it answered.
-    ``watch`` and ``unwatch`` enter it at and remove it from the partitions that can wake it.
+    ``attempt`` gets the indexes of the partitions that changed, reads those again and returns whether it answered; it
+    gets None when the time is over, and must answer then. ``unwatch`` removes it from the partitions that can wake it.
     """
 
-    __slots__ = ("_attempt", "_is_done", "_is_woken", "_loop", "_tick", "_unwatch", "_wheel")
+    __slots__ = ("_attempt", "_changed", "_is_done", "_loop", "_tick", "_unwatch", "_wheel")
 
     def __init__(
         self,
-        attempt: Callable[[bool], bool],
+        attempt: Callable[[set[int] | None], bool],
         unwatch: Callable[[DelayedFetch], None],
         loop: asyncio.AbstractEventLoop,
         wheel: TimerWheel,
@@ -165,7 +165,7 @@ class DelayedFetch:
         self._loop = loop
         self._wheel = wheel
         self._is_done = False
-        self._is_woken = False
+        self._changed: set[int] = set()
         self._tick = wheel.add(self, max_wait_ms)
 
     def __repr__(self) -> str:
@@ -175,15 +175,15 @@ class DelayedFetch:
     def is_done(self) -> bool:
         return self._is_done
 
-    def wake(self) -> None:
-        """Something changed: look again, once in this turn of the loop however often we are called."""
-        if not self._is_woken:
-            self._is_woken = True
+    def wake(self, index: int) -> None:
+        """Partition ``index`` changed: look again, once in this turn of the loop however often we are called."""
+        if not self._changed:
             self._loop.call_soon(self._look)
+        self._changed.add(index)
 
     def _look(self) -> None:
-        self._is_woken = False
-        if not self._is_done and self._attempt(False):
+        changed, self._changed = self._changed, set()
+        if not self._is_done and self._attempt(changed):
             self._end()
             self._wheel.cancel(self, self._tick)
 
@@ -196,7 +196,7 @@ class DelayedFetch:
     def expire(self) -> None:
         if not self._is_done:
             self._end()
-            self._attempt(True)
+            self._attempt(None)
 
     def abandon(self) -> None:
         """The client is gone: nobody waits any more."""

@@ -15,7 +15,8 @@ from typing import Protocol
 from cluster.broker.metrics import Counters
 from cluster.broker.replicas.partition import Partition
 from cluster.broker.replicas.purgatory import DelayedFetch, DelayedProduce, TimerWheel, failed
-from cluster.broker.replicas.values import Reader, Refused, TopicPartition, fetch_error
+from cluster.broker.replicas.reads import Reads
+from cluster.broker.replicas.values import Reader, Refused, TopicPartition
 from cluster.broker.rules import Rules
 from cluster.log.errors import LogError
 from cluster.protocol.errors import ErrorCode, InvalidBatch
@@ -23,7 +24,6 @@ from cluster.protocol.fetch import FetchRequest, FetchResult
 from cluster.protocol.produce import ProducePartition, ProduceRequest, ProduceResult
 from cluster.replication.isr import IsrProposal
 from cluster.seams.clock import Clock
-from cluster.seams.storage import payload_size
 
 logger = logging.getLogger(__name__)
 
@@ -193,61 +193,29 @@ class ReplicaManager:
     ) -> DelayedFetch | None:
         """Answer a fetch now if it may be, else return it waiting: for bytes, a change or its time."""
 
-        def attempt(final: bool, *, arrived: bool = False) -> bool:
-            results, is_enough = self._read(request, reader, arrived=arrived)
-            if final or is_enough:
-                respond(results)
-                return True
-            return False
-
-        if attempt(request.max_wait_ms <= 0 or not request.partitions, arrived=True):
+        max_bytes = request.max_bytes if reader.is_follower else min(request.max_bytes, self._fetch_max_bytes)
+        reads = Reads(request, reader, max_bytes, self.find)
+        if reads.first(self._clock.monotonic_ms()) or request.max_wait_ms <= 0 or not request.partitions:
+            respond(reads.results)
             return None
 
+        def attempt(changed: set[int] | None) -> bool:
+            if not reads.again(changed, self._clock.monotonic_ms()) and changed is not None:
+                return False
+            respond(reads.results)
+            return True
+
         watched = [
-            partition
-            for wanted in request.partitions
+            (index, partition)
+            for index, wanted in enumerate(request.partitions)
             if (partition := self.partitions.get((wanted.topic, wanted.partition))) is not None
         ]
 
         def unwatch(fetch: DelayedFetch) -> None:
-            for partition in watched:
+            for _, partition in watched:
                 partition.waiters.remove_fetch(fetch, reader)
 
         delayed = DelayedFetch(attempt, unwatch, self._loop, self.wheel, request.max_wait_ms)
-        for partition in watched:
-            partition.waiters.add_fetch(delayed, reader)
+        for index, partition in watched:
+            partition.waiters.add_fetch(delayed, index, reader)
         return delayed
-
-    def _read(self, request: FetchRequest, reader: Reader, *, arrived: bool) -> tuple[list[FetchResult], bool]:
-        """Every partition's answer, in the order of the request, and whether that may be sent already.
-
-        The size limits are soft: the first partition that has anything gives at least one whole batch.
-        """
-        now_ms = self._clock.monotonic_ms()
-        left_bytes = request.max_bytes if reader.is_follower else min(request.max_bytes, self._fetch_max_bytes)
-        size_bytes = 0
-        is_enough = False
-        results: list[FetchResult] = []
-        for wanted in request.partitions:
-            try:
-                partition = self.find(wanted.topic, wanted.partition)
-            except Refused as error:
-                results.append(fetch_error(wanted.topic, wanted.partition, error.error_code))
-                is_enough = True
-                continue
-            result = partition.read(
-                wanted,
-                reader,
-                min(wanted.partition_max_bytes, left_bytes),
-                at_least_one=size_bytes == 0,
-                arrived=arrived,
-                now_ms=now_ms,
-            )
-            results.append(result)
-            if result.records is not None:
-                found_bytes = payload_size([result.records])
-                size_bytes += found_bytes
-                left_bytes -= found_bytes
-            elif result.error_code or result.diverging is not None:
-                is_enough = True
-        return results, is_enough or size_bytes >= request.min_bytes

@@ -26,8 +26,9 @@ class Waiters:
         self._produces: list[tuple[int, int, int, DelayedProduce, int]] = []
         self._arrived = 0
         self._sweep_at = _SWEEP_AT
-        self._consumers: dict[DelayedFetch, None] = {}
-        self._followers: dict[DelayedFetch, None] = {}
+        #: A fetch, and which of its partitions this one is.
+        self._consumers: dict[DelayedFetch, int] = {}
+        self._followers: dict[DelayedFetch, int] = {}
 
     def __repr__(self) -> str:
         return f"<Waiters {len(self._produces)} produces, {len(self._consumers) + len(self._followers)} fetches>"
@@ -52,21 +53,22 @@ class Waiters:
             heapq.heappop(produces)
             produce.settle(index, code)
 
-    def add_fetch(self, fetch: DelayedFetch, reader: Reader) -> None:
-        (self._followers if reader.is_follower else self._consumers)[fetch] = None
+    def add_fetch(self, fetch: DelayedFetch, index: int, reader: Reader) -> None:
+        """Wake ``fetch`` when there may be more for it here, which is its partition number ``index``."""
+        (self._followers if reader.is_follower else self._consumers)[fetch] = index
 
     def remove_fetch(self, fetch: DelayedFetch, reader: Reader) -> None:
         (self._followers if reader.is_follower else self._consumers).pop(fetch, None)
 
     def wake_followers(self) -> None:
         """Something was appended."""
-        for fetch in self._followers:
-            fetch.wake()
+        for fetch, index in self._followers.items():
+            fetch.wake(index)
 
     def wake_consumers(self) -> None:
         """Something was committed."""
-        for fetch in self._consumers:
-            fetch.wake()
+        for fetch, index in self._consumers.items():
+            fetch.wake(index)
 
     def wake_all(self) -> None:
         """The role of the replica changed."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
-
 from random import Random
 from typing import Any
 
@@ -138,12 +137,11 @@ def test_a_slow_handler_holds_back_what_comes_after_it() -> None:
 
         async def handler(_request: Any, _exchange: Exchange) -> Any:
             await done.wait()
-            if slow.fails:
+            if fails:
                 raise RuntimeError("a bug")
             return response_class(ApiKey.DESCRIBE_CLUSTER)(cluster_id="c", brokers=[])
 
-        class slow:  # noqa: N801 - a switch
-            fails = False
+        fails: list[bool] = []
 
         handle = answering_later(ApiKey.DESCRIBE_CLUSTER, handler)
         client = ClientConnection(connection, "L", {60: Api(ApiKey.DESCRIBE_CLUSTER, 0, 1, handle)}, Counters())
@@ -156,7 +154,7 @@ def test_a_slow_handler_holds_back_what_comes_after_it() -> None:
         await asyncio.sleep(0)
         assert connection.reading
         assert connection.sent[0][:4] == (7).to_bytes(4, "big")
-        slow.fails = True
+        fails.append(True)
         client.on_frame(request)
         await asyncio.sleep(0)
         await asyncio.sleep(0)

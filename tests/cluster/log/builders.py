@@ -153,6 +153,7 @@ def read_all(log: PartitionLog) -> bytes:
     offset = log.log_start_offset
     while offset < log.log_end_offset:
         data = content(log.read(offset, 1 << 30, log.log_end_offset).records)
+        assert data, f"nothing to read at {offset} of {log}"
         parts.append(data)
         position = 0
         while position < len(data):

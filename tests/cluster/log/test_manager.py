@@ -160,6 +160,7 @@ def test_a_damaged_log_is_offline_and_stays_so(on, caplog):
             made.get_or_create("t", 0, FIRST_ID, SMALL)
         whole = made.get_or_create("t", 1, FIRST_ID, SMALL)
         assert whole.log_end_offset == 5
+        made.checkpoint_recovery_points()
         made.close(clean=True)
         assert not on.storage.exists("data/.kafka_cleanshutdown")
         assert text(on, "recovery-point-offset-checkpoint") == "0\n2\nt 0 5\nt 1 5\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from uuid import UUID
 
 import pytest
@@ -57,14 +58,14 @@ def test_segment_jitter_shortens_the_time_differently_for_each_log(on):
     """segment.jitter.ms spreads the rolls; the draw depends on the log alone, so it is the same after a restart."""
     config = LogConfig(segment_ms=1000, segment_jitter_ms=900)
 
+    def rolls(directory: str, age_ms: int) -> bool:
+        log = open_log(bench(), config, directory=directory)
+        append(log)
+        append(log, timestamp=NOW_MS + age_ms)
+        return len(log.segment_base_offsets) > 1
+
     def rolls_after(directory: str) -> int:
-        for age in range(100, 1001):
-            log = open_log(bench(), config, directory=directory)
-            append(log)
-            append(log, timestamp=NOW_MS + age)
-            if len(log.segment_base_offsets) > 1:
-                return age
-        return -1
+        return bisect_left(range(1002), True, key=lambda age_ms: rolls(directory, age_ms))
 
     ages = [rolls_after(f"data/t-{partition}") for partition in range(3)]
     assert len(set(ages)) == 3 and all(100 <= age <= 1001 for age in ages)
@@ -210,6 +211,7 @@ def test_log_start_moves_up_alone(on):
     assert snapshots == [f"{4:020d}.snapshot"]
     again = open_log(on, log_start_offset=6)
     assert (again.log_start_offset, again.log_end_offset) == (6, 6)
+    assert again.epochs.entries == ((2, 6),)
     entry = again.producers.get(7)
     assert entry is not None and entry.last_sequence == 5 and not entry.complete
 

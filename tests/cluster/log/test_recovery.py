@@ -117,6 +117,14 @@ def test_damage_in_what_was_synced_is_not_repaired_by_deleting(on, clean):
     assert {name: on.storage.read(f"{DIRECTORY}/{name}") for name in logs} == {name: before[name] for name in logs}
 
 
+def test_a_torn_tail_after_a_clean_stop_is_damage(on):
+    """It was whole when the marker was written; nothing is cut off silently."""
+    stored = fill(on, 3)
+    overwrite(on, LOG_FILE, b"".join(stored)[:-1])
+    with pytest.raises(StorageFailed, match="where 67 are left"):
+        open_log(on, clean=True)
+
+
 def test_checksums_are_verified_from_the_segment_of_the_recovery_point_on(on):
     """A flipped payload bit is noticed there; before it only headers are read."""
     fill(on, 9, SMALL)
@@ -167,6 +175,7 @@ def test_indexes_epochs_and_snapshots_are_made_again(on):
             on.storage.remove(f"{DIRECTORY}/{name}")
     log = open_log(on, SMALL, clean=True)
     assert log.epochs.entries == ((3, 0),)
+    assert repr(log.producers) == "ProducerStates(1 producers, 5 marks)"  # one for each segment
     entry = log.producers.get(7)
     assert entry is not None and entry.complete and [batch.base_sequence for batch in entry.batches] == [4, 5, 6, 7, 8]
     log.close(clean=True)

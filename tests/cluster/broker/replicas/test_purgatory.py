@@ -166,14 +166,14 @@ class Fetching:
 
     def __init__(self, max_wait_ms: int) -> None:
         self.enough = False
-        self.attempts: list[bool] = []
+        self.attempts: list[set[int] | None] = []
         self.unwatched = 0
         loop = asyncio.get_running_loop()
         self.delayed = DelayedFetch(self._attempt, self._unwatch, loop, TimerWheel(loop), max_wait_ms)
 
-    def _attempt(self, final: bool) -> bool:
-        self.attempts.append(final)
-        return final or self.enough
+    def _attempt(self, changed: set[int] | None) -> bool:
+        self.attempts.append(changed)
+        return changed is None or self.enough
 
     def _unwatch(self, _fetch: DelayedFetch) -> None:
         self.unwatched += 1
@@ -184,16 +184,16 @@ def test_a_fetch_looks_once_however_often_it_is_woken() -> None:
 
     async def main() -> None:
         fetching = Fetching(1000)
-        for _ in range(10):
-            fetching.delayed.wake()
+        for number in range(10):
+            fetching.delayed.wake(number % 3)
         await asyncio.sleep(0)
-        assert fetching.attempts == [False]
+        assert fetching.attempts == [{0, 1, 2}]
         fetching.enough = True
-        fetching.delayed.wake()
+        fetching.delayed.wake(1)
         await asyncio.sleep(0)
-        fetching.delayed.wake()
+        fetching.delayed.wake(2)
         await asyncio.sleep(2)
-        assert (fetching.attempts, fetching.unwatched) == ([False, False], 1)
+        assert (fetching.attempts, fetching.unwatched) == ([{0, 1, 2}, {1}], 1)
 
     run(main())
 
@@ -205,7 +205,7 @@ def test_a_fetch_ends_at_its_time() -> None:
         fetching = Fetching(50)
         await asyncio.sleep(1)
         fetching.delayed.finish_now()
-        assert (fetching.attempts, fetching.unwatched, fetching.delayed.is_done) == ([True], 1, True)
+        assert (fetching.attempts, fetching.unwatched, fetching.delayed.is_done) == ([None], 1, True)
 
     run(main())
 
@@ -215,7 +215,7 @@ def test_a_fetch_whose_client_is_gone_answers_nobody() -> None:
 
     async def main() -> None:
         fetching = Fetching(50)
-        fetching.delayed.wake()
+        fetching.delayed.wake(0)
         fetching.delayed.abandon()
         await asyncio.sleep(1)
         assert (fetching.attempts, fetching.unwatched) == ([], 1)

@@ -1,0 +1,72 @@
+"""Reads: one fetch request across its partitions, and again those of them where something has changed.
+
+Owns the size limits of a whole response (kafka-semantics 1.7) and when what was found is enough. Does not own waiting
+(``purgatory``) or the reading of one partition (``Partition.read``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from cluster.broker.replicas.partition import Partition
+from cluster.broker.replicas.values import Reader, Refused, fetch_error
+from cluster.protocol.fetch import FetchRequest, FetchResult
+from cluster.seams.storage import payload_size
+
+
+class Reads:
+    """What a request has found so far: one result a partition, in the order of the request.
+
+    ``find`` returns a replica of this broker or raises ``Refused``. The size limits are soft: the first partition that
+    has anything gives at least one whole batch.
+    """
+
+    __slots__ = ("_find", "_is_urgent", "_left_bytes", "_reader", "_request", "_sizes", "results")
+
+    def __init__(
+        self, request: FetchRequest, reader: Reader, max_bytes: int, find: Callable[[str, int], Partition]
+    ) -> None:
+        self._request = request
+        self._reader = reader
+        self._find = find
+        self._left_bytes = max_bytes
+        self._is_urgent = False
+        self._sizes = [0] * len(request.partitions)
+        self.results: list[FetchResult] = []
+
+    def __repr__(self) -> str:
+        return f"<Reads {sum(self._sizes)} bytes of {len(self._sizes)} partitions>"
+
+    def first(self, now_ms: int) -> bool:
+        """Read all partitions of a request that has just arrived. True if that is enough to answer."""
+        append = self.results.append
+        for index in range(len(self._sizes)):
+            append(self._read(index, True, now_ms))
+        return self._is_enough()
+
+    def again(self, indexes: Iterable[int] | None, now_ms: int) -> bool:
+        """Read these partitions (None: all) once more. True if that is enough to answer."""
+        for index in range(len(self._sizes)) if indexes is None else indexes:
+            self._left_bytes += self._sizes[index]
+            self._sizes[index] = 0
+            self.results[index] = self._read(index, False, now_ms)
+        return self._is_enough()
+
+    def _read(self, index: int, arrived: bool, now_ms: int) -> FetchResult:
+        wanted = self._request.partitions[index]
+        try:
+            partition = self._find(wanted.topic, wanted.partition)
+        except Refused as error:
+            self._is_urgent = True
+            return fetch_error(wanted.topic, wanted.partition, error.error_code)
+        max_bytes = min(wanted.partition_max_bytes, self._left_bytes)
+        result = partition.read(wanted, self._reader, max_bytes, not any(self._sizes), arrived, now_ms)
+        if result.records is not None:
+            self._sizes[index] = size = payload_size((result.records,))
+            self._left_bytes -= size
+        elif result.error_code or result.diverging is not None:
+            self._is_urgent = True
+        return result
+
+    def _is_enough(self) -> bool:
+        return self._is_urgent or sum(self._sizes) >= self._request.min_bytes

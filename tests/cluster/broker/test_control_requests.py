@@ -1,0 +1,200 @@
+"""What the controller tells a broker: who is believed, and what a partition refuses (kafka-semantics 5.6)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from cluster.broker.node import Node
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.messages import request_class
+from tests.cluster.broker.scenes import TOPIC, with_topic
+from tests.cluster.control.virtual_time import run
+from tests.simulation.client import Client, batch
+from tests.simulation.nodes import MemoryCluster
+
+LEADER_AND_ISR = request_class(ApiKey.LEADER_AND_ISR)
+STOP_REPLICA = request_class(ApiKey.STOP_REPLICA)
+UPDATE_METADATA = request_class(ApiKey.UPDATE_METADATA)
+
+
+def from_controller(node: Node, **fields: Any) -> dict[str, Any]:
+    """The fencing fields of a controller that is newer than any, for this life of the broker."""
+    return {"controller_id": 1, "controller_epoch": 1000, "broker_epoch": node.control.broker_epoch, **fields}
+
+
+def leader_and_isr(node: Node, leader_epoch: int, **fields: Any) -> Any:
+    """That broker 1 leads the topic, alone."""
+    topic_id = fields.pop("topic_id", None)
+    if topic_id is None:
+        found = node.metadata.topic(TOPIC)
+        topic_id = found.topic_id if found is not None else UUID(int=7)
+    state = {
+        "partition_index": 0, "controller_epoch": 1000, "leader": 1, "leader_epoch": leader_epoch, "isr": [1],
+        "partition_epoch": 100, "replicas": [1], "adding_replicas": [], "removing_replicas": [],
+    }  # fmt: skip
+    state |= {key: fields.pop(key) for key in list(fields) if key in state and key != "controller_epoch"}
+    topic = LEADER_AND_ISR.LeaderAndIsrTopicState
+    return LEADER_AND_ISR(
+        topic_states=[
+            topic(
+                topic_name=fields.pop("topic", TOPIC),
+                topic_id=topic_id,
+                partition_states=[topic.LeaderAndIsrPartitionState(**state)],
+            )
+        ],
+        live_leaders=[],
+        type=1,
+        **from_controller(node, **fields),
+    )
+
+
+def code_of(response: Any) -> tuple[int, int | None]:
+    """(top level, the partition's)."""
+    codes = [each.error_code for topic in response.topics for each in topic.partition_errors]
+    return response.error_code, codes[0] if codes else None
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"controller_epoch": 0}, (ErrorCode.STALE_CONTROLLER_EPOCH, None)),
+        ({"broker_epoch": 1}, (ErrorCode.STALE_BROKER_EPOCH, None)),
+        ({"leader_epoch": -1}, (ErrorCode.NONE, ErrorCode.STALE_CONTROLLER_EPOCH)),
+        ({"replicas": [2, 3]}, (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)),
+        ({"topic_id": uuid4()}, (ErrorCode.NONE, ErrorCode.INCONSISTENT_TOPIC_ID)),
+        ({}, (ErrorCode.NONE, ErrorCode.NONE)),
+    ],
+    ids=["old controller", "former life", "old leader epoch", "not a replica", "another topic", "good"],
+)
+def test_leader_and_isr_is_fenced(fields: dict[str, Any], expected: tuple[int, int | None]) -> None:
+    """By controller epoch, broker epoch, leader epoch, assignment and topic id."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        node = cluster.nodes[1]
+        peer = Client(await cluster.connect(1, "PEERS"))
+        request = leader_and_isr(node, **{"leader_epoch": 5, **fields})
+        assert code_of(await peer.connection.send(request, 7)) == expected
+        changed = node.replicas.partitions[TOPIC, 0].leader_epoch == 5
+        assert changed == (expected == (ErrorCode.NONE, ErrorCode.NONE))
+        assert (await client.produce(TOPIC, batch(b"a"))).error is ErrorCode.NONE
+
+    with_topic(check)
+
+
+def test_the_same_leader_epoch_may_bring_news_of_the_isr() -> None:
+    """A newer partition epoch is taken over, an older one passed over; nothing else changes."""
+
+    async def check(cluster: MemoryCluster, _client: Client) -> None:
+        node = cluster.nodes[1]
+        peer = Client(await cluster.connect(1, "PEERS"))
+        leader = node.replicas.partitions[TOPIC, 0].leader
+        assert leader is not None
+        epoch = leader.leader_epoch
+        for partition_epoch, isr, committed in ((100, [1, 9], {1, 9}), (50, [1], {1, 9})):
+            request = leader_and_isr(node, epoch, partition_epoch=partition_epoch, isr=isr)
+            assert code_of(await peer.connection.send(request, 7)) == (0, 0)
+            assert node.replicas.partitions[TOPIC, 0].leader is leader
+            assert leader.isr.committed == committed
+
+    with_topic(check)
+
+
+def test_a_broker_without_an_epoch_waits_before_it_obeys() -> None:
+    """What arrives before the registration may be meant for the former life: it is judged when the epoch is known."""
+
+    async def main() -> None:
+        async with MemoryCluster(1) as cluster:
+            await cluster.create_topic(TOPIC)
+            node = cluster.nodes[1]
+            former = node.control.broker_epoch
+            request = leader_and_isr(node, 50)
+            await cluster.crash(1)
+            starting = asyncio.ensure_future(cluster.start(1))
+            await cluster.until(lambda: 1 in cluster.nodes)
+            peer = Client(await cluster.connect(1, "PEERS"))
+            assert request.broker_epoch == former
+            assert code_of(await peer.connection.send(request, 7)) == (ErrorCode.STALE_BROKER_EPOCH, None)
+            await starting
+            assert cluster.nodes[1].control.broker_epoch > former
+
+    run(main())
+
+
+def test_update_metadata_is_fenced() -> None:
+    """A controller of yesterday cannot tell a broker that others have died."""
+
+    async def check(cluster: MemoryCluster, _client: Client) -> None:
+        node = cluster.nodes[1]
+        peer = Client(await cluster.connect(1, "PEERS"))
+        fields = from_controller(node, topic_states=[], live_brokers=[], type=1)
+        response = await peer.connection.send(UPDATE_METADATA(**{**fields, "controller_epoch": 0}), 8)
+        assert response.error_code == ErrorCode.STALE_CONTROLLER_EPOCH
+        assert len(node.metadata.alive_brokers()) == 1
+        response = await peer.connection.send(UPDATE_METADATA(**fields), 8)
+        assert response.error_code == ErrorCode.NONE
+        assert node.metadata.alive_brokers() == []
+
+    with_topic(check)
+
+
+@pytest.mark.parametrize(("leader_epoch", "code"), [(0, ErrorCode.FENCED_LEADER_EPOCH), (-2, 0), (9, 0)])
+def test_stop_replica_is_fenced_by_the_leader_epoch(leader_epoch: int, code: int) -> None:
+    """An older epoch is refused; -2 is a deletion, which passes."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        node = cluster.nodes[1]
+        peer = Client(await cluster.connect(1, "PEERS"))
+        assert code_of(await peer.connection.send(leader_and_isr(node, 5), 7)) == (0, 0)
+        state = STOP_REPLICA.StopReplicaTopicState.StopReplicaPartitionState(
+            partition_index=0, leader_epoch=leader_epoch, delete_partition=True
+        )
+        topic = STOP_REPLICA.StopReplicaTopicState(topic_name=TOPIC, partition_states=[state])
+        response = await peer.connection.send(STOP_REPLICA(**from_controller(node, topic_states=[topic])), 4)
+        assert [each.error_code for each in response.partition_errors] == [code]
+        assert ((TOPIC, 0) in node.replicas.partitions) == bool(code)
+        if not code:
+            assert (await client.produce(TOPIC, batch(b"a"))).error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    with_topic(check)
+
+
+def test_a_waiting_fetch_is_told_of_the_new_epoch() -> None:
+    """A parked fetch of a known epoch is fenced at once; one that names none waits on."""
+
+    async def check(cluster: MemoryCluster, _client: Client) -> None:
+        node = cluster.nodes[1]
+        peer = Client(await cluster.connect(1, "PEERS"))
+        knowing, trusting = Client(await cluster.connect(1)), Client(await cluster.connect(1))
+        epoch = node.replicas.partitions[TOPIC, 0].leader_epoch
+        first = asyncio.ensure_future(knowing.fetch(TOPIC, 0, max_wait_ms=20_000, leader_epoch=epoch))
+        second = asyncio.ensure_future(trusting.fetch(TOPIC, 0, max_wait_ms=20_000))
+        await asyncio.sleep(0.1)
+        await peer.connection.send(leader_and_isr(node, epoch + 1), 7)
+        assert (await first).error is ErrorCode.FENCED_LEADER_EPOCH
+        assert not second.done()
+        await (Client(await cluster.connect(1))).produce(TOPIC, batch(b"a"))
+        assert (await second).values == [b"a"]
+
+    with_topic(check)
+
+
+def test_a_disk_that_fails_ends_the_broker() -> None:
+    """The write is answered KAFKA_STORAGE_ERROR, and the process is told to stop: others take over."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        log = cluster.nodes[1].replicas.partitions[TOPIC, 0].log
+
+        def failing(*_buffers: object) -> int:
+            raise OSError(28, "no space left on device")
+
+        log._local.segments.active.file.append = failing  # type: ignore[method-assign,assignment]
+        assert (await client.produce(TOPIC, batch(b"a"))).error is ErrorCode.KAFKA_STORAGE_ERROR
+        assert [broker for broker, _ in cluster.failures] == [1]
+        cluster.failures.clear()
+
+    with_topic(check)
