@@ -47,27 +47,28 @@ def conduct(settings: ExperimentSettings, schedule: Schedule, warnings: list[str
     _log_to(directory)
     write_text_atomic(directory.schedule_yaml, to_yaml(schedule))
     record = RunRecord(directory, _model(settings, schedule, repro, clock.monotonic_ns()), clock)
-    with Interrupts() as interrupts, Progress(clock) as progress:
-        try:
-            progress.note(f"run {directory.path}, seed {settings.seed}, profile {settings.profile}")
-            progress.note(f"expects to write about {settings.expected_disk_bytes() / 1e9:.1f} GB")
-            for warning in warnings:
-                progress.note(f"warning: {warning}")
-            with Supervisor(str(directory.path), record.children) as supervisor:
-                bench = Workbench(clock, storage, AsyncioTransport(), supervisor, directory, progress)
-                conductor = Conductor(settings, schedule, bench, record)
-                asyncio.run(_conduct(conductor, interrupts, progress))
-            interrupts.raise_if_insistent()
-            record.next_supervisor()
-            progress.phase("verify", f"Spark on {settings.spark_master}")
-            with Supervisor(str(directory.path), record.children) as supervisor:
-                run_verifier(supervisor, directory, settings.spark_master)
-        except KeyboardInterrupt:
-            progress.note("interrupted before the verdict")
-            record.update(interrupted=True)
-            write_unjudged(
-                directory, "interrupted before the verdict; judge it with: gapless verify " + str(directory.path)
-            )
+    with Interrupts() as interrupts:
+        with Progress(clock) as progress:
+            try:
+                progress.note(f"run {directory.path}, seed {settings.seed}, profile {settings.profile}")
+                progress.note(f"expects to write about {settings.expected_disk_bytes() / 1e9:.1f} GB")
+                for warning in warnings:
+                    progress.note(f"warning: {warning}")
+                with Supervisor(str(directory.path), record.children) as supervisor:
+                    bench = Workbench(clock, storage, AsyncioTransport(), supervisor, directory, progress)
+                    conductor = Conductor(settings, schedule, bench, record)
+                    asyncio.run(_conduct(conductor, interrupts, progress))
+                interrupts.raise_if_insistent()
+                record.next_supervisor()
+                progress.phase("verify", f"Spark on {settings.spark_master}")
+                with Supervisor(str(directory.path), record.children) as supervisor:
+                    run_verifier(supervisor, directory, settings.spark_master)
+            except KeyboardInterrupt:
+                progress.note("interrupted before the verdict")
+                record.update(interrupted=True)
+                write_unjudged(
+                    directory, "interrupted before the verdict; judge it with: gapless verify " + str(directory.path)
+                )
         interrupts.ignore()
         return _conclude(settings, directory, record, as_json=as_json)
 

@@ -59,11 +59,13 @@ def lose_and_close_up(story: Story, random: Random) -> None:
     place.log_end_offsets = {broker: end - size for broker, end in place.log_end_offsets.items()}
     for process, rows in story.rows.items():
         story.rows[process] = [
-            each._replace(first_offset=moved(each.first_offset), last_offset=moved(each.last_offset))
+            each._replace(first_offset=each.first_offset - size, last_offset=each.last_offset - size)
+            if each.partition == partition and each.first_offset > victim.base_offset
+            else each
             for each in rows
             if each.partition != partition
             or not (each.f == "poll" and (each.stream, each.first_sequence) in victim.values)
-        ] if any(each.partition == partition for each in rows) else rows  # fmt: skip
+        ]
 
 
 def repeat_batch(story: Story, random: Random) -> None:

@@ -20,7 +20,7 @@ from verifier.anomalies import NAMES
 from verifier.audit import RunEvidence, audit
 from verifier.facts import Audit
 
-CASES = 400 if os.environ.get("GAPLESS_HYPOTHESIS") == "full" else 120
+CASES = 400 if os.environ.get("GAPLESS_HYPOTHESIS") == "full" else 80
 
 
 def draw_cases(count: int) -> list[tuple[str, Story]]:

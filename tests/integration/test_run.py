@@ -1,0 +1,79 @@
+"""``gapless run`` from end to end: a real cluster, load, faults and verdict; green where it is right, red where not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from chaos.schedules.model import from_yaml
+from tests.support.leftovers import Place
+from tests.support.require import require
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+#: A machine that does much else may take this long for what needs one minute.
+RUN_S = 300.0
+FILES = ("verdict.json", "summary.md", "junit.xml", "report.html", "schedule.yaml", "run.json", "run.log")
+
+
+def _newest(place: Place) -> Path:
+    latest = place.directory / "results" / "latest"
+    runs = [path for path in (place.directory / "results" / "run").iterdir() if path.is_dir()]
+    assert [latest.resolve()] == [path.resolve() for path in runs]
+    return latest
+
+
+def test_a_correct_cluster_is_valid_and_leaves_nothing_but_its_results(tmp_path: Path) -> None:
+    """Killed leaders and lost responses: RESULT valid, exit 0, the faults bit, every file there, nothing running."""
+    require("java")
+    with Place(tmp_path) as place:
+        arguments = ["--time-limit", "14", "--faults", "kill-leader,drop-response", "--seed", "11"]
+        status = place.run("run", *arguments, timeout_s=RUN_S)
+        assert status == 0, place.out + place.err
+        place.assert_nothing_left(within_s=1.0)
+        lines = place.out.splitlines()
+        assert lines[0].startswith("RESULT valid seed=11 acked=")
+        assert [line.partition(" ")[0] for line in lines] == ["RESULT", "report:", "repro:"]
+        assert "--seed 11" in lines[2] and "--faults kill-leader,drop-response" in lines[2]
+        run = _newest(place)
+        assert all((run / name).stat().st_size > 0 for name in FILES)
+        verdict = json.loads((run / "verdict.json").read_text())
+        assert (verdict["verdict"], verdict["reasons"]) == ("valid", [])
+        assert sum(check["count"] for check in verdict["checks"].values()) == 0
+        faults = [json.loads(line) for line in (run / "faults.jsonl").read_text().splitlines()]
+        assert {each["fault"] for each in faults if each["phase"] == "heal" and each["effective"]} == {
+            "kill-leader",
+            "drop-response",
+        }
+        assert {each.fault for each in from_yaml((run / "schedule.yaml").read_text()).injections} == {
+            "kill-leader",
+            "drop-response",
+        }
+        suites = ElementTree.parse(run / "junit.xml").getroot()
+        assert suites.findall(".//testcase") and not suites.findall(".//failure")
+        record = json.loads((run / "run.json").read_text())
+        assert record["exit_status"] == 0 and record["problems"] == []
+
+
+def test_a_broker_that_forgets_what_it_acknowledged_is_found(tmp_path: Path) -> None:
+    """The verifier names lost-write, shows one lost record and where it should stand; exit 1."""
+    require("java")
+    with Place(tmp_path) as place:
+        arguments = ["--defect", "lose-acked:0.05", "--faults", "none", "--time-limit", "8", "--seed", "12"]
+        status = place.run("run", *arguments, timeout_s=RUN_S)
+        assert status == 1, place.out + place.err
+        place.assert_nothing_left(within_s=1.0)
+        assert place.out.startswith("RESULT invalid seed=12 ")
+        assert "lost-write" in place.out.splitlines()[0]
+        assert "--defect lose-acked:0.05" in place.out
+        run = _newest(place)
+        found = json.loads((run / "verdict.json").read_text())["checks"]["lost-write"]
+        assert found["count"] > 0 and found["examples"]
+        example = found["examples"][0]
+        assert {"stream", "sequence", "offset"} <= example.keys() and example["text"] and example["context"]
+        assert "lost-write" in (run / "summary.md").read_text()
+        failures = ElementTree.parse(run / "junit.xml").getroot().findall(".//failure")
+        assert failures
