@@ -50,7 +50,7 @@ def broker(
 
 def proxy(
     host: Annotated[str, typer.Option(help="Where the API listens.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Its port; 0 picks one.")] = 8474,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Its port; 0 picks one.")] = 8474,
     seed: Annotated[int, typer.Option(help="Seed of toxicity, jitter and slices.")] = 0,
     config: Annotated[Path | None, typer.Option(help="Proxies to make at once: Toxiproxy's JSON list.")] = None,
 ) -> int:

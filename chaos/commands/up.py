@@ -47,7 +47,9 @@ def up(
     profile: Annotated[str, typer.Option(help="kafka (Kafka's defaults) or chaos (short timeouts).")] = "kafka",
     broker_config: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="Repeatable.")] = None,
     zookeeper: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Use this ZooKeeper.")] = None,
-    port: Annotated[int, typer.Option(help="The first broker's port, the others follow; 0 picks free ones.")] = 0,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="The first broker's port, the others follow; 0 picks free ones.")
+    ] = 0,
     data: Data = Path("results/up"),
     detach: Annotated[bool, typer.Option("--detach", help="Return once it is up; see status and down.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one object with bootstrap.servers.")] = False,
@@ -106,7 +108,8 @@ async def _serve(deployment: Deployment, observer: Observer, state: Path, as_jso
     try:
         starting.result()
     except StartFailure as error:
-        raise BadRequest(str(error)) from error
+        hint = "; choose another --port" if "address already in use" in str(error) else ""
+        raise BadRequest(f"{error}{hint}") from error
     me = psutil.Process()
     announced = {
         "bootstrap.servers": ",".join(observer.control_addresses()),

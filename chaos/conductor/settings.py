@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -72,8 +73,11 @@ def check(settings: ExperimentSettings) -> None:
     ):
         if value < 1:
             raise SettingsError(f"{label} must be at least 1, not {value}")
-    if settings.time_limit_s <= settings.warmup_s:
-        raise SettingsError(f"--time-limit must be longer than the warm-up of {settings.warmup_s:g} s")
+    if not settings.warmup_s < settings.time_limit_s < math.inf:
+        raise SettingsError(
+            f"--time-limit must be longer than the warm-up of {settings.warmup_s:g} s and end, "
+            f"not {settings.time_limit_s:g}"
+        )
     if settings.replication_factor > settings.brokers:
         raise SettingsError(
             f"--replication-factor {settings.replication_factor} needs as many brokers; "
@@ -86,6 +90,10 @@ def check(settings: ExperimentSettings) -> None:
         )
     if settings.idempotence and settings.acks != "all":
         raise SettingsError(f"--idempotence true needs --acks all, not --acks {settings.acks}")
+    if "/" in settings.name or settings.name in ("", ".", "..", "latest"):
+        raise SettingsError(
+            f"--name {settings.name!r} cannot be a directory of its own in results/; choose another word"
+        )
     if settings.record_bytes < 48:
         raise SettingsError("a record cannot be shorter than the 48 bytes of its sequenced header")
     if settings.faults and settings.schedule is not None:

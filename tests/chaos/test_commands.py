@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 import socket
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import psutil
 import pytest
 
 from chaos.commands import preflight
+from chaos.commands.interrupts import SIGNALS, Interrupts
 from chaos.commands.main import run_command
 from cluster.process import java
 
@@ -41,7 +44,11 @@ BAD = [
     (["run", "--acks", "1", "--idempotence", "true"], ["idempotence", "acks 1", "leave one of them out"]),
     (["run", "--acks", "1", "--producer-config", "acks=all"], ["--acks 1", "acks=all", "leave one of them out"]),
     (["run", "--time-limit", "2"], ["--time-limit", "warm-up"]),
+    (["run", "--time-limit", "nan"], ["--time-limit", "warm-up"]),
+    (["run", "--time-limit", "inf"], ["--time-limit", "warm-up"]),
     (["run", "--record-bytes", "9"], ["48 bytes"]),
+    (["run", "--name", "../away"], ["--name '../away'", "results/"]),
+    (["run", "--name", "latest"], ["--name 'latest'", "choose another"]),
     (["run", "--profile", "fast"], ["fast", "chaos, kafka"]),
     (["run", "--client", "java"], ["--client java", "--client confluent"]),
     (["run", "--out", "file"], ["file", "File exists", "--out"]),
@@ -58,6 +65,8 @@ BAD = [
     (["up", "--broker-config", "num.partition=1"], ["num.partition", "num.partitions"]),
     (["up", "--defect", "lose-aked"], ["lose-aked", "lose-acked"]),
     (["up", "--data", "file"], ["file", "--data"]),
+    (["up", "--port", "70000"], ["--port", "65535"]),
+    (["proxy", "--port", "-1"], ["--port", "equal to 0"]),
     (["broker", "--config", "absent.properties"], ["absent.properties", "No such file"]),
     (["broker", "--config", "wrong.properties"], ["broker.idd", "broker.id"]),
 ]
@@ -78,7 +87,7 @@ COMMANDS = {
 
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with a file in the way, a directory that is not empty, and files that are not what is asked."""
+    """A working directory with a file in the way, a full directory, and files that are not what is asked."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     # Looking for Java costs a second; the tests of Java put the search back.
@@ -183,3 +192,38 @@ def test_no_cluster_to_ask_about(capsys: pytest.CaptureFixture[str]) -> None:
     """status is 1 without a cluster; down has nothing to do and is content."""
     assert (run_command(["status"]), run_command(["down"])) == (1, 0)
     assert os.fspath(Path("results/up/up.json")) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_outside_the_loop_raises_once(number: signal.Signals) -> None:
+    """Ctrl-C and SIGTERM alike end the verification; one more must not cut the writing of the outcome."""
+    before = [signal.getsignal(each) for each in SIGNALS]
+    with Interrupts():
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(number)
+        signal.raise_signal(number)
+    assert [signal.getsignal(each) for each in SIGNALS] == before
+
+
+@pytest.mark.parametrize(("signals", "asked"), [(1, 1), (2, 2)])
+def test_a_signal_in_the_loop_asks_and_a_second_insists(signals: int, asked: int) -> None:
+    """While the run is conducted nothing is raised; after it, two signals are a KeyboardInterrupt and one is none."""
+    calls = []
+
+    async def conducted(interrupts: Interrupts) -> None:
+        interrupts.ask_through(asyncio.get_running_loop(), lambda: calls.append(interrupts.count))
+        for _ in range(signals):
+            signal.raise_signal(signal.SIGTERM)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    with Interrupts() as interrupts:
+        asyncio.run(conducted(interrupts))
+        assert len(calls) == asked
+        if signals == 1:
+            interrupts.raise_if_insistent()
+        else:
+            with pytest.raises(KeyboardInterrupt):
+                interrupts.raise_if_insistent()
+        interrupts.ignore()
+        signal.raise_signal(signal.SIGTERM)

@@ -1,0 +1,180 @@
+"""``gapless up`` and the commands around it, and one broker and one proxy alone, as real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import socket
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from chaos.commands.main import run_command
+from chaos.links import Links
+from cluster.client import Admin
+from cluster.process.java import find_java
+from cluster.process.processes import until
+from cluster.process.supervisor import Supervisor
+from cluster.process.zookeeper import start_zookeeper
+from cluster.protocol.apis import ApiKey
+from cluster.seams.asyncio_transport import AsyncioTransport
+from cluster.seams.clock import SystemClock
+from tests.support.leftovers import Place
+from tests.support.require import require
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+#: On a machine that does much else; a quiet one needs a tenth.
+LONG_S = 120.0
+RECORDS = 300
+TOPIC = "dumped"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    with Place(tmp_path) as made:
+        yield made
+
+
+def _line(place: Place) -> dict[str, Any]:
+    """The first line of the last command's output, once it is there."""
+    place.wait_for("\n", LONG_S, lambda each: each.out)
+    found: dict[str, Any] = json.loads(place.out.splitlines()[0])
+    return found
+
+
+def _api_versions(address: str) -> Mapping[int, tuple[int, int]]:
+    async def ask() -> Mapping[int, tuple[int, int]]:
+        admin = Admin([address], AsyncioTransport(), SystemClock(), 20_000)
+        try:
+            return await admin.api_versions(address)
+        finally:
+            await admin.close()
+
+    return asyncio.run(ask())
+
+
+def _produce(bootstrap: str) -> None:
+    settings = {"bootstrap.servers": bootstrap, "log_level": 2}
+    # Two entries of the offset index need more than 4096 bytes between them.
+    topic = NewTopic(TOPIC, 1, 3, config={"index.interval.bytes": "100"})
+    admin = AdminClient(settings)
+    for future in admin.create_topics([topic]).values():
+        future.result(30)
+    producer = Producer({**settings, "enable.idempotence": True, "batch.num.messages": 50, "linger.ms": 50})
+    for number in range(RECORDS):
+        producer.produce(TOPIC, value=b"value %d" % number, partition=0)
+    assert producer.flush(30) == 0
+
+
+def _dump(capsys: pytest.CaptureFixture[str], path: Path, *options: str) -> list[dict[str, Any]]:
+    """The lines of ``gapless dump --json``; in this process, since each start of another costs seconds."""
+    capsys.readouterr()
+    assert run_command(["dump", str(path), "--json", *options]) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_a_detached_cluster_from_up_to_down(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    """up --detach announces and returns, status repeats it, clients write, dump reads the files, down ends it all."""
+    require("java")
+    assert place.run("up", "--detach", "--json", timeout_s=LONG_S) == 0, place.err
+    announced = json.loads(place.out)
+    addresses = announced["bootstrap.servers"].split(",")
+    assert len(addresses) == 3
+    assert place.run("status", timeout_s=LONG_S) == 0
+    assert json.loads(place.out) == announced
+    assert place.run("up", timeout_s=LONG_S) == 254
+    assert "gapless down" in place.err and place.err.count("\n") == 1
+    _produce(announced["bootstrap.servers"])
+    assert {process.pid for process in place.processes()} > {announced["pid"]}
+
+    data = place.directory / "results" / "up" / "nodes" / "1" / "data"
+    log = data / f"{TOPIC}-0"
+    segment = log / "00000000000000000000.log"
+    assert until(lambda: sum(each["count"] for each in _dump(capsys, segment)) == RECORDS, 20.0)
+    batches = _dump(capsys, segment)
+    assert all(each["crc_ok"] and each["producer_id"] >= 0 for each in batches)
+    assert [each["base_offset"] for each in batches[1:]] == [each["last_offset"] + 1 for each in batches[:-1]]
+    offsets = [each["  offset"] for each in _dump(capsys, segment, "--records") if "  offset" in each]
+    assert offsets == list(range(RECORDS))
+
+    assert place.run("down", timeout_s=LONG_S) == 0, place.err
+    place.assert_nothing_left(within_s=1.0)
+    assert place.run("status", timeout_s=LONG_S) == 1
+
+    # Only a broker that has ended has written all of its files.
+    positions = {each["base_offset"]: each["position"] for each in batches}
+    entries = _dump(capsys, segment.with_suffix(".index"))
+    assert entries and {each["position"] for each in entries} <= set(positions.values())
+    ends = _dump(capsys, data / "recovery-point-offset-checkpoint")
+    assert {"line": f"{TOPIC} 0 {RECORDS}"} in ends
+
+
+def test_a_cluster_in_the_foreground_at_chosen_ports(place: Place) -> None:
+    """up --port: the first broker is there; SIGINT ends it with 0 and leaves nothing."""
+    require("java")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    up = place.start("up", "--brokers", "1", "--port", str(port), "--json")
+    announced = _line(place)
+    assert announced["bootstrap.servers"] == f"127.0.0.1:{port}"
+    assert ApiKey.PRODUCE in _api_versions(announced["bootstrap.servers"])
+    assert place.ports or place.processes()
+    up.send_signal(signal.SIGINT)
+    assert up.wait(LONG_S) == 0, place.err
+    place.assert_nothing_left(within_s=1.0)
+    assert not (place.directory / "results" / "up" / "up.json").exists()
+
+
+def test_a_port_in_use(place: Place) -> None:
+    """up --port where somebody listens: one line that names it and the option, 254, nothing left."""
+    require("java")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert place.run("up", "--brokers", "1", "--port", str(port), timeout_s=LONG_S) == 254
+        place.assert_nothing_left(within_s=1.0)
+    assert place.out == ""
+    assert place.err.count("\n") == 1, place.err
+    assert str(port) in place.err and "address already in use" in place.err and "--port" in place.err
+
+
+def test_a_proxy_alone(place: Place) -> None:
+    """gapless proxy says where it listens, answers Toxiproxy's API, and ends by SIGTERM with 0."""
+    proxy = place.start("proxy", "--port", "0")
+    place.wait_for("listening on 127.0.0.1:", LONG_S)
+    links = Links(f"http://127.0.0.1:{place.err.split('127.0.0.1:')[1].split()[0]}")
+    assert links.version()
+    host, _, port = links.create("there", "127.0.0.1:1").rpartition(":")
+    socket.create_connection((host, int(port)), timeout=5).close()
+    assert len(place.processes()) == 1 and len(place.ports) == 2
+    proxy.send_signal(signal.SIGTERM)
+    assert proxy.wait(LONG_S) == 0, place.err
+    place.assert_nothing_left(within_s=1.0)
+
+
+def test_a_broker_alone(place: Place, tmp_path: Path) -> None:
+    """gapless broker --config FILE registers with a ZooKeeper, answers clients, and ends by SIGTERM with 0."""
+    require("java")
+    with Supervisor(str(tmp_path)) as supervisor:
+        zookeeper = start_zookeeper(supervisor, str(tmp_path / "zookeeper"), find_java())
+        (tmp_path / "server.properties").write_text(
+            "# as Kafka has it\n"
+            "broker.id=7\n"
+            "listeners=PLAINTEXT://127.0.0.1:0\n"
+            f"zookeeper.connect={zookeeper.address}\n"
+            f"log.dirs={tmp_path / 'data'}\n"
+        )
+        broker = place.start("broker", "--config", "server.properties", "--node-directory", "node")
+        place.wait_for('"started"', LONG_S, lambda each: each.out)
+        bound = _line(place)
+        versions = _api_versions(f"127.0.0.1:{bound['ports']['PLAINTEXT']}")
+        assert {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA} <= versions.keys()
+        broker.send_signal(signal.SIGTERM)
+        assert broker.wait(LONG_S) == 0, place.err
+        assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+    place.assert_nothing_left(within_s=1.0)
