@@ -209,13 +209,17 @@ class ClientConnection:
     async def _run(self, exchange: Exchange, work: Awaitable[Sequence[Payload]]) -> None:
         try:
             parts = await work
+        except ConnectionError as error:
+            # Whoever had to be asked is gone, or this broker is leaving: the client will look for another.
+            self._task = None
+            self.refuse(f"it cannot be served now: {error}")
         except Exception:
             logger.exception("a request of %s failed, its connection is closed", self._connection.peer)
             self._task = None
             self.refuse("the request failed")
-            return
-        self._task = None
-        exchange.respond(parts)
+        else:
+            self._task = None
+            exchange.respond(parts)
 
     def _pause(self) -> None:
         if not self._is_paused:

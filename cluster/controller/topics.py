@@ -17,6 +17,9 @@ from cluster.seams.randomness import Random
 #: What a client sends for "the broker's default".
 USE_DEFAULT = -1
 MAX_NAME_LENGTH = 249
+#: Partitions that one request may make, as Kafka's own controller has it (KRaft: MAX_PARTITIONS_PER_BATCH). Ten bytes
+#: of a request could otherwise ask for two thousand million of them, and the controller would make the list.
+MAX_PARTITIONS_AT_ONCE = 10_000
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 Assignment = dict[int, tuple[int, ...]]
@@ -73,8 +76,10 @@ def plan_assignment(
     *,
     default_partitions: int,
     default_replication_factor: int,
+    room: int = MAX_PARTITIONS_AT_ONCE,
 ) -> Assignment:
-    """Where the replicas of a new topic go. Raises TopicError."""
+    """Where the replicas of a new topic go. ``room`` is how many partitions the request may still make. Raises
+    TopicError."""
     if request.assignments:
         if request.partitions != USE_DEFAULT or request.replication_factor != USE_DEFAULT:
             raise TopicError(
@@ -82,15 +87,22 @@ def plan_assignment(
                 "Both numPartitions or replicationFactor and replicasAssignments were set. Both cannot be used at "
                 "the same time.",
             )
+        _check_room(len(request.assignments), room)
         return check_manual_assignment(request.assignments, live)
     partitions = default_partitions if request.partitions == USE_DEFAULT else request.partitions
     factor = default_replication_factor if request.replication_factor == USE_DEFAULT else request.replication_factor
     if partitions < 1:
         raise TopicError(ErrorCode.INVALID_PARTITIONS, "Number of partitions must be larger than 0.")
+    _check_room(partitions, room)
     try:
         return assign_new_topic(sorted(live), partitions, factor, random)
     except AssignmentError as error:
         raise TopicError(ErrorCode.INVALID_REPLICATION_FACTOR, str(error)) from error
+
+
+def _check_room(partitions: int, room: int) -> None:
+    if partitions > room:
+        raise TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
 
 def check_manual_assignment(
@@ -126,14 +138,16 @@ def plan_added_partitions(
     total: int,
     assignments: Sequence[tuple[int, ...]] | None,
     live: Collection[int],
+    room: int = MAX_PARTITIONS_AT_ONCE,
 ) -> Assignment:
-    """The partitions that CreatePartitions adds, up to ``total``. Raises TopicError."""
+    """The partitions that CreatePartitions adds, up to ``total``; ``room`` as above. Raises TopicError."""
     present = len(existing)
     if total <= present:
         detail = f"Topic currently has {present} partitions, which is higher than the requested {total}."
         if total == present:
             detail = f"Topic already has {present} partitions."
         raise TopicError(ErrorCode.INVALID_PARTITIONS, detail)
+    _check_room(total - present, room)
     if assignments is None:
         try:
             return assign_added_partitions(sorted(live), dict(existing), total - present)

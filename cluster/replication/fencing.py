@@ -1,7 +1,7 @@
 """Which requests are too old, too new or on another branch of history.
 
-Owns the checks of epochs that a leader and a broker make on what comes in (kafka-semantics 5.1, 5.2, 5.3, 5.6).
-Does not own the epochs: they come as arguments.
+Owns the checks of leader epochs that a replica makes on what comes in (kafka-semantics 5.1-5.3, 5.6). Does not own the
+epochs (they come as arguments), nor the fence of whole requests (``controller.fencing``).
 """
 
 from __future__ import annotations
@@ -33,21 +33,6 @@ def diverging_epoch(fetch_epoch: int, fetch_offset: int, found: tuple[int, int])
     if epoch < fetch_epoch or end_offset < fetch_offset:
         return epoch, end_offset
     return None
-
-
-def check_control_request(
-    controller_epoch: int, known_controller_epoch: int, broker_epoch: int, own_broker_epoch: int
-) -> ErrorCode:
-    """Whether a request of the controller is from the controller of today and for this life of the broker.
-
-    A broker that has not registered yet (own epoch negative) obeys nobody: what reaches it was meant for its
-    former life.
-    """
-    if controller_epoch < known_controller_epoch:
-        return ErrorCode.STALE_CONTROLLER_EPOCH
-    if own_broker_epoch < 0 or 0 <= broker_epoch < own_broker_epoch:
-        return ErrorCode.STALE_BROKER_EPOCH
-    return ErrorCode.NONE
 
 
 def check_stop_replica(requested: int, current: int) -> ErrorCode:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,7 @@ from cluster.config.errors import ConfigError
 from cluster.config.topic import validate
 from cluster.controller.context import Partition, Topic
 from cluster.controller.topics import (
+    MAX_PARTITIONS_AT_ONCE,
     Assignment,
     TopicError,
     TopicRequest,
@@ -74,14 +76,16 @@ class TopicAdmin:
     async def create(self, request: Any) -> AdminOutcome:
         """CreateTopics. Each topic succeeds or fails by itself."""
         outcomes = []
-        names = [topic.name for topic in request.topics]
+        names = Counter(topic.name for topic in request.topics)
+        room = MAX_PARTITIONS_AT_ONCE
         for topic in request.topics:
             outcome = TopicOutcome(topic.name)
             outcomes.append(outcome)
             try:
-                if names.count(topic.name) > 1:
+                if names[topic.name] > 1:
                     raise TopicError(ErrorCode.INVALID_REQUEST, f"Duplicate topic name: '{topic.name}'.")
-                self._plan(topic, outcome)
+                self._plan(topic, outcome, room)
+                room -= len(outcome.assignment)
                 if not request.validate_only:
                     await self._write(outcome)
             except TopicError as error:
@@ -93,7 +97,7 @@ class TopicAdmin:
             logger.info("topic %s created: %d partitions", outcome.name, len(outcome.assignment))
         return AdminOutcome(outcomes, await self._controller.place_new_partitions())
 
-    def _plan(self, topic: Any, outcome: TopicOutcome) -> None:
+    def _plan(self, topic: Any, outcome: TopicOutcome, room: int) -> None:
         check_name(topic.name, self._context.topics)
         config = {}
         for entry in topic.configs:
@@ -116,6 +120,7 @@ class TopicAdmin:
             self._random,
             default_partitions=self._properties["num.partitions"],
             default_replication_factor=self._properties["default.replication.factor"],
+            room=room,
         )
 
     async def _write(self, outcome: TopicOutcome) -> None:
@@ -148,14 +153,16 @@ class TopicAdmin:
     async def create_partitions(self, request: Any) -> AdminOutcome:
         """CreatePartitions: ``count`` is the new total."""
         outcomes = []
-        names = [topic.name for topic in request.topics]
+        names = Counter(topic.name for topic in request.topics)
+        room = MAX_PARTITIONS_AT_ONCE
         for topic in request.topics:
             outcome = TopicOutcome(topic.name)
             outcomes.append(outcome)
             try:
-                if names.count(topic.name) > 1:
+                if names[topic.name] > 1:
                     raise TopicError(ErrorCode.INVALID_REQUEST, f"Duplicate topic name: '{topic.name}'.")
-                await self._grow(topic, outcome, validate_only=request.validate_only)
+                await self._grow(topic, outcome, room, validate_only=request.validate_only)
+                room -= len(outcome.assignment)
             except TopicError as error:
                 outcome.fail(error.error_code, error.message)
         grown = any(outcome.error_code is ErrorCode.NONE for outcome in outcomes)
@@ -163,7 +170,7 @@ class TopicAdmin:
             return AdminOutcome(outcomes)
         return AdminOutcome(outcomes, await self._controller.place_new_partitions())
 
-    async def _grow(self, wanted: Any, outcome: TopicOutcome, *, validate_only: bool) -> None:
+    async def _grow(self, wanted: Any, outcome: TopicOutcome, room: int, *, validate_only: bool) -> None:
         topic = self._context.topics.get(wanted.name)
         if topic is None or topic.deleting:
             raise TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{wanted.name}' does not exist.")
@@ -172,7 +179,7 @@ class TopicAdmin:
         existing = {number: partition.replicas for number, partition in topic.partitions.items()}
         given = wanted.assignments
         assignments = None if given is None else [tuple(entry.broker_ids) for entry in given]
-        added = plan_added_partitions(existing, wanted.count, assignments, self._context.eligible())
+        added = plan_added_partitions(existing, wanted.count, assignments, self._context.eligible(), room)
         outcome.assignment = added
         if validate_only:
             return

@@ -11,6 +11,7 @@ from cluster.protocol.fetch import FetchResult, build_response, parse_request
 
 #: A session id of 0 in the answer declines a session: the client then sends full fetches.
 NO_SESSION = 0
+READ_COMMITTED = 1
 #: Session epochs of a full fetch: without a session, and asking for one.
 FULL_FETCH_EPOCHS = frozenset({-1, 0})
 
@@ -22,6 +23,9 @@ def handle(replicas: ReplicaManager, exchange: Exchange, body: memoryview, *, fr
     request = parse_request(body, version)
 
     def respond(results: list[FetchResult], error_code: ErrorCode = ErrorCode.NONE) -> None:
+        if request.isolation_level == READ_COMMITTED:
+            # A list says that we know of aborted transactions; null is for those who did not ask.
+            results = [result._replace(aborted=[]) for result in results]
         exchange.respond(build_response(version, exchange.correlation_id, error_code, NO_SESSION, results))
 
     if request.session_id != NO_SESSION and request.session_epoch not in FULL_FETCH_EPOCHS:

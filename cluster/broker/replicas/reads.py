@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from cluster.broker.replicas.partition import Partition
 from cluster.broker.replicas.values import Reader, Refused, fetch_error
 from cluster.protocol.fetch import FetchRequest, FetchResult
-from cluster.seams.storage import payload_size
+from cluster.seams.storage import FileRange
 
 
 class Reads:
@@ -21,7 +21,17 @@ class Reads:
     has anything gives at least one whole batch.
     """
 
-    __slots__ = ("_find", "_is_urgent", "_left_bytes", "_reader", "_request", "_sizes", "results")
+    __slots__ = (
+        "_find",
+        "_found_bytes",
+        "_is_urgent",
+        "_max_bytes",
+        "_min_bytes",
+        "_reader",
+        "_request",
+        "_sizes",
+        "results",
+    )
 
     def __init__(
         self, request: FetchRequest, reader: Reader, max_bytes: int, find: Callable[[str, int], Partition]
@@ -29,13 +39,16 @@ class Reads:
         self._request = request
         self._reader = reader
         self._find = find
-        self._left_bytes = max_bytes
+        self._max_bytes = max_bytes
+        #: More than the response may hold is not waited for.
+        self._min_bytes = min(request.min_bytes, max_bytes)
+        self._found_bytes = 0
         self._is_urgent = False
         self._sizes = [0] * len(request.partitions)
         self.results: list[FetchResult] = []
 
     def __repr__(self) -> str:
-        return f"<Reads {sum(self._sizes)} bytes of {len(self._sizes)} partitions>"
+        return f"<Reads {self._found_bytes} bytes of {len(self._sizes)} partitions>"
 
     def first(self, now_ms: int) -> bool:
         """Read all partitions of a request that has just arrived. True if that is enough to answer."""
@@ -47,7 +60,7 @@ class Reads:
     def again(self, indexes: Iterable[int] | None, now_ms: int) -> bool:
         """Read these partitions (None: all) once more. True if that is enough to answer."""
         for index in range(len(self._sizes)) if indexes is None else indexes:
-            self._left_bytes += self._sizes[index]
+            self._found_bytes -= self._sizes[index]
             self._sizes[index] = 0
             self.results[index] = self._read(index, False, now_ms)
         return self._is_enough()
@@ -59,14 +72,16 @@ class Reads:
         except Refused as error:
             self._is_urgent = True
             return fetch_error(wanted.topic, wanted.partition, error.error_code)
-        max_bytes = min(wanted.partition_max_bytes, self._left_bytes)
-        result = partition.read(wanted, self._reader, max_bytes, not any(self._sizes), arrived, now_ms)
-        if result.records is not None:
-            self._sizes[index] = size = payload_size((result.records,))
-            self._left_bytes -= size
+        found_bytes = self._found_bytes
+        max_bytes = min(wanted.partition_max_bytes, self._max_bytes - found_bytes)
+        result = partition.read(wanted, self._reader, max_bytes, found_bytes == 0, arrived, now_ms)
+        records = result.records
+        if records is not None:
+            self._sizes[index] = size = records.size if isinstance(records, FileRange) else len(records)
+            self._found_bytes = found_bytes + size
         elif result.error_code or result.diverging is not None:
             self._is_urgent = True
         return result
 
     def _is_enough(self) -> bool:
-        return self._is_urgent or sum(self._sizes) >= self._request.min_bytes
+        return self._is_urgent or self._found_bytes >= self._min_bytes

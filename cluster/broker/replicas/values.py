@@ -6,7 +6,7 @@ Owns shapes alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from cluster.broker.metrics import Counters
 from cluster.broker.rules import Rules
@@ -25,15 +25,18 @@ TopicPartition = tuple[str, int]
 CONSUMER = -1
 
 
-class Reader(NamedTuple):
+class Reader:
     """Who fetches: a consumer, or a follower in one of its lives (its broker epoch, -1 if it does not say)."""
 
-    replica_id: int = CONSUMER
-    broker_epoch: int = -1
+    __slots__ = ("broker_epoch", "is_follower", "replica_id")
 
-    @property
-    def is_follower(self) -> bool:
-        return self.replica_id >= 0
+    def __init__(self, replica_id: int = CONSUMER, broker_epoch: int = -1) -> None:
+        self.replica_id = replica_id
+        self.broker_epoch = broker_epoch
+        self.is_follower = replica_id >= 0
+
+    def __repr__(self) -> str:
+        return f"<Reader {self.replica_id} epoch {self.broker_epoch}>" if self.is_follower else "<Reader>"
 
 
 class Refused(Exception):

@@ -208,6 +208,33 @@ def test_sessions_are_declined() -> None:
     with_topic(check)
 
 
+def test_aborted_transactions_are_told_to_those_who_ask() -> None:
+    """An empty list under read_committed, null otherwise; both are bounded by the watermark, for now."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        await fill(client, 1)
+        for isolation_level, aborted in ((0, None), (1, [])):
+            wanted = [fetch.FetchPartition(TOPIC, 0, -1, 0, -1, -1, 1000)]
+            request = fetch.FetchRequest(-1, 0, 1, 1000, isolation_level, 0, -1, wanted)
+            data = fetch.build_request(12, client.connection.next_correlation_id(), "c", request)
+            (found,) = fetch.parse_response(await client.connection.send_raw(data), 12).partitions
+            assert (found.aborted, found.last_stable_offset) == (aborted, 1)
+
+    with_topic(check)
+
+
+def test_more_than_fits_is_not_waited_for() -> None:
+    """min_bytes above max_bytes would be reached never."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        await fill(client, 3)
+        began = asyncio.get_running_loop().time()
+        assert len((await client.fetch(TOPIC, 0, max_wait_ms=9000, min_bytes=100_000, max_bytes=50)).values) == 1
+        assert asyncio.get_running_loop().time() - began < 1
+
+    with_topic(check)
+
+
 def test_a_fetchers_client_id_tells_its_life() -> None:
     """KIP-903: the broker epoch travels in the client id; any other client id tells nothing."""
     assert broker_epoch_in(client_id(2, 77)) == 77

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from cluster.controller.topics import (
+    MAX_PARTITIONS_AT_ONCE,
     TopicError,
     TopicRequest,
     check_manual_assignment,
@@ -97,3 +98,19 @@ def test_create_partitions_counts_the_new_total():
         with pytest.raises(TopicError) as caught:
             plan_added_partitions(existing, total, given, {1, 2, 3})
         assert caught.value.error_code is code
+
+
+def test_nobody_makes_a_million_partitions_at_once():
+    """Ten bytes of a request must not make the controller build a list of thousands of millions."""
+    most = MAX_PARTITIONS_AT_ONCE
+    assert len(plan(TopicRequest("t", most, 1))) == most
+    existing = {0: (1, 2)}
+    for refused in (
+        lambda: plan(TopicRequest("t", 2**31 - 1, 1)),
+        lambda: plan(TopicRequest("t", -1, -1, dict.fromkeys(range(most + 1), (1,)))),
+        lambda: plan_added_partitions(existing, 2**31 - 1, None, {1, 2}),
+        lambda: plan_added_partitions(existing, 4, None, {1, 2}, 2),
+    ):
+        with pytest.raises(TopicError) as caught:
+            refused()
+        assert caught.value.error_code is ErrorCode.POLICY_VIOLATION
