@@ -25,6 +25,9 @@ from verifier.segments.rows import SegmentFile, find_segments
 
 logger = logging.getLogger(__name__)
 
+#: Evidence up to this size is read in this process, if Spark runs on this machine: its workers would still be starting.
+READ_HERE_BYTES = 256 << 20
+
 Progress = Callable[[str], None]
 
 
@@ -50,6 +53,11 @@ class RunEvidence:
         return cls(name, model, tuple(found), tuple(sorted(directory.history_dir.glob("*.arrow"))))
 
     @property
+    def replicas(self) -> frozenset[tuple[str, int, int]]:
+        """(topic, partition, broker) of every replica of which a segment was found."""
+        return frozenset((segment.topic, segment.partition, segment.broker) for segment in self.segments)
+
+    @property
     def size_bytes(self) -> int:
         """How many bytes there are to read."""
         paths = [Path(segment.path) for segment in self.segments] + list(self.histories)
@@ -58,18 +66,11 @@ class RunEvidence:
 
 def audit(spark: SparkSession, runs: Sequence[RunEvidence], progress: Progress = lambda _: None) -> dict[str, Audit]:
     """What Spark finds out about each run, by its name."""
-    sources.register(spark)
     models = {run.name: run.model for run in runs}
-    segment_files = [segment for run in runs for segment in run.segments]
-    histories = [sources.HistoryFilePath(run.name, str(path)) for run in runs for path in run.histories]
-    progress(f"reading {len(segment_files)} segments and {len(histories)} histories")
-    # as many parts as there is to do at once, not as there are files: every check reads all of them
-    parts = 2 * spark.sparkContext.defaultParallelism
-    history = sources.load_histories(spark, histories).coalesce(parts).cache()
-    segments = sources.load_segments(spark, segment_files).coalesce(parts).cache()
+    history, segments = _load(spark, runs, progress)
     facts = collect.history_facts(history, models)
     replicas = collect.replica_files(segments)
-    places = [place for run in runs for place in tables.judged(run.name, run.model.final)]
+    places = [place for run in runs for place in tables.judged(run.name, run.model.final, run.replicas)]
     readers = [reader for fact in facts.values() for reader in fact.readers]
     built = tables.build(spark, segments, history, places, readers, collect.reserved_ranges(history))
     progress("comparing what was told, stored and read")
@@ -96,6 +97,20 @@ def audit(spark: SparkSession, runs: Sequence[RunEvidence], progress: Progress =
     for frame in (built.ledger, segments, history):
         frame.unpersist()
     return audits
+
+
+def _load(spark: SparkSession, runs: Sequence[RunEvidence], progress: Progress) -> tuple[DataFrame, DataFrame]:
+    """The rows of all histories and of all segments, cached."""
+    files = [segment for run in runs for segment in run.segments]
+    histories = [sources.HistoryFilePath(run.name, str(path)) for run in runs for path in run.histories]
+    progress(f"reading {len(files)} segments and {len(histories)} histories")
+    if spark.sparkContext.master.startswith("local") and sum(run.size_bytes for run in runs) <= READ_HERE_BYTES:
+        return sources.read_histories(spark, histories).cache(), sources.read_segments(spark, files).cache()
+    sources.register(spark)
+    # as many parts as there is to do at once, not as there are files: every check reads all of them
+    parts = 2 * spark.sparkContext.defaultParallelism
+    loaded = sources.load_histories(spark, histories), sources.load_segments(spark, files)
+    return loaded[0].coalesce(parts).cache(), loaded[1].coalesce(parts).cache()
 
 
 def _run_checks(built: tables.Tables, progress: Progress) -> tuple[list[tuple[str, Found]], dict[str, str]]:

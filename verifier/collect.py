@@ -10,9 +10,10 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from verifier.claims import well_formed
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Facts, Gap, HistoryState, ReaderReach, Region, ReplicaFiles, ReservedRange
-from verifier.tables import NAMED, Tables, well_formed
+from verifier.tables import NAMED, Tables
 
 
 def history_facts(history: DataFrame, models: Mapping[str, RunModel]) -> dict[str, Facts]:

@@ -6,7 +6,7 @@ nothing would otherwise be a check that passes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from verifier.evidence.run_model import FinalPartition, RunModel
 from verifier.facts import MAXIMUM_READERS, Facts, HistoryState
@@ -44,14 +44,20 @@ def _finals(run: RunModel) -> Iterator[str]:
     wanted = {(topic.name, partition) for topic in run.topics for partition in range(topic.partitions)}
     if not wanted:
         yield "run.json names no topic"
-    for topic, partition in sorted(wanted - known):
-        yield f"the final state of {topic}-{partition} is unknown"
+    complaints = [(f"{topic}-{partition}", "its final state is unknown") for topic, partition in sorted(wanted - known)]
     for final in run.final:
-        name = f"{final.topic}-{final.partition}"
-        if final.status != "ok":
-            yield f"{name} is {final.status}" if final.status.startswith("unavailable") else f"{name}: {final.status}"
-        else:
-            yield from (f"{name}: {reason}" for reason in _unsettled(run, final))
+        reasons = [final.status] if final.status != "ok" else list(_unsettled(run, final))
+        complaints += [(f"{final.topic}-{final.partition}", reason) for reason in reasons]
+    yield from _together(complaints)
+
+
+def _together(complaints: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """One line for all partitions of which the same is to be said."""
+    whose: dict[str, list[str]] = {}
+    for name, reason in complaints:
+        whose.setdefault(reason, []).append(name)
+    for reason, names in whose.items():
+        yield f"{', '.join(names)}: {reason}"
 
 
 def _unsettled(run: RunModel, final: FinalPartition) -> Iterator[str]:
@@ -73,6 +79,7 @@ def _unsettled(run: RunModel, final: FinalPartition) -> Iterator[str]:
 def _histories(run: RunModel, facts: Facts) -> Iterator[str]:
     if not facts.histories:
         yield "there is no history"
+        return
     present = {history.process for history in facts.histories}
     for process in run.load_processes:
         if process not in present:
@@ -90,19 +97,25 @@ def _was_killed(run: RunModel, history: HistoryState) -> bool:
 
 
 def _replicas(run: RunModel, facts: Facts) -> Iterator[str]:
+    if not facts.replicas:
+        yield "no segment was found on any broker (their data may have been pruned)"
+        return
     read = {(each.topic, each.partition, each.broker): each for each in facts.replicas}
-    if facts.segments_listed != sum(each.files for each in facts.replicas):
-        yield f"{facts.segments_listed} segment files were found, {sum(e.files for e in facts.replicas)} were read"
+    files_read = sum(each.files for each in facts.replicas)
+    if facts.segments_listed != files_read:
+        yield f"{facts.segments_listed} segment files were found, {files_read} were read"
+    complaints = []
     for final in run.final:
         for broker in sorted(final.log_end_offsets):
             files = read.get((final.topic, final.partition, broker))
             if files is None:
-                yield f"no segment of {final.topic}-{final.partition} was found on broker {broker}"
+                reason = f"no segment was found on broker {broker}"
             elif files.walked_bytes != files.batch_bytes:
-                yield (
-                    f"{files.batch_bytes} of {files.walked_bytes} bytes of {final.topic}-{final.partition} "
-                    f"on broker {broker} were accounted for"
-                )
+                reason = f"{files.batch_bytes} of {files.walked_bytes} bytes on broker {broker} were accounted for"
+            else:
+                continue
+            complaints.append((f"{final.topic}-{final.partition}", reason))
+    yield from _together(complaints)
 
 
 def _readers(run: RunModel, facts: Facts) -> Iterator[str]:
@@ -110,18 +123,19 @@ def _readers(run: RunModel, facts: Facts) -> Iterator[str]:
         yield f"more than {MAXIMUM_READERS} final readers"
     complete = {(reader.topic, reader.partition) for reader in facts.readers if reader.complete}
     judged = [final for final in run.final if final.status == "ok"]
+    complaints = []
     for final in judged:
         name = f"{final.topic}-{final.partition}"
-        if (final.topic, final.partition) not in facts.sentinels:
-            yield f"the sentinel of {name} is not in the final leader's log"
+        if facts.replicas and (final.topic, final.partition) not in facts.sentinels:
+            complaints.append((name, "its sentinel is not in the final leader's log"))
         if (final.topic, final.partition) not in complete:
-            yield f"no final reader of {name} reached its sentinel"
+            complaints.append((name, "no final reader reached its sentinel"))
     for reader in facts.readers:
         if not reader.complete and (reader.topic, reader.partition) in {(f.topic, f.partition) for f in judged}:
-            yield (
-                f"the final reader {reader.process} of {reader.topic}-{reader.partition} "
-                f"stopped at offset {reader.last_offset}, before the sentinel"
-            )
+            name = f"{reader.topic}-{reader.partition}"
+            reason = f"the final reader {reader.process} stopped at offset {reader.last_offset}, before the sentinel"
+            complaints.append((name, reason))
+    yield from _together(complaints)
 
 
 def _counts(facts: Facts) -> Iterator[str]:
@@ -129,7 +143,7 @@ def _counts(facts: Facts) -> Iterator[str]:
         yield "nothing was acknowledged"
     if not facts.final_read:
         yield "nothing was read in the final phase"
-    if not sum(replica.batches for replica in facts.replicas):
+    if facts.replicas and not sum(replica.batches for replica in facts.replicas):
         yield "no batch was found in any segment"
     if facts.malformed_rows:
         yield f"{facts.malformed_rows} history rows make no sense"

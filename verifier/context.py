@@ -14,8 +14,9 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from verifier.claims import well_formed
 from verifier.facts import Found
-from verifier.tables import Tables, well_formed
+from verifier.tables import Tables
 
 _WANTED = pa.schema(
     [pa.field("example", pa.int32()), pa.field("place", pa.int32())]

@@ -1,7 +1,8 @@
 """Spark's Python Data Sources over the evidence. Owns how files become DataFrames: one partition per file.
 
 ``gapless-segments`` reads ``.log`` files through ``verifier.segments``, ``gapless-histories`` reads history files
-through ``verifier.evidence.history``. The bytes never cross the JVM; what crosses is one Arrow row per run.
+through ``verifier.evidence.history``. The bytes never cross the JVM; what crosses is one Arrow row per run. Small
+evidence is read in this process instead, by the very same generators of rows.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from verifier.evidence.history import READ_SCHEMA, HistoryError, history_file, read_history
@@ -112,21 +114,29 @@ def _state_row(
     return pa.RecordBatch.from_pylist([row], schema=_HISTORY_SCHEMA)
 
 
-def register(spark: Any) -> None:
+def register(spark: SparkSession) -> None:
     """Make both sources known to a session."""
     spark.dataSource.register(SegmentSource)
     spark.dataSource.register(HistorySource)
 
 
-def load_segments(spark: Any, files: Sequence[rows.SegmentFile]) -> Any:
-    """A DataFrame of all rows of these segments (``verifier.segments.rows``)."""
-    if not files:
-        return spark.createDataFrame([], ", ".join(f"{name} {kind}" for name, kind in rows.COLUMNS.items()))
-    return spark.read.format("gapless-segments").option("files", json.dumps(files)).load()
+def load_segments(spark: SparkSession, files: Sequence[rows.SegmentFile]) -> DataFrame:
+    """All rows of these segments (``verifier.segments.rows``), read by Spark's workers: one partition per file."""
+    return spark.read.format(SegmentSource.name()).option("files", json.dumps(files)).load()
 
 
-def load_histories(spark: Any, files: Sequence[HistoryFilePath]) -> Any:
-    """A DataFrame of all rows of these histories (``HISTORY_COLUMNS``)."""
-    if not files:
-        return spark.createDataFrame([], ", ".join(f"{name} {kind}" for name, kind in HISTORY_COLUMNS.items()))
-    return spark.read.format("gapless-histories").option("files", json.dumps(files)).load()
+def load_histories(spark: SparkSession, files: Sequence[HistoryFilePath]) -> DataFrame:
+    """All rows of these histories (``HISTORY_COLUMNS``), read by Spark's workers: one partition per file."""
+    return spark.read.format(HistorySource.name()).option("files", json.dumps(files)).load()
+
+
+def read_segments(spark: SparkSession, files: Sequence[rows.SegmentFile]) -> DataFrame:
+    """The same rows, read in this process. Starting Spark's Python workers alone takes longer than small files do."""
+    batches = (batch for file in files for batch in rows.read_segment(file))
+    return spark.createDataFrame(pa.Table.from_batches(batches, schema=rows.SCHEMA))
+
+
+def read_histories(spark: SparkSession, files: Sequence[HistoryFilePath]) -> DataFrame:
+    """The same rows, read in this process."""
+    batches = (batch for file in files for batch in history_rows(file))
+    return spark.createDataFrame(pa.Table.from_batches(batches, schema=_HISTORY_SCHEMA))

@@ -8,10 +8,12 @@ pyspark is imported when a session is asked for, not before. Nothing is printed:
 from __future__ import annotations
 
 import contextlib
+import importlib
 import logging
 import os
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -86,9 +88,13 @@ def start(scratch: Path, master: str = "local[2]", evidence_bytes: int = 0) -> S
     with _environment(scratch, master):
         gateway = None
         try:
-            from pyspark import SparkConf, SparkContext
-            from pyspark.java_gateway import launch_gateway
-            from pyspark.sql import SparkSession
+            with warnings.catch_warnings():
+                # pyspark 4.3 imports this sooner or later, and it warns of pandas 3, which the verifier does not use
+                warnings.simplefilter("ignore", FutureWarning)
+                importlib.import_module("pyspark.testing.utils")
+                from pyspark import SparkConf, SparkContext
+                from pyspark.java_gateway import launch_gateway
+                from pyspark.sql import SparkSession
 
             configuration = SparkConf(loadDefaults=False).setAll(list(settings.items()))
             with (scratch / "jvm.log").open("ab") as output:

@@ -19,34 +19,28 @@ Only partitions that the final phase found ``ok`` are judged: without a leader t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import reduce
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from verifier.claims import VALUE, all_claims, ledger_of, positions_of, unfold
 from verifier.evidence.run_model import FinalPartition
 from verifier.facts import ReaderReach, ReservedRange
 
 #: How the rows of files name a partition; ``place`` stands for all three from here on.
 NAMED = ["run", "topic", "partition"]
-VALUE = ["place", "stream", "sequence"]
-
-#: Who makes a claim (column ``source``).
-ACK, FAIL, LOG, READ = range(4)
-
-#: A longer run of sequences is no honest history row; exploding it could take all memory.
-LONGEST_RUN = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One judged partition of one run."""
+    """One judged partition of one run; ``brokers`` are those of its replicas whose files were found."""
 
     run: str
     final: FinalPartition
+    brokers: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +52,28 @@ class Tables:
     segments: DataFrame
     history: DataFrame
     log: DataFrame
-    claims: DataFrame
     ledger: DataFrame
     positions: DataFrame
     reserved: DataFrame
 
 
-def judged(run: str, finals: Sequence[FinalPartition]) -> list[Place]:
-    """The partitions of a run that can be judged: those whose final state is known."""
+def judged(run: str, finals: Sequence[FinalPartition], replicas: Set[tuple[str, int, int]]) -> list[Place]:
+    """The partitions of a run that can be judged: their final state is known, and their leader's log is there.
+
+    ``replicas`` are the (topic, partition, broker) of which any segment was found. Without the leader's files
+    everything would look lost, though it is the evidence that is.
+    """
     return [
-        Place(run, final)
+        Place(run, final, tuple(b for b in _brokers(final) if (final.topic, final.partition, b) in replicas))
         for final in finals
-        if final.status == "ok" and final.leader >= 0 and final.high_watermark >= 0
+        if final.status == "ok"
+        and final.high_watermark >= 0
+        and (final.topic, final.partition, final.leader) in replicas
     ]
+
+
+def _brokers(final: FinalPartition) -> list[int]:
+    return sorted({final.leader, *final.log_end_offsets})
 
 
 def build(
@@ -85,20 +88,18 @@ def build(
     partitions = F.broadcast(_partitions(spark, places, readers))
     replicas = F.broadcast(_replicas(spark, places))
     own_segments = segments.join(replicas, [*NAMED, "broker"]).drop(*NAMED)
-    names = partitions.select(*NAMED, "place", "log_start_offset")
-    own_history = history.join(names, NAMED)
+    own_history = history.join(partitions.select(*NAMED, "place", "log_start_offset"), NAMED)
     log = _log(own_segments)
-    claims = reduce(DataFrame.unionByName, [_acks(own_history), _reads(spark, own_history, readers), _log_claims(log)])
-    ledger = _ledger(claims).join(partitions.drop(*NAMED), "place").cache()
+    claims = all_claims(own_history, _reader_bits(spark, readers), log)
+    ledger = ledger_of(claims).join(partitions.drop(*NAMED), "place").cache()
     return Tables(
         places=places,
         replicas=replicas.drop(*NAMED),
         segments=own_segments,
         history=own_history.drop("topic", "partition"),
         log=log,
-        claims=claims,
         ledger=ledger,
-        positions=_positions(claims),
+        positions=positions_of(claims),
         reserved=F.broadcast(_reserved(spark, places, reserved)),
     )
 
@@ -140,15 +141,21 @@ def _replicas(spark: SparkSession, places: Sequence[Place]) -> DataFrame:
             "is_leader": broker == place.final.leader,
             "limit": place.final.high_watermark
             if broker == place.final.leader
-            else min(place.final.high_watermark, log_end_offset),
+            else min(place.final.high_watermark, place.final.log_end_offsets[broker]),
             "start": place.final.log_start_offset,
         }
         for number, place in enumerate(places)
-        for broker, log_end_offset in sorted({place.final.leader: -1, **place.final.log_end_offsets}.items())
+        for broker in place.brokers
     ]
     fields = [_field("run", "topic"), _field("partition", "place", "broker", kind=pa.int32())]
     fields += [_field("is_leader", kind=pa.bool_()), _field("limit", "start", kind=pa.int64())]
     return _frame(spark, rows, fields)
+
+
+def _reader_bits(spark: SparkSession, readers: Sequence[ReaderReach]) -> DataFrame:
+    own_bits = sorted({(reader.run, reader.process, reader.bit) for reader in readers})
+    rows = [{"run": run, "process": process, "bit": bit} for run, process, bit in own_bits]
+    return _frame(spark, rows, [_field("run", "process"), _field("bit", kind=pa.int64())])
 
 
 def _field(*names: str, kind: pa.DataType | None = None) -> list[tuple[str, pa.DataType]]:
@@ -160,19 +167,6 @@ def _frame(
 ) -> DataFrame:
     schema = pa.schema([pa.field(name, kind) for group in fields for name, kind in group])
     return spark.createDataFrame(pa.Table.from_pylist([dict(row) for row in rows], schema=schema))
-
-
-def unfold(frame: DataFrame, first: str, last: str) -> DataFrame:
-    """One row per member of a run, with ``step`` counting from 0."""
-    return frame.withColumn("step", F.explode(F.sequence(F.lit(0).cast("bigint"), F.col(last) - F.col(first))))
-
-
-def well_formed() -> Column:
-    """Whether a history row's ranges make sense: both as long as each other, and of a possible length."""
-    sequences = F.col("last_sequence") - F.col("first_sequence")
-    offsets = F.col("last_offset") - F.col("first_offset")
-    known = (F.col("first_offset") < 0) | (offsets == sequences)
-    return (F.col("first_sequence") >= 0) & F.col("stream").isNotNull() & sequences.between(0, LONGEST_RUN) & known
 
 
 def _log(segments: DataFrame) -> DataFrame:
@@ -189,124 +183,6 @@ def _log(segments: DataFrame) -> DataFrame:
             "base_offset", "next_offset", "leader_epoch", "producer_id", "producer_epoch", "base_sequence",
         )
     )  # fmt: skip
-
-
-def _log_claims(log: DataFrame) -> DataFrame:
-    bit = F.lit(0).cast("bigint").alias("bit")
-    return log.select(*VALUE, "offset", F.lit(LOG).alias("source"), bit, "sentinel", "producer_id", "producer_epoch")
-
-
-def _no_identity() -> list[Column]:
-    """Only copies in the log carry a producer id that counts: there it decides who appended."""
-    return [F.lit(None).cast("bigint").alias("producer_id"), F.lit(None).cast("int").alias("producer_epoch")]
-
-
-def _acks(history: DataFrame) -> DataFrame:
-    """Acknowledgements and certain failures; an acknowledged offset below the log's start is no longer judged."""
-    told = history.filter(F.col("f").isin("send", "sentinel") & F.col("type").isin("ok", "fail") & well_formed())
-    known = (F.col("first_offset") >= 0) & (F.col("type") == "ok")
-    return (
-        unfold(told, "first_sequence", "last_sequence")
-        .withColumn("offset", F.when(known, F.col("first_offset") + F.col("step")))
-        .filter(_not_trimmed())
-        .select(
-            "place",
-            "stream",
-            (F.col("first_sequence") + F.col("step")).alias("sequence"),
-            "offset",
-            F.when(F.col("type") == "ok", ACK).otherwise(FAIL).alias("source"),
-            F.lit(0).cast("bigint").alias("bit"),
-            (F.col("f") == "sentinel").alias("sentinel"),
-            *_no_identity(),
-        )
-    )
-
-
-def _reads(spark: SparkSession, history: DataFrame, readers: Sequence[ReaderReach]) -> DataFrame:
-    """What readers were handed, in both phases. ``bit`` is the reader's own in the final phase, else 0."""
-    polls = history.filter((F.col("f") == "poll") & (F.col("type") == "ok") & (F.col("stream") >= 0) & well_formed())
-    own_bits = sorted({(reader.run, reader.process, reader.bit) for reader in readers})
-    bits = _frame(
-        spark,
-        [{"run": run, "process": process, "bit": bit} for run, process, bit in own_bits],
-        [_field("run", "process"), _field("bit", kind=pa.int64())],
-    )
-    final_bit = F.when(F.col("phase") == "final", F.coalesce("bit", F.lit(0))).otherwise(0).cast("bigint")
-    return (
-        unfold(polls.join(F.broadcast(bits), ["run", "process"], "left"), "first_sequence", "last_sequence")
-        .withColumn("offset", F.when(F.col("first_offset") >= 0, F.col("first_offset") + F.col("step")))
-        .filter(_not_trimmed())
-        .select(
-            "place",
-            "stream",
-            (F.col("first_sequence") + F.col("step")).alias("sequence"),
-            "offset",
-            F.lit(READ).alias("source"),
-            final_bit.alias("bit"),
-            F.lit(False).alias("sentinel"),
-            *_no_identity(),
-        )
-    )
-
-
-def _not_trimmed() -> Column:
-    return F.col("offset").isNull() | (F.col("offset") >= F.col("log_start_offset"))
-
-
-def _ledger(claims: DataFrame) -> DataFrame:
-    def is_from(source: int) -> Column:
-        return F.col("source") == source
-
-    def offset(source: int) -> Column:
-        return F.when(is_from(source), F.col("offset"))
-
-    return (
-        claims.filter(F.col("stream").isNotNull())
-        .groupBy(*VALUE)
-        .agg(
-            F.max(is_from(ACK)).alias("acked"),
-            F.max(is_from(FAIL)).alias("failed"),
-            F.min(offset(ACK)).alias("first_ack"),
-            F.max(offset(ACK)).alias("last_ack"),
-            F.count(offset(LOG)).alias("copies"),
-            F.min(offset(LOG)).alias("first_log"),
-            F.max(offset(LOG)).alias("last_log"),
-            F.count(F.when(is_from(READ), 1)).alias("reads"),
-            F.min(offset(READ)).alias("first_read"),
-            F.max(offset(READ)).alias("last_read"),
-            F.bit_or("bit").alias("seen"),
-            F.max("sentinel").alias("sentinel"),
-            F.min_by("producer_id", offset(LOG)).alias("first_producer_id"),
-            F.min("producer_id").alias("lowest_producer_id"),
-            F.max("producer_id").alias("highest_producer_id"),
-            F.min("producer_epoch").alias("lowest_producer_epoch"),
-            F.max("producer_epoch").alias("highest_producer_epoch"),
-        )
-    )
-
-
-def _positions(claims: DataFrame) -> DataFrame:
-    """Two values differ exactly if their stream or their sequence does, so minima and maxima tell all that is asked."""
-    read, logged = F.col("source") == READ, F.col("source") == LOG
-    return (
-        claims.filter(F.col("offset").isNotNull() & (F.col("source") != FAIL))
-        .groupBy("place", "offset")
-        .agg(
-            F.min("stream").alias("lowest_stream"),
-            F.max("stream").alias("highest_stream"),
-            F.min("sequence").alias("lowest_sequence"),
-            F.max("sequence").alias("highest_sequence"),
-            F.max(F.col("source") == ACK).alias("acked"),
-            F.max(read).alias("read"),
-            F.max(logged).alias("logged"),
-            *(
-                extreme(F.when(whose, F.col(name))).alias(f"{word}_{who}_{name}")
-                for who, whose in (("log", logged), ("read", read))
-                for name in ("stream", "sequence")
-                for word, extreme in (("lowest", F.min), ("highest", F.max))
-            ),
-        )
-    )
 
 
 def _reserved(spark: SparkSession, places: Sequence[Place], reserved: Sequence[ReservedRange]) -> DataFrame:

@@ -15,7 +15,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from verifier.checks.common import anomalies
-from verifier.tables import LONGEST_RUN, Tables, unfold
+from verifier.claims import LONGEST_RUN, unfold
+from verifier.tables import Tables
 
 
 def find(tables: Tables) -> DataFrame:

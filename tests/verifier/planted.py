@@ -1,0 +1,384 @@
+"""One planted example for every anomaly and cause, and for what looks like one and is legal.
+
+Each names exactly what must be found: check and cause, how many, and the value or offset that the example must show.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import crc32c
+
+from tests.support.stories import SENTINEL_STREAM, Batch, Story, clean, row
+from tests.verifier.mutations import lose_and_close_up, torn_tail_above, zombie_tail
+from verifier.evidence.values import encode
+
+
+@dataclass(frozen=True)
+class Planted:
+    """``expected``: (check, cause) -> what the example must show, by field name of ``Found``."""
+
+    plant: Callable[[Story], None]
+    expected: Mapping[tuple[str, str | None], Mapping[str, Any]] = field(default_factory=dict)
+
+
+def lose_with_unknown_offset(story: Story) -> None:
+    """The last batch of stream 2 is gone; its acknowledgement carried no offset; the sentinel closed up."""
+    log = story.leader_log(0)
+    lost, sentinel = log[-2], log[-1]
+    place = story.partitions[0]
+    for broker in place.replicas:
+        place.replicas[broker] = [*log[:-2], replace(sentinel, base_offset=lost.base_offset)]
+    place.high_watermark -= 3
+    place.sentinel_offset -= 3
+    place.log_end_offsets = {broker: end - 3 for broker, end in place.log_end_offsets.items()}
+    for process, rows in story.rows.items():
+        story.rows[process] = [each for each in rows if not (each.f == "poll" and _is(each, lost.values))]
+    change(story, "send", lost.values[0], first_offset=-1, last_offset=-1)
+    for process in ("sentinel", "final-1"):
+        story.rows[process] = [
+            each._replace(first_offset=lost.base_offset, last_offset=lost.base_offset)
+            if each.stream == SENTINEL_STREAM and each.first_offset >= 0
+            else each
+            for each in story.rows[process]
+        ]
+
+
+def _is(each: Any, values: tuple[tuple[int, int], ...]) -> bool:
+    return (each.stream, each.first_sequence) in values
+
+
+def change(story: Story, f: str, value: tuple[int, int], process: str | None = None, **fields: Any) -> None:
+    """Change the rows of a kind that begin with this value."""
+    for name, rows in story.rows.items():
+        if process in (None, name):
+            story.rows[name] = [
+                each._replace(**fields) if each.f == f and (each.stream, each.first_sequence) == value else each
+                for each in rows
+            ]
+
+
+def remove(story: Story, f: str, value: tuple[int, int], process: str | None = None) -> None:
+    """Remove the rows of a kind that begin with this value."""
+    for name, rows in story.rows.items():
+        if process in (None, name):
+            story.rows[name] = [
+                each for each in rows if not (each.f == f and (each.stream, each.first_sequence) == value)
+            ]
+
+
+def lose_acked(story: Story) -> None:
+    """What the defect does: a batch of stream 1 is acknowledged and not stored, the next ones take its offsets."""
+
+    class Second:
+        def choice(self, options: Any) -> Any:
+            return options[2] if isinstance(options[0], Batch) else options[0]
+
+    lose_and_close_up(story, Second())  # type: ignore[arg-type]
+
+
+def append_copy(story: Story, read: bool = True, **identity: Any) -> None:
+    """The first batch of stream 1 stands a second time behind everything."""
+    place = story.partitions[0]
+    copy = replace(story.leader_log(0)[0], base_offset=place.high_watermark, **identity)
+    for batches in place.replicas.values():
+        batches.append(copy)
+    place.high_watermark += 3
+    place.log_end_offsets = {broker: end + 3 for broker, end in place.log_end_offsets.items()}
+    if read:
+        for step, value in enumerate(copy.values):
+            story.rows["final-1"].append(row("poll", "ok", 0, *value, value[1], copy.base_offset + step, phase="final"))
+
+
+def copy_after_timeout(story: Story) -> None:
+    """The client timed out, and sent again under a new epoch."""
+    append_copy(story, producer_epoch=1)
+    story.rows["producer-1"].append(row("reserve", "invoke", 0, 1, 900, 900, -1))
+    timed_out = row("send", "info", 0, 1, 900, 900, -1)._replace(error="_MSG_TIMED_OUT: Local: Message timed out")
+    story.rows["producer-1"].append(timed_out)
+
+
+def forget_read_value(story: Story) -> None:
+    """A value that nobody acknowledged was read at offset 0 and is nowhere: another one stands there."""
+    story.rows["producer-1"].append(row("reserve", "invoke", 0, 1, 500, 500, -1))
+    story.rows["producer-1"].append(row("send", "info", 0, 1, 500, 500, -1)._replace(error="_PURGE_INFLIGHT: Local"))
+    story.rows["reader-1"].append(row("poll", "ok", 0, 1, 500, 500, 0))
+
+
+def read_beyond(story: Story) -> None:
+    """A value that nobody acknowledged was read behind the end of the final log."""
+    story.rows["producer-1"].append(row("reserve", "invoke", 0, 1, 500, 500, -1))
+    story.rows["reader-1"].append(row("poll", "ok", 0, 1, 500, 500, 4000))
+
+
+def reverse_stream(story: Story) -> None:
+    """The first two batches of stream 1 change places, in the log and in what clients were told."""
+    log = story.leader_log(0)
+    first, other, second = log[0], log[1], log[2]
+    moved = [replace(second, base_offset=0), other, replace(first, base_offset=second.base_offset)]
+    for batches in story.partitions[0].replicas.values():
+        batches[:3] = moved
+    for process, rows in story.rows.items():
+        told = []
+        for each in rows:
+            if each.stream == 1 and each.f in ("send", "poll") and each.first_sequence < 6:
+                shift = 6 if each.first_sequence < 3 else -6
+                each = each._replace(first_offset=each.first_offset + shift, last_offset=each.last_offset + shift)
+            told.append(each)
+        story.rows[process] = told
+
+
+def hole_of_unknowns(story: Story) -> None:
+    """No batch covers offsets 3..5, and nobody was told that one did."""
+    story.everywhere(0, lambda batches: batches.pop(1))
+    change(story, "send", (2, 0), type="info", first_offset=-1, last_offset=-1)
+    for sequence in range(3):
+        remove(story, "poll", (2, sequence))
+
+
+def on_follower(story: Story, change_batch: Callable[[list[Batch]], None]) -> None:
+    """Change one replica that is not the leader."""
+    place = story.partitions[0]
+    change_batch(place.replicas[max(broker for broker in place.replicas if broker != place.leader)])
+
+
+def flip(back: int, *, fix_crc: bool = False) -> Callable[[bytes], bytes]:
+    """Change one byte, counted from the end of the batch."""
+
+    def spoil(data: bytes) -> bytes:
+        changed = bytearray(data)
+        changed[len(data) - back] ^= 0x55
+        if fix_crc:
+            changed[17:21] = struct.pack(">I", crc32c.crc32c(bytes(changed[21:])))
+        return bytes(changed)
+
+    return spoil
+
+
+def corrupt_batch(story: Story) -> None:
+    """A byte of a value's padding changed on one replica."""
+
+    def change_batch(batches: list[Batch]) -> None:
+        batches[1] = replace(batches[1], spoil=flip(3))
+
+    on_follower(story, change_batch)
+
+
+def corrupt_value(story: Story) -> None:
+    """A byte of a value's padding changed before the batch's CRC was taken: all replicas agree on it."""
+
+    def change_batch(batches: list[Batch]) -> None:
+        batches[1] = replace(batches[1], spoil=flip(3, fix_crc=True))
+
+    story.everywhere(0, change_batch)
+
+
+def zeros_at_end(story: Story) -> None:
+    """One replica's file ends in zeros where the sentinel must be."""
+    on_follower(story, lambda batches: batches.pop())
+    place = story.partitions[0]
+    place.tails[max(broker for broker in place.replicas if broker != place.leader)] = bytes(64)
+
+
+def diverge(**fields: Any) -> Callable[[Story], None]:
+    """One replica holds the second batch otherwise."""
+
+    def change_batch(batches: list[Batch]) -> None:
+        batches[1] = replace(batches[1], **fields)
+
+    return lambda story: on_follower(story, change_batch)
+
+
+def extra_batch(story: Story) -> None:
+    """One replica split a batch of the leader in two."""
+
+    def change_batch(batches: list[Batch]) -> None:
+        first = batches[0]
+        half = replace(first, values=first.values[:1])
+        rest = replace(first, base_offset=1, values=first.values[1:], base_sequence=1)
+        batches[:1] = [half, rest]
+
+    on_follower(story, change_batch)
+
+
+def swap_in_file(story: Story) -> None:
+    """One replica's file holds the second and third batch in the wrong order."""
+
+    def change_batch(batches: list[Batch]) -> None:
+        batches[1], batches[2] = batches[2], batches[1]
+
+    on_follower(story, change_batch)
+
+
+def never_reserved(story: Story) -> None:
+    """The reservation of stream 1 ends one too early."""
+    change(story, "reserve", (1, 0), last_sequence=10)
+
+
+def failed_and_there(story: Story) -> None:
+    """A batch whose send certainly failed is in the log."""
+    change(story, "send", (1, 0), type="fail", first_offset=-1, last_offset=-1)
+
+
+def foreign_value(story: Story) -> None:
+    """Somebody else wrote into the topic."""
+    place = story.partitions[0]
+    stranger = Batch(place.high_watermark, (), raw_values=(b"hello", encode(1, 1, 1, 1)))
+    for batches in place.replicas.values():
+        batches.append(stranger)
+    place.high_watermark += 2
+    place.log_end_offsets = {broker: end + 2 for broker, end in place.log_end_offsets.items()}
+
+
+def undecodable_read(story: Story) -> None:
+    """A reader of the load phase was handed damaged bytes at offset 1."""
+    story.rows["reader-1"].append(
+        row("poll", "ok", 0, -1, -1, -1, 1)._replace(last_offset=1, error="undecodable: damaged")
+    )
+
+
+def late_incarnation(story: Story) -> None:
+    """Legal: a producer ended by a fatal error; what it had in flight arrives behind its successor's first batch."""
+    log = story.leader_log(0)
+    story.partitions[0].replicas = {
+        broker: [replace(log[2], base_offset=0, producer_id=3000), log[1], replace(log[0], base_offset=6), *log[3:]]
+        for broker in story.partitions[0].replicas
+    }
+    for process, rows in story.rows.items():
+        told = []
+        for each in rows:
+            if each.stream == 1 and each.f in ("send", "poll") and each.first_sequence < 6:
+                shift = 6 if each.first_sequence < 3 else -6
+                each = each._replace(first_offset=each.first_offset + shift, last_offset=each.last_offset + shift)
+            told.append(each)
+        story.rows[process] = told
+
+
+def trimmed(story: Story) -> None:
+    """Legal: retention removed the first two batches."""
+    story.partitions[0].log_start_offset = 6
+    story.everywhere(0, lambda batches: batches.__delitem__(slice(0, 2)))
+
+
+class _First:
+    """A generator whose every choice is the first."""
+
+    def choice(self, options: Any) -> Any:
+        return options[0]
+
+    def randrange(self, *bounds: int) -> int:
+        return bounds[0] if len(bounds) > 1 else 0
+
+    def random(self) -> float:
+        return 0.0
+
+
+def legal(mutation: Callable[[Story, Any], None]) -> Callable[[Story], None]:
+    return lambda story: mutation(story, _First())
+
+
+COPIED = {"stream": 1, "sequence": 0, "offset": 0, "count": 3}
+
+PLANTED: Mapping[str, Planted] = {
+    "clean": Planted(lambda story: None),
+    "lost at the tail": Planted(
+        lose_with_unknown_offset,
+        {("lost-write", None): {"count": 3, "stream": 2, "sequence": 9, "offset": None}},
+    ),
+    "lost in the middle": Planted(
+        lose_acked,
+        {
+            ("lost-write", None): {"count": 3, "stream": 1, "sequence": 3, "offset": 6},
+            ("inconsistent-offsets", "acknowledged"): {"count": 3, "offset": 6},
+            ("log-gap", "sequences"): {"count": 1, "size": 3, "stream": 1, "sequence": 3, "offset": 6},
+        },
+    ),
+    "skipped by a final reader": Planted(
+        lambda story: remove(story, "poll", (1, 1), "final-1"),
+        {("unseen", None): {"count": 1, "stream": 1, "sequence": 1, "offset": 1}},
+    ),
+    "stored twice": Planted(
+        append_copy, {("duplicate", "broker"): COPIED, ("log-duplicate", "broker"): {**COPIED, "size": 6}}
+    ),
+    "stored twice and not read twice": Planted(
+        lambda story: append_copy(story, read=False), {("log-duplicate", "broker"): {**COPIED, "size": 6}}
+    ),
+    "sent again": Planted(
+        lambda story: append_copy(story, producer_id=5000),
+        {("duplicate", "client-resend"): COPIED, ("log-duplicate", "client-resend"): COPIED},
+    ),
+    "sent again after a timeout": Planted(
+        copy_after_timeout,
+        {("duplicate", "client-resend-after-error"): COPIED, ("log-duplicate", "client-resend-after-error"): COPIED},
+    ),
+    "repeated without an identity": Planted(
+        lambda story: append_copy(story, producer_id=-1),
+        {("duplicate", "unidentified"): COPIED, ("log-duplicate", "unidentified"): COPIED},
+    ),
+    "acknowledged elsewhere": Planted(
+        lambda story: change(story, "send", (1, 9), first_offset=800, last_offset=802),
+        {("inconsistent-offsets", "acknowledged"): {"count": 3, "offset": 800}},
+    ),
+    "read and then another": Planted(forget_read_value, {("inconsistent-offsets", "read"): {"count": 1, "offset": 0}}),
+    "read and then nothing": Planted(read_beyond, {("inconsistent-offsets", "read"): {"count": 1, "offset": 4000}}),
+    "stored and told in the wrong order": Planted(
+        reverse_stream,
+        {
+            ("log-reorder", "values"): {"count": 3, "stream": 1, "sequence": 0, "offset": 6},
+            ("nonmonotonic-send", None): {"count": 3, "stream": 1, "sequence": 0, "offset": 6},
+        },
+    ),
+    "a file out of order": Planted(swap_in_file, {("log-reorder", "offsets"): {"count": 1, "offset": 3}}),
+    "a hole": Planted(hole_of_unknowns, {("log-gap", "offsets"): {"count": 1, "size": 3, "offset": 3}}),
+    "a flipped byte": Planted(corrupt_batch, {("log-corrupt", "batch"): {"count": 1, "size": 3, "offset": 3}}),
+    "a damaged value": Planted(
+        corrupt_value, {("log-corrupt", "value"): {"count": 1, "stream": 2, "sequence": 2, "offset": 5}}
+    ),
+    "zeros at the end of a file": Planted(
+        zeros_at_end,
+        {("log-corrupt", "tail"): {"count": 1, "offset": 24}, ("log-divergence", "missing"): {"offset": 24}},
+    ),
+    "another epoch": Planted(diverge(leader_epoch=7), {("log-divergence", "different"): {"count": 1, "offset": 3}}),
+    "other content": Planted(
+        diverge(values=((2, 0), (2, 1), (2, 77))), {("log-divergence", "different"): {"count": 1, "offset": 3}}
+    ),
+    "a replica that lacks a batch": Planted(
+        lambda story: on_follower(story, lambda batches: batches.pop(1)),
+        {("log-divergence", "missing"): {"count": 1, "offset": 3}},
+    ),
+    "a replica that split a batch": Planted(
+        extra_batch,
+        {
+            ("log-divergence", "different"): {"count": 1, "offset": 0},
+            ("log-divergence", "extra"): {"count": 1, "offset": 1},
+        },
+    ),
+    "never reserved": Planted(
+        never_reserved, {("phantom", "never-reserved"): {"count": 1, "stream": 1, "sequence": 11, "offset": 20}}
+    ),
+    "failed and yet there": Planted(
+        failed_and_there, {("phantom", "failed"): {"count": 3, "stream": 1, "sequence": 0, "offset": 0}}
+    ),
+    "a foreign value": Planted(foreign_value, {("phantom", "foreign"): {"count": 2, "offset": 25}}),
+    "handed out as garbage": Planted(undecodable_read, {("phantom", "undecodable"): {"count": 1, "offset": 1}}),
+    "a torn tail above the high watermark": Planted(legal(torn_tail_above)),
+    "a zombie's tail": Planted(legal(zombie_tail)),
+    "an acknowledgement without an offset": Planted(
+        lambda story: change(story, "send", (1, 0), first_offset=-1, last_offset=-1)
+    ),
+    "unknown outcomes": Planted(
+        lambda story: change(story, "send", (1, 0), type="info", first_offset=-1, last_offset=-1)
+    ),
+    "a late batch of a former producer": Planted(late_incarnation),
+    "retention": Planted(trimmed),
+}
+
+
+def planted_story(name: str) -> Story:
+    """A clean story of one partition and two streams, with the example planted."""
+    story = clean()
+    PLANTED[name].plant(story)
+    return story

@@ -1,0 +1,105 @@
+"""Every check, by example and by oracle. All runs are judged in one audit (``conftest.judged``)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import pytest
+
+from tests.verifier import oracle
+from tests.verifier.conftest import Judged
+from tests.verifier.planted import PLANTED
+from verifier.anomalies import BY_NAME, NAMES
+from verifier.facts import Audit
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_example_gives_exactly_that_anomaly(judged: dict[str, Judged], name: str) -> None:
+    """What is planted is found, with the right example, and nothing else is."""
+    found = {(each.check, each.cause): each for each in judged[f"planted: {name}"].audit.found}
+    expected = PLANTED[name].expected
+    assert set(found) == set(expected)
+    for key, fields in expected.items():
+        shown = {field: getattr(found[key], field) for field in fields}
+        assert shown == dict(fields), key
+
+
+def test_every_anomaly_and_cause_has_a_planted_example() -> None:
+    """No check and no cause goes without an example, but those that only combinations show."""
+    planted = {key for example in PLANTED.values() for key in example.expected}
+    wanted = {(each.name, cause) for each in BY_NAME.values() for cause in (each.causes or [None])}
+    assert wanted - planted == {
+        ("duplicate", "mixed"), ("log-duplicate", "mixed"), ("duplicate", "vanished"), ("log-duplicate", "vanished"),
+    }  # fmt: skip
+
+
+def test_spark_and_the_oracle_agree(judged: dict[str, Judged]) -> None:
+    """In every planted and mutated run every check finds exactly what its slow, obvious twin finds."""
+    wanted = {name: expected(oracle.find_all(each.directory)) for name, each in judged.items()}
+    found = {name: summed_up(each.audit) for name, each in judged.items()}
+    different = {name: (found[name], wanted[name]) for name in wanted if found[name] != wanted[name]}
+    assert not different, report(different)
+    assert {check for each in wanted.values() for check, _, _ in each} == set(NAMES), "a check was never put to use"
+
+
+def test_no_check_failed(judged: dict[str, Judged]) -> None:
+    """None of the runs makes a check raise."""
+    assert not {name: each.audit.failures for name, each in judged.items() if each.audit.failures}
+
+
+def test_examples_carry_what_surrounds_them(judged: dict[str, Judged]) -> None:
+    """A lost value stands between its neighbours; a duplicate shows both copies with producer and base sequence."""
+    lost = _of(judged["planted: lost in the middle"].audit, "lost-write")
+    before, after = lost.context["stream_before"], lost.context["stream_after"]
+    assert (before["last_sequence"], before["last_offset"], before["base_sequence"]) == (2, 2, 0)
+    assert (after["first_sequence"], after["first_offset"], after["base_sequence"]) == (6, 9, 6)
+    assert [ack["offset"] for ack in lost.context["acknowledged"]] == [6]
+    assert "read" not in lost.context
+    copies = _of(judged["planted: sent again"].audit, "log-duplicate").context["copies"]
+    assert [(copy["offset"], copy["producer_id"], copy["base_sequence"]) for copy in copies] == [
+        (0, 1001, 0), (25, 5000, 0),
+    ]  # fmt: skip
+    claimed = _of(judged["planted: read and then another"].audit, "inconsistent-offsets").context
+    assert {(claim["stream"], claim["sequence"]) for claim in claimed["claimed"]} == {(1, 0), (1, 500)}
+    assert [(value["stream"], value["sequence"]) for value in claimed["value_at"]] == [(1, 0)]
+
+
+def _of(audit: Audit, check: str) -> Any:
+    return next(each for each in audit.found if each.check == check)
+
+
+def expected(anomalies: list[oracle.Anomaly]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    """The oracle's anomalies as an audit sums them up: how many, what they cover, and the first of them."""
+    groups: dict[tuple[Any, ...], list[oracle.Anomaly]] = defaultdict(list)
+    for each in anomalies:
+        groups[each.check, each.cause, each.partition].append(each)
+
+    def order(each: oracle.Anomaly) -> tuple[int, ...]:
+        numbers = (each.offset, each.stream, each.sequence)
+        return tuple(-1 if number is None else number for number in numbers)
+
+    summed = {}
+    for key, found in groups.items():
+        first = min(found, key=order)
+        summed[key] = (len(found), sum(e.size for e in found), first.stream, first.sequence, first.offset)
+    return summed
+
+
+def summed_up(audit: Audit) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    """The same of an audit."""
+    return {
+        (each.check, each.cause, each.partition): (each.count, each.size, each.stream, each.sequence, each.offset)
+        for each in audit.found
+    }
+
+
+def report(different: dict[str, tuple[Any, Any]]) -> str:
+    """The runs that differ, the simplest first."""
+    lines = [f"{len(different)} runs differ"]
+    for name, (found, wanted) in sorted(different.items(), key=lambda item: len(item[0]))[:5]:
+        lines += [name, f"  Spark:  {sorted(found.items() - wanted.items(), key=str)}"]
+        lines += [f"  oracle: {sorted(wanted.items() - found.items(), key=str)}"]
+    return "\n".join(map(str, lines))

@@ -1,0 +1,297 @@
+"""The segment reader against other readers, on vectors, on made batches and on damaged bytes."""
+
+from __future__ import annotations
+
+import struct
+import warnings
+from pathlib import Path
+from typing import Any
+
+import crc32c
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.batches import CODECS, BatchFields, Record, encode_batch
+from tests.verifier import oracle
+from verifier.evidence.values import encode
+from verifier.segments import walk
+from verifier.segments.compression import DecompressionError, decompress
+from verifier.segments.records import find_values
+from verifier.segments.rows import SegmentFile, find_segments, read_segment
+from verifier.segments.runs import Chunk, find_runs
+
+with warnings.catch_warnings():
+    # kafka-python loads its schemas by a call that Python 3.11 deprecates
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from kafka.record.memory_records import MemoryRecords
+
+#: kafka-semantics 12: made by Kafka 3.8.0's own classes. Three records "v" * 10, key "k".
+VECTORS = {
+    "gzip": "000000000000000000000059ffffffff024066a60400010000000200000000000003e800000000000003eaffffffffffffffffffff"
+    "ffffffff000000031f8b08000000000000ff5362606060ca16298303062506262674111616541100cf8b0a2a36000000",
+    "snappy": "00000000000000000000006bffffffff02ccc6c10700020000000200000000000003e800000000000003eaffffffffffffffffff"
+    "ffffffffff0000000382534e4150505900000000010000000100000026361c22000000026b147615011000220002023e12003c0404026b1476"
+    "76767676767676767600",
+    "lz4": "00000000000000000000005effffffff0217e0185e00030000000200000000000003e800000000000003eaffffffffffffffffffff"
+    "ffffffff0000000304224d186040821e0000008522000000026b147601005c00220002021200250404120050767676760000000000",
+    "zstd": "000000000000000000000056ffffffff020185a3bc00040000000200000000000003e800000000000003eaffffffffffffffffffff"
+    "ffffffff0000000328b52ffd0058cc00007822000000026b147600220002020404030040c635912e0017010000",
+}
+#: A transactional batch of two records (one with headers), and a commit marker.
+TRANSACTION = (
+    "00000000000000000000004bffffffff02228973fb0010000000010000018bcfe568000000018bcfe5680100000000000003e8000500000007"
+    "00000002120000" "00026b047631001e0002020104763204026802780" "26e01"
+)  # fmt: skip
+COMMIT = (
+    "000000000000006400000042000000030213" "35b9650030000000000000018bcfe568020000018bcfe5680200000000000003e80005ffff"
+    "ffff00000001200000000800000001" "0c00000000000900"
+)  # fmt: skip
+
+
+def rows_of(path: Path, data: bytes, run_id: int = 77, chunk_bytes: int = 1 << 20) -> list[dict[str, Any]]:
+    path.write_bytes(data)
+    segment = SegmentFile("run", run_id, 1, "t", 0, 0, str(path))
+    return pa.Table.from_batches(list(read_segment(segment, chunk_bytes))).to_pylist()
+
+
+def values_of(data: bytes) -> list[bytes | None]:
+    """All values of a segment's bytes, by the verifier's own steps."""
+    buffer = np.frombuffer(data, dtype=np.uint8)
+    found = walk.walk(buffer)
+    values: list[bytes | None] = []
+    for position, size in zip(found.positions.tolist(), found.sizes.tolist(), strict=True):
+        fields = walk.headers(buffer, np.array([position]))
+        codec = int(fields["attributes"][0]) & walk.CODEC_MASK
+        blob = data[position + walk.HEADER_BYTES : position + size]
+        plain = np.frombuffer(decompress(codec, blob) if codec else blob, dtype=np.uint8)
+        counts = fields["record_count"].astype(np.int64)
+        records = find_values(plain, np.array([0]), np.array([plain.size]), counts)
+        assert not records.damaged.any()
+        for start, length in zip(records.position.tolist(), records.size.tolist(), strict=True):
+            values.append(None if length < 0 else plain[start : start + length].tobytes())
+    return values
+
+
+def kafka_python_values(data: bytes) -> list[bytes | None]:
+    values: list[bytes | None] = []
+    records = MemoryRecords(data)
+    while records.has_next():
+        batch = records.next_batch()
+        assert batch.validate_crc()
+        values += [record.value for record in batch]
+    return values
+
+
+@pytest.mark.parametrize("codec", VECTORS)
+def test_kafkas_own_batches_are_read(codec: str) -> None:
+    """Each codec's vector, made by Apache Kafka, gives its three values, as it does to kafka-python."""
+    data = bytes.fromhex(VECTORS[codec])
+    assert values_of(data) == [b"v" * 10] * 3 == kafka_python_values(data)
+
+
+def test_a_transactional_batch_and_its_marker(tmp_path: Path) -> None:
+    """Headers, null keys and null values are stepped over; a control batch is a batch and has no values."""
+    data, marker = bytes.fromhex(TRANSACTION), bytes.fromhex(COMMIT)
+    assert values_of(data) == [b"v1", b"v2"] == kafka_python_values(data)
+    rows = rows_of(tmp_path / "0.log", data + marker)
+    assert [row["problem"] for row in rows if row["kind"] == "batch"] == [None, None]
+    assert [(row["base_offset"], row["value_problem"]) for row in rows if row["kind"] == "run"] == [(0, "foreign")]
+    assert (rows[1]["producer_id"], rows[1]["producer_epoch"], rows[0]["base_sequence"]) == (1000, 5, 7)
+
+
+records = st.builds(
+    Record,
+    value=st.none() | st.binary(max_size=200),
+    key=st.none() | st.binary(max_size=20),
+    headers=st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=9)), max_size=2),
+    timestamp_delta=st.integers(-(2**40), 2**40),
+)
+batches = st.lists(
+    st.tuples(st.lists(records, min_size=1, max_size=6), st.sampled_from(sorted(CODECS)), st.integers(-1, 2**40)),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(batches)
+def test_all_readers_agree_on_any_batches(drawn: list[tuple[list[Record], str, int]]) -> None:
+    """The verifier's reader, kafka-python's and the oracle's find the same values in the same bytes."""
+    data, offset = b"", 0
+    for content, codec, producer_id in drawn:
+        data += encode_batch(content, BatchFields(base_offset=offset, codec=codec, producer_id=producer_id))
+        offset += len(content)
+    wanted = [record.value for content, _, _ in drawn for record in content]
+    assert values_of(data) == wanted == kafka_python_values(data)
+
+
+def test_the_cluster_reads_what_the_verifier_reads() -> None:
+    """The cluster's decoder, which shares no line with the verifier's, finds the same values."""
+    cluster_records = pytest.importorskip("cluster.protocol.records")
+    for codec in CODECS:
+        data = encode_batch([Record(b"a" * 50), Record(None), Record(b"b")], BatchFields(codec=codec))
+        assert [record.value for record in cluster_records.decode_records(data)] == values_of(data)
+
+
+def test_the_crc_is_checked_over_the_right_bytes() -> None:
+    """Offset and leader epoch lie outside the CRC; every other byte behind it lies inside."""
+    data = bytearray(encode_batch([Record(b"value")], BatchFields()))
+    for position in (0, 7, 12, 15):
+        changed = bytearray(data)
+        changed[position] ^= 1
+        assert _crc_ok(changed)
+    for position in range(17, len(data)):
+        changed = bytearray(data)
+        changed[position] ^= 1
+        assert not _crc_ok(changed)
+
+
+def _crc_ok(data: bytearray) -> bool:
+    buffer = np.frombuffer(bytes(data), dtype=np.uint8)
+    crc = np.array([struct.unpack_from(">I", data, 17)[0]], dtype=np.uint32)
+    return bool(walk.check_crcs(buffer, np.array([0]), np.array([len(data)]), crc)[0])
+
+
+@given(st.binary(max_size=300), st.booleans())
+def test_any_bytes_are_walked_without_an_error(junk: bytes, behind_a_batch: bool) -> None:
+    """The walk ends where batches end and says what follows; it accounts for every byte."""
+    data = (encode_batch([Record(b"x")], BatchFields()) if behind_a_batch else b"") + junk
+    found = walk.walk(np.frombuffer(data, dtype=np.uint8))
+    assert int(found.sizes.sum()) == found.tail_position
+    assert (found.tail == "") == (found.tail_position == len(data))
+
+
+@given(st.binary(max_size=120), st.integers(-3, 40))
+def test_damaged_records_mark_their_batch_and_no_other(junk: bytes, count: int) -> None:
+    """Bytes that are not the announced records never raise and leave the neighbour's values alone."""
+    good = encode_batch([Record(b"first"), Record(b"second")], BatchFields())[walk.HEADER_BYTES :]
+    buffer = np.frombuffer(good + junk, dtype=np.uint8)
+    starts, ends = np.array([0, len(good)]), np.array([len(good), len(good) + len(junk)])
+    found = find_values(buffer, starts, ends, np.array([2, count]))
+    assert not found.damaged[0]
+    assert [buffer[p : p + s].tobytes() for p, s in zip(found.position, found.size, strict=True)][:2] == [
+        b"first", b"second",
+    ]  # fmt: skip
+    try:
+        wanted = oracle.read_records(junk, count)
+    except (ValueError, IndexError):
+        assert found.damaged[1]
+    else:
+        assert not found.damaged[1]
+        assert len(wanted) == int((found.batch == 1).sum())
+
+
+def test_runs_follow_the_values(tmp_path: Path) -> None:
+    """A run ends where stream, sequence, batch or the state of a value changes."""
+    values = [encode(77, 1, 5, 9), encode(77, 1, 6, 9), encode(77, 1, 8, 9), encode(77, 2, 9, 9), b"?", b"??"]
+    values += [encode(78, 1, 1, 9), _damaged(encode(77, 1, 2, 9, size_bytes=60)), encode(77, 1, 3, 9, flags=1)]
+    data = encode_batch([Record(value) for value in values], BatchFields(base_offset=10))
+    data += encode_batch([Record(encode(77, 1, 4, 9))], BatchFields(base_offset=19))
+    rows = [row for row in rows_of(tmp_path / "0.log", data) if row["kind"] == "run"]
+    names = ("first_offset", "last_offset", "stream", "first_sequence", "last_sequence", "sentinel", "value_problem")
+    assert [tuple(row[name] for name in names) for row in rows] == [
+        (10, 11, 1, 5, 6, False, None),
+        (12, 12, 1, 8, 8, False, None),
+        (13, 13, 2, 9, 9, False, None),
+        (14, 15, None, None, None, False, "foreign"),
+        (16, 16, 1, 1, 1, False, "run"),
+        (17, 17, 1, 2, 2, False, "payload"),
+        (18, 18, 1, 3, 3, True, None),
+        (19, 19, 1, 4, 4, False, None),
+    ]
+
+
+def _damaged(value: bytes) -> bytes:
+    return value[:-1] + bytes([value[-1] ^ 1])
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 300, 1 << 20])
+def test_a_file_is_accounted_for_whatever_the_chunks(tmp_path: Path, chunk_bytes: int) -> None:
+    """Batches sum up to what was walked, the torn tail is counted apart, and chunks change nothing."""
+    whole = b"".join(
+        encode_batch([Record(encode(77, 1, n, 1))] * 2, BatchFields(base_offset=2 * n, codec=codec))
+        for n, codec in enumerate(CODECS)
+    )
+    rows = rows_of(tmp_path / "0.log", whole + whole[:30], chunk_bytes=chunk_bytes)
+    file = rows[-1]
+    assert (file["kind"], file["problem"], file["size_bytes"]) == ("file", "torn", len(whole) + 30)
+    assert file["position"] == len(whole) == sum(row["size_bytes"] for row in rows if row["kind"] == "batch")
+    assert (file["record_count"], file["next_offset"]) == (len(CODECS), 2 * len(CODECS))
+    assert [row["first_offset"] for row in rows if row["kind"] == "run"] == list(range(2 * len(CODECS)))
+
+
+def test_an_empty_file_is_a_file(tmp_path: Path) -> None:
+    """A segment that was rolled and not yet written gives its file row alone."""
+    assert [(row["kind"], row["next_offset"], row["problem"]) for row in rows_of(tmp_path / "0.log", b"")] == [
+        ("file", 0, None)
+    ]
+
+
+def test_segments_are_found_wherever_the_data_lies(tmp_path: Path) -> None:
+    """Only 20-digit logs in partition directories count; what is being deleted, and the broker's own log, do not."""
+    for name in ("data/t-0", "other/t-with-dash-12", "data/t-1.0123456789abcdef0123456789abcdef-delete"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "00000000000000000042.log").touch()
+    (tmp_path / "data/t-0/00000000000000000042.index").touch()
+    (tmp_path / "broker.log").touch()
+    found = find_segments("run", 7, 3, tmp_path)
+    assert [(each.topic, each.partition, each.base_offset, each.broker) for each in found] == [
+        ("t", 0, 42, 3), ("t-with-dash", 12, 42, 3),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("codec", "blob"), [(1, b"no"), (2, b"\xff\xff\xff\xff\x7f"), (3, b"no"), (4, b"no"), (7, b"")]
+)
+def test_what_does_not_decompress_says_so(codec: int, blob: bytes) -> None:
+    """Damage and absurd lengths are one kind of error, and cost no memory."""
+    with pytest.raises(DecompressionError):
+        decompress(codec, blob)
+
+
+def test_raw_snappy_is_read_as_well() -> None:
+    """librdkafka writes snappy without Java's framing."""
+    cramjam = pytest.importorskip("cramjam")
+    plain = b"abc" * 100
+    assert decompress(2, bytes(cramjam.snappy.compress_raw(plain))) == plain
+
+
+def test_a_compressed_batch_with_a_wrong_crc_is_not_decompressed() -> None:
+    """Its bytes cannot be trusted; a plain one is still read for what it tells."""
+    for codec, runs in (("none", 1), ("zstd", 0)):
+        data = encode_batch([Record(encode(77, 1, 0, 1))], BatchFields(codec=codec, extra={"crc": 1}))
+        buffer = np.frombuffer(data, dtype=np.uint8)
+        positions, sizes = np.array([0]), np.array([len(data)])
+        fields = walk.headers(buffer, positions)
+        crc_ok = walk.check_crcs(buffer, positions, sizes, fields["crc"])
+        chunk = Chunk(buffer, positions, sizes, fields, crc_ok, walk.problems(fields, crc_ok))
+        assert find_runs(77, chunk).batch.size == runs
+        assert chunk.problems == ["the CRC does not match the bytes"]
+
+
+@given(st.integers(0, 400), st.integers(1, 255))
+def test_one_flipped_byte_is_seen_as_the_oracle_sees_it(position: int, flip: int) -> None:
+    """Wherever a byte of a batch changes, both readers tell the same of the batch and its values."""
+    values = [encode(77, 1, n, 1, size_bytes=60) for n in range(4)]
+    data = bytearray(encode_batch([Record(value) for value in values], BatchFields(producer_id=5, base_sequence=0)))
+    data[position % len(data)] ^= flip
+    if position % 3 == 0:  # also with a CRC that fits
+        struct.pack_into(">I", data, 17, crc32c.crc32c(bytes(data[21:])))
+    buffer = np.frombuffer(bytes(data), dtype=np.uint8)
+    found = walk.walk(buffer)
+    if found.tail or found.sizes.size != 1:
+        return
+    fields = walk.headers(buffer, found.positions)
+    crc_ok = walk.check_crcs(buffer, found.positions, found.sizes, fields["crc"])
+    chunk = Chunk(buffer, found.positions, found.sizes, fields, crc_ok, walk.problems(fields, crc_ok))
+    runs = find_runs(77, chunk)
+    wanted = oracle.read_batch(bytes(data), 0, 77)
+    assert (chunk.problems[0] is None) == (wanted.problem is None)
+    told = [
+        (offset, int(runs.stream[n]) if runs.problem[n] in (0, 1) and runs.stream[n] >= 0 else None)
+        for n in range(runs.batch.size)
+        for offset in range(int(runs.first_offset[n]), int(runs.last_offset[n]) + 1)
+    ]
+    assert told == sorted((slot.offset, slot.value[0] if slot.value else None) for slot in wanted.slots)
