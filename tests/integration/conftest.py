@@ -1,0 +1,18 @@
+"""One cluster for the tests that ask it as plain clients do: started once, ended for sure, each test its own topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.require import require
+from tests.support.up_cluster import UpCluster, up_cluster
+
+
+@pytest.fixture(scope="session")
+def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UpCluster]:
+    """Three brokers of ``gapless up``, which nobody kills: whoever breaks brokers starts a cluster of its own."""
+    require("java")
+    with up_cluster(tmp_path_factory.mktemp("shared")) as cluster:
+        yield cluster
