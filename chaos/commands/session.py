@@ -17,10 +17,11 @@ from pathlib import Path
 from chaos.commands.interrupts import Interrupts
 from chaos.commands.judge import run_verifier, say, write_unjudged
 from chaos.commands.preflight import check_disk, check_outside
-from chaos.conductor.conductor import Conductor, Workbench
+from chaos.conductor.conductor import Conductor
 from chaos.conductor.progress import Progress
 from chaos.conductor.record import RunRecord
 from chaos.conductor.settings import ExperimentSettings
+from chaos.conductor.workbench import Workbench
 from chaos.exits import VERDICTS, BadRequest
 from chaos.schedules.model import Schedule, to_yaml
 from cluster.process.supervisor import Supervisor

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.final import FinalState
@@ -17,19 +16,14 @@ from chaos.conductor.health import LagMeter, harness_health
 from chaos.conductor.injector import Injector
 from chaos.conductor.load import Load
 from chaos.conductor.observer import Observer
-from chaos.conductor.progress import Progress
 from chaos.conductor.record import RunRecord
 from chaos.conductor.settings import ExperimentSettings
 from chaos.conductor.target import Target
+from chaos.conductor.workbench import Workbench
 from chaos.faults.base import until
 from chaos.links import LinkError
 from chaos.schedules.model import Schedule
 from cluster.client import NewTopic
-from cluster.process.supervisor import Supervisor
-from cluster.seams.clock import Clock
-from cluster.seams.storage import Storage
-from cluster.seams.transport import Transport
-from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import TopicSpec
 
 log = logging.getLogger(__name__)
@@ -44,18 +38,6 @@ LOW_DISK_BYTES = 2_000_000_000
 
 class Incomplete(Exception):
     """The run cannot go on; what there is will be verified, and the verdict can at best be unknown."""
-
-
-@dataclass(frozen=True, slots=True)
-class Workbench:
-    """What a run works with: the seams, the processes and the places, made by the command line."""
-
-    clock: Clock
-    storage: Storage
-    transport: Transport
-    supervisor: Supervisor
-    directory: RunDirectory
-    progress: Progress
 
 
 class Conductor:

@@ -9,20 +9,17 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.final import run_json_program
 from chaos.conductor.settings import ExperimentSettings
+from chaos.conductor.workbench import Workbench
 from cluster.process.supervisor import Child
 from loadgen.command import final_read_command, locust_commands, sentinel_command
 from loadgen.settings import PRODUCERS, READERS, LoadSettings
 from verifier.evidence.run_directory import read_json
 from verifier.evidence.run_model import FinalPartition
 from verifier.evidence.series import SeriesPoint
-
-if TYPE_CHECKING:
-    from chaos.conductor.conductor import Workbench
 
 SENTINEL_DEADLINE_S = 40.0
 FINAL_READ_DEADLINE_S = 120.0
