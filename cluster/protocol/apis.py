@@ -62,12 +62,12 @@ class ApiKey(IntEnum):
 #: The least Produce version that is served.
 PRODUCE_MIN_VERSION = 3
 
-#: The least Produce version that is advertised. Kafka 4 advertises 0 although it serves 3 and newer (KAFKA-18659),
-#: and so do we: librdkafka asks whether Produce 0 is inside the window before it compresses with gzip, snappy or lz4,
-#: and silently sends uncompressed batches when it is not. Found on disk, every codec, with 3 advertised: nothing
-#: compressed but zstd from Debian's kcat 1.7.1 (librdkafka 2.0.2) and from confluent-kafka 2.0.2 to 2.10.1, all well
-#: from 2.12.2 on; kafka-python 3.0.12, aiokafka 0.12 and kafkajs 2.2.4 do not mind. With 0: every codec from all of
-#: them (kafkajs: gzip, its only one), for they take the greatest common version. A request below
+#: The least Produce version that is advertised. Kafka 4 advertises 0 although it serves 3 and newer (KAFKA-18659), and
+#: so do we: librdkafka asks whether Produce 0 is inside the window before it compresses with gzip, snappy or lz4, and
+#: silently sends uncompressed batches when it is not. Found on disk, every codec, on every replica: with 3 advertised,
+#: Debian's kcat 1.7.1 (librdkafka 2.0.2) and confluent-kafka 2.0.2 to 2.10.1 compress with nothing but zstd, while
+#: confluent-kafka from 2.12.2 on, kafka-python 3.0.12, aiokafka 0.12 and kafkajs 2.2.4 (gzip alone) do not mind. With 0
+#: all of them compress, and none is misled, for they take the greatest common version. A request below
 #: ``PRODUCE_MIN_VERSION`` closes the connection.
 PRODUCE_MIN_ADVERTISED = 0
 

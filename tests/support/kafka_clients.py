@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 with warnings.catch_warnings():
     # kafka-python reads its schemas in a way that Python 3.11 calls deprecated.
     warnings.simplefilter("ignore", DeprecationWarning)
-    import kafka
+    import kafka as kafka  # Exported: tests must not import it first.
     import kafka.admin
 
 TIMEOUT_S = 30.0
