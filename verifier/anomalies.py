@@ -26,8 +26,8 @@ _COPIES = {
     "client-resend-after-error": "each copy has a producer id or epoch of its own, and the client had timed out before",
     "mixed": "three or more copies under several identities: at least one of them must have been told apart",
     "unidentified": "the copies carry no producer id (idempotence is off): nobody can tell who repeated them",
-    "vanished": "a reader was handed a copy that is no longer in the log",
 }
+_VANISHED = {"vanished": "a reader was handed a copy that is no longer in the log"}
 
 #: In the order in which a report leads with them: what destroys evidence first, what merely shows it last.
 ANOMALIES: tuple[Anomaly, ...] = (
@@ -46,7 +46,12 @@ ANOMALIES: tuple[Anomaly, ...] = (
         "a value was acknowledged and is not in the log",
         brings=("inconsistent-offsets", "log-gap", "nonmonotonic-send"),
     ),
-    Anomaly("duplicate", "readers were handed one value at two offsets", _COPIES, brings=("log-duplicate",)),
+    Anomaly(
+        "duplicate",
+        "readers were handed one value at two offsets",
+        {**_COPIES, **_VANISHED},
+        brings=("log-duplicate",),
+    ),
     Anomaly("log-duplicate", "the log holds one value at two offsets", _COPIES),
     Anomaly(
         "phantom",

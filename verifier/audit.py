@@ -10,6 +10,7 @@ import importlib
 import json
 import logging
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,6 +28,9 @@ logger = logging.getLogger(__name__)
 
 #: Evidence up to this size is read in this process, if Spark runs on this machine: its workers would still be starting.
 READ_HERE_BYTES = 256 << 20
+
+#: Queries that are asked at the same time.
+THREADS = 2
 
 Progress = Callable[[str], None]
 
@@ -68,15 +72,19 @@ def audit(spark: SparkSession, runs: Sequence[RunEvidence], progress: Progress =
     """What Spark finds out about each run, by its name."""
     models = {run.name: run.model for run in runs}
     history, segments = _load(spark, runs, progress)
-    facts = collect.history_facts(history, models)
-    replicas = collect.replica_files(segments)
-    places = [place for run in runs for place in tables.judged(run.name, run.model.final, run.replicas)]
-    readers = [reader for fact in facts.values() for reader in fact.readers]
-    built = tables.build(spark, segments, history, places, readers, collect.reserved_ranges(history))
-    progress("comparing what was told, stored and read")
-    regions, sentinels = collect.regions(built)
-    gaps = collect.gaps(history)
-    found, failures = _run_checks(built, progress)
+    # Spark plans a query in the thread that asks for it; two ask, so that both cores have work
+    with ThreadPoolExecutor(THREADS) as pool:
+        counting = pool.submit(collect.replica_files, segments)
+        facts = collect.history_facts(history, models)
+        replicas = counting.result()
+        places = [place for run in runs for place in tables.judged(run.name, run.model.final, run.replicas)]
+        readers = [reader for fact in facts.values() for reader in fact.readers]
+        built = tables.build(spark, segments, history, places, readers, collect.reserved_ranges(history))
+        progress("comparing what was told, stored and read")
+        waiting = pool.submit(collect.gaps, history)
+        regions, sentinels = collect.regions(built)
+        gaps = waiting.result()
+        found, failures = _run_checks(built, pool, progress)
     progress("gathering what surrounds the examples")
     found = context.with_context(spark, built, found)
     audits = {}
@@ -113,15 +121,21 @@ def _load(spark: SparkSession, runs: Sequence[RunEvidence], progress: Progress) 
     return loaded[0].coalesce(parts).cache(), loaded[1].coalesce(parts).cache()
 
 
-def _run_checks(built: tables.Tables, progress: Progress) -> tuple[list[tuple[str, Found]], dict[str, str]]:
+def _run_checks(
+    built: tables.Tables, pool: Executor, progress: Progress
+) -> tuple[list[tuple[str, Found]], dict[str, str]]:
     """What each check found, with the run, in the order of ``NAMES``; and the checks that raised."""
+
+    def run(name: str) -> list[tuple[str, Found]]:
+        progress(f"check {name}")
+        find = importlib.import_module(f"verifier.checks.{name.replace('-', '_')}").find
+        return _summary(name, find(built), built.places)
+
     found: list[tuple[str, Found]] = []
     failures: dict[str, str] = {}
-    for name in NAMES:
-        progress(f"check {name}")
+    for name, answer in [(name, pool.submit(run, name)) for name in NAMES]:
         try:
-            find = importlib.import_module(f"verifier.checks.{name.replace('-', '_')}").find
-            found += _summary(name, find(built), built.places)
+            found += answer.result()
         except Exception as error:
             logger.exception("check %s failed", name)
             failures[name] = (str(error).strip().splitlines() or [repr(error)])[0][:300]

@@ -133,7 +133,7 @@ def positions_of(claims: DataFrame) -> DataFrame:
     """Two values differ exactly if their stream or their sequence does, so minima and maxima tell all that is asked."""
     read, logged = F.col("source") == READ, F.col("source") == LOG
     return (
-        claims.filter(F.col("offset").isNotNull() & (F.col("source") != FAIL))
+        claims.filter(F.col("offset").isNotNull())
         .groupBy("place", "offset")
         .agg(
             F.min("stream").alias("lowest_stream"),

@@ -111,7 +111,9 @@ def _log_gap(found: Found) -> str:
     if found.cause == "offsets":
         return f"no batch covers offsets {found.detail['hole_start']}..{found.detail['hole_end'] - 1}"
     last = found.detail["last_sequence"]
-    return f"s{found.stream}/{found.sequence}..{last} were acknowledged and are missing{_between(found)}"
+    if last == found.sequence:
+        return f"{_own(found)} was acknowledged and is missing{_between(found)}"
+    return f"{_own(found)}..{last} were acknowledged and are missing{_between(found)}"
 
 
 def _log_corrupt(found: Found) -> str:

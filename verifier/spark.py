@@ -21,7 +21,7 @@ from typing import Any
 logger = logging.getLogger(__name__)
 
 #: Below this much evidence the JVM's second compiler costs more than it gives (feasibility part 2, section 2).
-SMALL_BYTES = 1 << 30
+SMALL_BYTES = 256 << 20
 
 _LOG4J = """\
 status = off
@@ -133,7 +133,7 @@ def _settings(scratch: Path, master: str, evidence_bytes: int) -> dict[str, str]
         "spark.app.name": "gapless verifier",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.memory": "1g" if small else "6g",
+        "spark.driver.memory": "1g" if small else f"{_large_heap_gb()}g",
         "spark.driver.extraJavaOptions": " ".join(options),
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
@@ -146,6 +146,12 @@ def _settings(scratch: Path, master: str, evidence_bytes: int) -> dict[str, str]
     if local:
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return settings
+
+
+def _large_heap_gb() -> int:
+    """Half of the machine's memory, at most six gigabytes: what 50 million rows wanted."""
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return max(1, min(6, total // 2 >> 30))
 
 
 @contextlib.contextmanager

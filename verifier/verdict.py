@@ -151,10 +151,10 @@ def decide(run: RunModel, injected: Sequence[Injected], audit: Audit) -> Verdict
     )
 
 
-def undecidable(reason: str) -> Verdict:
+def undecidable(*reasons: str) -> Verdict:
     """The verdict of a run that could not be judged at all."""
     checks = {name: CheckResult(name, "unknown") for name in NAMES}
-    return Verdict("unknown", (), (reason,), checks, {"acked": 0, "read": 0})
+    return Verdict("unknown", (), reasons, checks, {"acked": 0, "read": 0})
 
 
 def _results(expectation: Expectation, audit: Audit, *, complete: bool) -> dict[str, CheckResult]:

@@ -58,7 +58,8 @@ def _judge(
 
     evidence = RunEvidence.of(directory, run)
     if not evidence.segments and not evidence.histories:
-        return undecidable("the run left neither segments nor histories")
+        interrupted = ["the run was interrupted"] if run.interrupted else []
+        return undecidable("the run left neither segments nor histories", *run.problems, *interrupted)
     scratch = directory.path / SCRATCH
     try:
         progress(f"starting Spark ({spark_master})")

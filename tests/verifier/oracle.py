@@ -104,7 +104,7 @@ class Evidence:
     def claims(self, f: tuple[str, ...], outcome: str) -> Iterator[tuple[Value, int | None, dict[str, Any]]]:
         """Values that rows of the history speak of, one by one."""
         for row in self.rows:
-            if row["f"] in f and row["type"] == outcome and row["stream"] >= 0 and row["first_sequence"] >= 0:
+            if row["f"] in f and row["type"] == outcome and row["stream"] >= 0 and makes_sense(row):
                 for step in range(row["last_sequence"] - row["first_sequence"] + 1):
                     offset = row["first_offset"] + step if row["first_offset"] >= 0 and outcome == "ok" else None
                     if offset is None or offset >= self.final.log_start_offset:
@@ -129,6 +129,14 @@ class Evidence:
             if slot.value is not None:
                 found[slot.value].append((slot.offset, batch))
         return found
+
+
+def makes_sense(row: dict[str, Any]) -> bool:
+    """Both ranges of a row are as long as each other, and of a possible length."""
+    sequences = row["last_sequence"] - row["first_sequence"]
+    offsets = row["last_offset"] - row["first_offset"]
+    same = row["first_offset"] < 0 or sequences == offsets
+    return row["first_sequence"] >= 0 and 0 <= sequences <= 10_000_000 and same
 
 
 def find_all(directory: RunDirectory) -> list[Anomaly]:
@@ -261,12 +269,9 @@ def late(placed: dict[tuple[int, int], list[tuple[int, int]]]) -> Iterator[tuple
 
 
 def by_producer(evidence: Evidence, position: dict[Value, int]) -> dict[tuple[int, int], list[tuple[int, int]]]:
-    sentinels = {slot.value for slot, _ in evidence.log() if slot.sentinel}
-    sentinels |= {value for value, _, row in evidence.claims(("sentinel",), "ok") if row["f"] == "sentinel"}
-    sentinels |= {value for value, _, row in evidence.claims(("sentinel",), "fail") if row["f"] == "sentinel"}
     placed = defaultdict(list)
     for value, copies in evidence.copies().items():
-        if value in position and value not in sentinels:
+        if value in position:
             first = min(copies, key=lambda copy: copy[0])
             placed[value[0], first[1].producer[0]].append((position[value], value[1]))
     return placed

@@ -263,6 +263,135 @@ def trimmed(story: Story) -> None:
     story.everywhere(0, lambda batches: batches.__delitem__(slice(0, 2)))
 
 
+def unknown_offsets_after_retention(story: Story) -> None:
+    """Legal: what retention removed had been acknowledged without an offset."""
+    trimmed(story)
+    for value in ((1, 0), (2, 0)):
+        change(story, "send", value, first_offset=-1, last_offset=-1)
+
+
+def behind_the_sentinel(story: Story, read: bool) -> None:
+    """A batch was acknowledged behind the sentinel; the final reader stopped there, or passed the sentinel by."""
+    place = story.partitions[0]
+    late = Batch(place.high_watermark, ((1, 12),), producer_id=1001, base_sequence=12)
+    for batches in place.replicas.values():
+        batches.append(late)
+    place.high_watermark += 1
+    place.log_end_offsets = {broker: end + 1 for broker, end in place.log_end_offsets.items()}
+    story.rows["producer-1"].append(row("reserve", "invoke", 0, 1, 12, 12, -1))
+    story.rows["producer-1"].append(row("send", "ok", 0, 1, 12, 12, late.base_offset))
+    if read:
+        remove(story, "poll", (SENTINEL_STREAM, 0), "final-1")
+        story.rows["final-1"].append(row("poll", "ok", 0, 1, 12, 12, late.base_offset, phase="final"))
+
+
+def three_copies(story: Story) -> None:
+    """Two copies of one producer, and a third of another."""
+    append_copy(story)
+    append_copy(story, producer_id=5000)
+
+
+def written_twice_in_file(story: Story) -> None:
+    """One replica's file holds the second batch twice, at the same offsets."""
+    on_follower(story, lambda batches: batches.insert(1, batches[1]))
+
+
+def written_twice_in_leader(story: Story) -> None:
+    """The leader's file holds the second batch twice, at the same offsets."""
+    log = story.leader_log(0)
+    log.insert(1, log[1])
+
+
+def lost_with_reversed_offsets(story: Story) -> None:
+    """Two values that are lost had been acknowledged in the wrong order: a lost value has no position."""
+    lose_with_unknown_offset(story)
+    remove(story, "send", (2, 9))
+    for sequence in (9, 10, 11):
+        story.rows["producer-1"].append(row("send", "ok", 0, 2, sequence, sequence, 900 - sequence))
+
+
+def acknowledged_at_its_copy(story: Story) -> None:
+    """A batch stands twice and was acknowledged where its second copy is: its first place counts for its order."""
+    append_copy(story)
+    change(story, "send", (1, 0), first_offset=25, last_offset=27)
+
+
+def far_backwards(story: Story) -> None:
+    """A batch comes too early in one replica's file; both that follow begin below what it reached."""
+    on_follower(story, lambda batches: batches.insert(1, batches.pop(3)))
+
+
+def wild_tail(story: Story) -> None:
+    """Legal: above the high watermark, a replica holds batches in any order, and damaged ones."""
+    place = story.partitions[0]
+    end = place.high_watermark
+
+    def change_batch(batches: list[Batch]) -> None:
+        batches += [Batch(end + 5, ((1, 70),)), Batch(end, ((1, 71),)), Batch(end + 1, ((1, 72),), spoil=flip(3))]
+
+    on_follower(story, change_batch)
+
+
+def flipped_crc(story: Story) -> None:
+    """A byte of a batch's stored CRC changed on one replica."""
+
+    def change_batch(batches: list[Batch]) -> None:
+        size = len(batches[1].encode())
+        batches[1] = replace(batches[1], spoil=flip(size - 18))
+
+    on_follower(story, change_batch)
+
+
+def replica_behind(story: Story) -> None:
+    """A replica ends before the high watermark and said so: not its log is to blame (the run is unknown)."""
+    on_follower(story, lambda batches: batches.pop())
+    place = story.partitions[0]
+    place.log_end_offsets[max(broker for broker in place.replicas if broker != place.leader)] = 24
+
+
+def failed_then_acknowledged(story: Story) -> None:
+    """Legal: a first try certainly failed, the second was acknowledged."""
+    story.rows["producer-1"].append(row("send", "fail", 0, 1, 0, 2, -1))
+
+
+def corrupt_name(story: Story) -> None:
+    """On the leader, the magic of a value changed and the batch's CRC with it does not match: whose it is, is lost."""
+    log = story.leader_log(0)
+    at = log[1].encode().index(b"GPLS")
+    size = len(log[1].encode())
+    log[1] = replace(log[1], spoil=flip(size - at))
+    change(story, "send", (2, 0), type="info", first_offset=-1, last_offset=-1)
+
+
+def read_from_nowhere(story: Story) -> None:
+    """A reader was handed a value that nobody had reserved, at an offset that the log does not have."""
+    story.rows["reader-1"].append(row("poll", "ok", 0, 9, 500, 500, 4000))
+
+
+def read_where_it_no_longer_is(story: Story) -> None:
+    """A value was read at an offset that the final log does not have; it stands elsewhere."""
+    story.rows["reader-1"].append(row("poll", "ok", 0, 1, 0, 0, 4000))
+
+
+def reversed_and_sent_again(story: Story) -> None:
+    """Two batches in the wrong order, and one a second time under another producer: its first place counts."""
+    reverse_stream(story)
+    append_copy(story, producer_id=5000)
+
+
+def copy_of_the_trimmed(story: Story) -> None:
+    """Of two copies one lies below the log's start (its bytes are still there): what is left is one, out of order."""
+    append_copy(story)
+    story.partitions[0].log_start_offset = 6
+
+
+def senseless_rows(story: Story) -> None:
+    """Rows whose ranges contradict each other are no claims: they are counted, and the run is unknown."""
+    story.rows["producer-1"].append(row("send", "ok", 0, 1, 5, 3, 7))
+    story.rows["producer-1"].append(row("send", "ok", 0, 1, 500, 502, 600)._replace(last_offset=601))
+    story.rows["reader-1"].append(row("poll", "ok", 0, 1, 0, 2, 50)._replace(last_sequence=20_000_000))
+
+
 class _First:
     """A generator whose every choice is the first."""
 
@@ -374,6 +503,64 @@ PLANTED: Mapping[str, Planted] = {
     ),
     "a late batch of a former producer": Planted(late_incarnation),
     "retention": Planted(trimmed),
+    "retention of what had no offset": Planted(unknown_offsets_after_retention),
+    "acknowledged behind the sentinel": Planted(lambda story: behind_the_sentinel(story, read=False)),
+    "the sentinel itself is skipped": Planted(
+        lambda story: behind_the_sentinel(story, read=True),
+        {("unseen", None): {"count": 1, "stream": SENTINEL_STREAM, "sequence": 0, "offset": 24}},
+    ),
+    "read where it no longer is": Planted(
+        read_where_it_no_longer_is,
+        {
+            ("duplicate", "vanished"): {"count": 1, "stream": 1, "sequence": 0, "offset": 0},
+            ("inconsistent-offsets", "read"): {"count": 1, "offset": 4000},
+        },
+    ),
+    "rows that make no sense": Planted(senseless_rows),
+    "stored in the wrong order and again": Planted(
+        reversed_and_sent_again,
+        {
+            ("log-reorder", "values"): {"count": 3, "stream": 1, "sequence": 0, "offset": 6},
+            ("nonmonotonic-send", None): {"count": 3, "stream": 1, "sequence": 0, "offset": 6},
+            ("duplicate", "client-resend"): {"count": 3, "stream": 1, "sequence": 3, "offset": 0},
+            ("log-duplicate", "client-resend"): {"count": 3, "stream": 1, "sequence": 3, "offset": 0},
+        },
+    ),
+    "a copy below the start of the log": Planted(
+        copy_of_the_trimmed,
+        {
+            ("log-reorder", "values"): {"count": 3, "stream": 1, "sequence": 0, "offset": 25},
+            ("nonmonotonic-send", None): {"count": 3, "stream": 1, "sequence": 0, "offset": 25},
+        },
+    ),
+    "stored three times": Planted(
+        three_copies, {("duplicate", "mixed"): COPIED, ("log-duplicate", "mixed"): {**COPIED, "size": 9}}
+    ),
+    "written twice by a replica": Planted(
+        written_twice_in_file, {("log-reorder", "offsets"): {"count": 1, "offset": 3}}
+    ),
+    "written twice by the leader": Planted(
+        written_twice_in_leader, {("log-reorder", "offsets"): {"count": 1, "offset": 3}}
+    ),
+    "lost, and acknowledged in the wrong order": Planted(
+        lost_with_reversed_offsets, {("lost-write", None): {"count": 3, "stream": 2, "offset": 889}}
+    ),
+    "acknowledged at its second copy": Planted(
+        acknowledged_at_its_copy, {("duplicate", "broker"): COPIED, ("log-duplicate", "broker"): COPIED}
+    ),
+    "far out of order": Planted(far_backwards, {("log-reorder", "offsets"): {"count": 2, "offset": 3}}),
+    "anything above the high watermark": Planted(wild_tail),
+    "a flipped CRC": Planted(flipped_crc, {("log-corrupt", "batch"): {"count": 1, "offset": 3}}),
+    "a replica that is behind and says so": Planted(replica_behind),
+    "failed, then acknowledged": Planted(failed_then_acknowledged),
+    "a name lost in a corrupt batch": Planted(corrupt_name, {("log-corrupt", "batch"): {"count": 1, "offset": 3}}),
+    "read from nowhere": Planted(
+        read_from_nowhere,
+        {
+            ("phantom", "never-reserved"): {"count": 1, "stream": 9, "sequence": 500, "offset": 4000},
+            ("inconsistent-offsets", "read"): {"count": 1, "offset": 4000},
+        },
+    ),
 }
 
 

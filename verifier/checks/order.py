@@ -2,7 +2,6 @@
 
 Order is promised within one producer. When a fatal error ends a producer, the next one continues the stream, and what
 the first had in flight may still arrive behind it: values are compared only with those of the same producer id.
-Sentinels are left out: each attempt is a producer of its own.
 """
 
 from __future__ import annotations
@@ -23,8 +22,7 @@ def late_values(placed: DataFrame, position: str) -> DataFrame:
     )
     highest = F.max(F.struct("sequence", F.col(position).alias("offset"))).over(before)
     return (
-        placed.filter(~F.col("sentinel"))
-        .withColumn("highest", highest)
+        placed.withColumn("highest", highest)
         .filter(F.col("highest.sequence") > F.col("sequence"))
         .withColumn("after_sequence", F.col("highest.sequence"))
         .withColumn("after_offset", F.col("highest.offset"))

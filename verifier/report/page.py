@@ -10,6 +10,7 @@ import base64
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -59,10 +60,19 @@ def report_html(run: RunModel, injected: Sequence[Injected], verdict: Verdict, s
         checks=[(BY_NAME[name], check) for name, check in verdict.checks.items()],
         faults=injected,
         begin_ns=begin_ns,
+        started=_moment(run.started),
         expectation=Expectation(run.settings).allowances,
         settings=asdict(run.settings),
         causes={anomaly.name: anomaly.causes for anomaly in ANOMALIES},
     )
+
+
+def _moment(text: str) -> str:
+    """An ISO 8601 time without what nobody reads; anything else as it is."""
+    try:
+        return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except ValueError:
+        return text
 
 
 def _number(value: Any) -> str:
@@ -159,6 +169,8 @@ def evidence_rows(found: Found) -> list[dict[str, Any]]:
             rows.append({"role": "missing", "value": f"offset {found.offset}"})
     if after:
         rows.append(_row("after", after, found, last=False))
+    if len(copies) > 1:
+        rows.sort(key=lambda row: row["offset"])
     return rows
 
 

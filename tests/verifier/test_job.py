@@ -1,0 +1,115 @@
+"""The whole verifier in a process of its own, from a run directory to its four files."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import psutil
+import pytest
+
+from tests.support.stories import SECOND, Story, clean
+from tests.verifier.planted import append_copy, lose_acked
+from verifier.evidence.run_model import RunModel
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def start(run_directory: Path) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    argv = [sys.executable, "-m", "verifier.job", str(run_directory)]
+    return subprocess.Popen(argv, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def faulty_story() -> Story:
+    """A run that lost a batch in one partition and stored one twice in the other."""
+    story = clean(partitions=1, streams=2)
+    lose_acked(story)
+    append_copy(story)
+    story.faults_requested = ["kill-leader"]
+    for phase, at in (("inject", 12), ("heal", 15)):
+        story.faults.append(
+            {
+                "fault": "kill-leader", "target": "b1", "phase": phase, "start_ns": at * SECOND,
+                "end_ns": (at + 1) * SECOND, "probe": {"running": phase == "heal"}, "effective": True,
+            }
+        )  # fmt: skip
+    return story
+
+
+def test_a_run_directory_is_judged_and_reported(tmp_path: Path) -> None:
+    """All four files appear and tell the same; stdout stays empty; nothing else is left, no process either."""
+    directory = faulty_story().write(tmp_path / "run")
+    before = {path.name for path in directory.path.iterdir()}
+    job = start(directory.path)
+    out, log = job.communicate(timeout=500)
+    assert (job.returncode, out) == (0, ""), log
+    assert "Warning" not in log
+    assert "verdict: invalid" in log
+    verdict = json.loads(directory.verdict_json.read_text())
+    assert verdict["verdict"] == "invalid"
+    assert {name: check["count"] for name, check in verdict["checks"].items() if check["count"]} == {
+        "lost-write": 3, "duplicate": 3, "log-duplicate": 3, "inconsistent-offsets": 3, "log-gap": 1,
+    }  # fmt: skip
+    assert [reason.split(":")[0] for reason in verdict["reasons"]] == ["lost-write", "duplicate"]
+    suite = ET.fromstring(directory.junit_xml.read_text())
+    assert {case.get("name") for case in suite if case.find("failure") is not None} == {
+        "lost-write", "duplicate", "log-duplicate", "inconsistent-offsets", "log-gap",
+    }  # fmt: skip
+    assert "lost-write" in directory.summary_md.read_text()
+    assert "s1/3" in directory.report_html.read_text()
+    added = {path.name for path in directory.path.iterdir()} - before
+    assert added == {"verdict.json", "summary.md", "junit.xml", "report.html"}
+
+
+def test_a_job_that_is_ended_leaves_no_jvm(tmp_path: Path) -> None:
+    """SIGTERM while Spark runs: the JVM goes with it, and the scratch directory too."""
+    directory = clean().write(tmp_path / "run")
+    job = start(directory.path)
+    assert job.stderr is not None
+    for line in job.stderr:
+        if "Spark 4" in line:
+            break
+    children = psutil.Process(job.pid).children(recursive=True)
+    assert any("java" in child.name() for child in children)
+    job.send_signal(signal.SIGTERM)
+    job.communicate(timeout=60)
+    assert job.returncode == 255
+    gone, alive = psutil.wait_procs(children, timeout=20)
+    assert not alive, gone
+    assert not directory.verdict_json.exists()
+    assert not (directory.path / ".verifier").exists()
+
+
+def test_a_job_without_a_run_says_so(tmp_path: Path) -> None:
+    """No run.json: one line, status 255, before Spark is started."""
+    job = start(tmp_path)
+    out, log = job.communicate(timeout=60)
+    assert (job.returncode, out) == (255, "")
+    assert "no verdict" in log.splitlines()[-1]
+    assert "run.json" in log.splitlines()[-1]
+
+
+def test_a_run_without_evidence_is_unknown(tmp_path: Path) -> None:
+    """Neither segments nor histories: that is a verdict, and needs no Spark."""
+    story = clean()
+    directory = story.write(tmp_path / "run")
+    for path in [*directory.history_dir.iterdir(), *directory.nodes_dir.rglob("*.log")]:
+        path.unlink()
+    model = RunModel.from_json(directory.read_run())
+    directory.run_json.write_text(json.dumps(replace(model, interrupted=True).to_json()))
+    job = start(directory.path)
+    _, log = job.communicate(timeout=60)
+    assert job.returncode == 0, log
+    verdict = json.loads(directory.verdict_json.read_text())
+    assert (verdict["verdict"], verdict["reasons"]) == (
+        "unknown", ["the run left neither segments nor histories", "the run was interrupted"],
+    )  # fmt: skip
