@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import AbstractContextManager
+from typing import Any
 
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.final import FinalState
@@ -55,6 +56,7 @@ class Conductor:
         self._lag = LagMeter(bench.clock)
         self._task: asyncio.Task[None] | None = None
         self._interrupted = False
+        self._load_died = asyncio.Event()
 
     def interrupt(self) -> None:
         """Stop the experiment where it is and go on to healing, stopping and verifying."""
@@ -98,7 +100,8 @@ class Conductor:
         with self._phase("heal"):
             await self._healed()
         with self._phase("flush"):
-            await self._load.stop()
+            for problem in await self._load.stop():
+                self._record.problem(problem)
         with self._phase("final read"):
             await self._final_read()
         progress.note("evidence is complete" if self._complete() else "evidence is not complete")
@@ -148,10 +151,17 @@ class Conductor:
         try:
             faults = asyncio.create_task(self._injector.run(self._schedule, started_ms))
             left_s = settings.time_limit_s - (bench.clock.monotonic_ms() - started_ms) / 1000
+            planned: asyncio.Future[Any] = asyncio.gather(faults, asyncio.sleep(max(0.0, left_s)))
+            died: asyncio.Future[Any] = asyncio.create_task(self._load_died.wait())
             try:
-                await asyncio.gather(faults, asyncio.sleep(max(0.0, left_s)))
+                # Without load there is nothing left to break, but what was acknowledged before is judged.
+                await asyncio.wait([planned, died], return_when=asyncio.FIRST_COMPLETED)
+                if planned.done():
+                    planned.result()
             finally:
-                faults.cancel()
+                planned.cancel()
+                died.cancel()
+                await asyncio.gather(planned, died, return_exceptions=True)
         finally:
             watch.cancel()
 
@@ -171,9 +181,9 @@ class Conductor:
                 if self._task is not None:
                     self._task.cancel()
             dead = self._load.dead()
-            if dead and self._task is not None:
+            if dead and not self._load_died.is_set():
                 self._record.problem(f"load process {dead[0]} died")
-                self._task.cancel()
+                self._load_died.set()
             await asyncio.sleep(STATUS_EVERY_S)
 
     async def _healed(self) -> None:

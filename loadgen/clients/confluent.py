@@ -7,7 +7,7 @@ Nothing here blocks the caller for longer than the timeout it gave, ``close`` ap
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -42,12 +42,42 @@ def producer_factory(bootstrap: str, client_id: str, given: Mapping[str, ConfigV
             if identity is not None:
                 callbacks.on_identity(*identity)
 
-        client: ProducerClient = Producer(
-            {**config, "error_cb": callbacks.on_error, "stats_cb": on_statistics}, logger=client_logger
-        )
-        return client
+        return TellingProducer({**config, "stats_cb": on_statistics}, callbacks.on_error)
 
     return make
+
+
+class TellingProducer(Producer):  # type: ignore[misc]  # it comes without types
+    """A producer that tells of its fatal error as of every other: to ``on_error``, when it is polled.
+
+    confluent-kafka raises a fatal error out of whatever serves callbacks (``poll``, ``flush``, ``close``) instead of
+    calling ``error_cb``. Other exceptions, such as a callback's own, are raised on.
+    """
+
+    def __init__(self, config: Mapping[str, Any], on_error: Callable[[ClientError], None]) -> None:
+        self._on_error = on_error
+        super().__init__({**config, "error_cb": on_error}, logger=client_logger)
+
+    def poll(self, timeout: float = -1) -> int:
+        """Serve callbacks; the number of events."""
+        try:
+            return int(super().poll(timeout))
+        except KafkaException as error:
+            self._tell(error)
+            return 1
+
+    def close(self) -> bool:
+        """Release everything; call it with nothing queued."""
+        try:
+            return bool(super().close())
+        except KafkaException as error:
+            self._tell(error)
+            return True
+
+    def _tell(self, error: KafkaException) -> None:
+        if not is_fatal(error):
+            raise error
+        self._on_error(error.args[0])
 
 
 def dispose_producer(client: ProducerClient, *, timeout_s: float, clock: Clock) -> bool:
@@ -122,9 +152,9 @@ class ConfluentSentinelSender:
     def send(self, topic: str, values: Mapping[int, bytes], timeout_s: float) -> dict[int, SentResult]:
         results: dict[int, SentResult] = {}
         timeout_ms = max(1, int(timeout_s * 1000))
-        client = Producer(
+        client = TellingProducer(
             {**self._config, "delivery.timeout.ms": timeout_ms, "linger.ms": 0, "statistics.interval.ms": 0},
-            logger=client_logger,
+            lambda error: logger.warning("sentinel: %s", describe(error)),
         )
         for partition, value in values.items():
             self._produce(client, topic, partition, value, results)
