@@ -1,152 +1,186 @@
-"""Our codecs against kio, whose classes are generated from Apache's schemas independently of kafka-python's."""
+"""Our hand-written codecs, of Produce, Fetch and record batches, against kio's and kafka-python's, in every version."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-import uuid
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from cluster.protocol import fetch, messages, produce
-from cluster.protocol.apis import PRODUCE_MIN_VERSION, SUPPORTED, ApiKey
+from cluster.protocol.apis import PRODUCE_MIN_VERSION, ApiKey
+from cluster.protocol.batch import parse_header
 from cluster.protocol.fetch_request import MAX_VERSION, MIN_VERSION
+from cluster.protocol.records import NewRecord, Record, build_batch, decode_records
+from tests.cluster.protocol.strategies import (
+    FETCH_REQUESTS,
+    FETCH_RESULTS,
+    INT16,
+    INT32,
+    PRODUCE_REQUESTS,
+    PRODUCE_RESULTS,
+    RECORDS,
+)
+from tests.conformance.oracle import Kio, by_common_names, job
+from tests.conformance.random_messages import LAST_ERROR_CODE, LAST_TIME_MS, tree
 
-pytest.importorskip("kio.index", reason="kio, the second oracle for codecs, is not installed")
+FETCH_VERSIONS = range(MIN_VERSION, MAX_VERSION + 1)
+PRODUCE_VERSIONS = range(PRODUCE_MIN_VERSION, produce.MAX_VERSION + 1)
+pytestmark = pytest.mark.timeout(900)
 
 
-def through_kio(jobs: list[dict]) -> list[dict]:
-    """Each message read and written again by kio, in a child process."""
-    result = subprocess.run(
-        [sys.executable, "-m", "tests.conformance.kio_child"],
-        input="".join(json.dumps(job) + "\n" for job in jobs),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+def known_error(result: Any) -> Any:
+    """With an error code that kio has, too."""
+    return result._replace(error_code=result.error_code % (LAST_ERROR_CODE + 2) - 1)
+
+
+def assert_all_agree(kio: Kio, api_key: ApiKey, side: str, bodies: dict[int, bytes]) -> None:
+    """kio writes the same bytes, and finds in them what kafka-python's decoder finds."""
+    answers = kio.assert_same([job(api_key, version, side, body) for version, body in bodies.items()])
+    message_class = messages.request_class(api_key) if side == "request" else messages.response_class(api_key)
+    for (version, body), answer in zip(bodies.items(), answers, strict=True):
+        native = message_class.decode(body, version=version)
+        assert by_common_names(answer["value"]) == by_common_names(tree(native, version)), version
+
+
+def produce_request(request: produce.ProduceRequest, version: int) -> bytes:
+    """The body, by kafka-python: our brokers only read it."""
+    message_class = messages.request_class(ApiKey.PRODUCE)
+    topic_class = message_class.TopicProduceData
+    topics: dict[str, list] = {}
+    for topic, partition, records in request.partitions:
+        topics.setdefault(topic, []).append(topic_class.PartitionProduceData(index=partition, records=records))
+    message = message_class(
+        transactional_id=request.transactional_id,
+        acks=request.acks,
+        timeout_ms=request.timeout_ms,
+        topic_data=[topic_class(name=name, partition_data=entries) for name, entries in topics.items()],
     )
-    assert result.returncode == 0, result.stderr
-    return [json.loads(line) for line in result.stdout.splitlines()]
+    return bytes(message.encode(version=version))
 
 
-def job(api_key: ApiKey, version: int, side: str, body: bytes) -> dict:
-    return {"api": int(api_key), "version": version, "side": side, "hex": bytes(body).hex()}
+@given(PRODUCE_REQUESTS)
+def test_produce_requests(kio: Kio, request):
+    """Records null, empty and of any bytes: ours, kafka-python's and kio's readers find the same."""
+    bodies = {version: produce_request(request, version) for version in PRODUCE_VERSIONS}
+    assert_all_agree(kio, ApiKey.PRODUCE, "request", bodies)
+    for version, body in bodies.items():
+        assert produce.parse_request(memoryview(body), version) == request
 
 
-def assert_same(jobs: list[dict]) -> None:
-    """kio reads each message to its end and writes the very same bytes."""
-    assert through_kio(jobs) == [{"hex": item["hex"], "rest": 0} for item in jobs]
+@given(PRODUCE_RESULTS, INT32)
+def test_produce_responses(kio: Kio, results, throttle_time_ms):
+    """What we build is what both would have written."""
+    results = [
+        known_error(result)._replace(log_append_time_ms=result.log_append_time_ms % LAST_TIME_MS) for result in results
+    ]
+    bodies = {}
+    for version in PRODUCE_VERSIONS:
+        frame = produce.build_response(version, 1, results, throttle_time_ms)
+        bodies[version] = frame[5 if version >= 9 else 4 :]
+    assert_all_agree(kio, ApiKey.PRODUCE, "response", bodies)
 
 
-RESULTS = [
-    produce.ProduceResult("orders", 0, 0, 17, -1, 3),
-    produce.ProduceResult("orders", 1, 6),
-    produce.ProduceResult("other", 0, 87, -1, -1, 0, "not good"),
-]
+@given(FETCH_REQUESTS)
+def test_fetch_requests(kio: Kio, request):
+    """What our followers send is read by both, and by our leaders."""
+    bodies = {}
+    for version in FETCH_VERSIONS:
+        frame = fetch.build_request(version, 1, "me", request)
+        bodies[version] = frame[messages.parse_request_header(frame).body_offset :]
+        parsed = fetch.parse_request(memoryview(bodies[version]), version)
+        assert fetch.build_request(version, 1, "me", parsed) == frame
+    assert_all_agree(kio, ApiKey.FETCH, "request", bodies)
 
-FETCHED = [
-    fetch.FetchResult("orders", 0, 0, 20, 18, 3, b"records" * 40, None, None, None, -1),
-    fetch.FetchResult("orders", 1, 6, -1, -1, -1, None, None, (2, 7), None, -1),
-    fetch.FetchResult("other", 0, 0, 9, 9, 0, b"", (4, 11), (1, 5), [(7, 8), (9, 10)], 2),
-]
 
-WANTED = fetch.FetchRequest(
-    -1,
-    500,
-    1,
-    57_671_680,
-    1,
-    3,
-    4,
-    [fetch.FetchPartition("orders", 0, 5, 17, 4, 0, 1_048_576), fetch.FetchPartition("other", 3, -1, 0, -1, -1, 1)],
-    [("gone", 1), ("gone", 2)],
-    "rack-1",
+@given(FETCH_RESULTS, INT32, INT32)
+def test_fetch_responses(kio: Kio, results, session_id, throttle_time_ms):
+    """Aborted transactions null and empty, divergence and the current leader as tagged fields."""
+    bodies = {}
+    for version in FETCH_VERSIONS:
+        frame = b"".join(fetch.build_response(version, 1, 0, session_id, map(known_error, results), throttle_time_ms))
+        bodies[version] = frame[5 if version >= 12 else 4 :]
+        parsed = fetch.parse_response(memoryview(frame), version)
+        again = fetch.build_response(
+            version, 1, 0, session_id if version >= 7 else 0, parsed.partitions, throttle_time_ms
+        )
+        assert b"".join(again) == frame
+    assert_all_agree(kio, ApiKey.FETCH, "response", bodies)
+
+
+BATCHES = st.fixed_dictionaries(
+    {
+        "base_offset": st.integers(0, (1 << 63) - 1_000),
+        "leader_epoch": INT32,
+        "producer_id": st.integers(-1, (1 << 63) - 1),
+        "producer_epoch": INT16,
+        "base_sequence": INT32,
+        "transactional": st.booleans(),
+        "control": st.booleans(),
+    }
 )
 
 
-def test_produce_responses():
-    """In every version that is served."""
-    jobs = []
-    for version in range(PRODUCE_MIN_VERSION, produce.MAX_VERSION + 1):
-        frame = produce.build_response(version, 1, RESULTS, 5)
-        jobs.append(job(ApiKey.PRODUCE, version, "response", frame[5 if version >= 9 else 4 :]))
-    assert_same(jobs)
-
-
-def test_fetch_requests_and_responses():
-    """In every version that is served, tagged fields included."""
-    jobs = []
-    for version in range(MIN_VERSION, MAX_VERSION + 1):
-        request = fetch.build_request(version, 1, "me", WANTED)
-        body_at = messages.parse_request_header(request).body_offset
-        jobs.append(job(ApiKey.FETCH, version, "request", request[body_at:]))
-        response = b"".join(fetch.build_response(version, 1, 0, 3, FETCHED, 5))
-        jobs.append(job(ApiKey.FETCH, version, "response", response[5 if version >= 12 else 4 :]))
-    assert_same(jobs)
-
-
-def test_inter_broker_messages_that_kio_knows():
-    """Our own schemas of AlterPartition and AllocateProducerIds are Apache's."""
-    alter = messages.request_class(ApiKey.ALTER_PARTITION)
-    partition = alter.TopicData.PartitionData
-    change = partition(
-        partition_index=1,
-        leader_epoch=2,
-        new_isr_with_epochs=[partition.BrokerState(broker_id=3, broker_epoch=5)],
-        leader_recovery_state=0,
-        partition_epoch=4,
-    )
-    request = alter(broker_id=3, broker_epoch=9, topics=[alter.TopicData(topic_id=uuid.uuid4(), partitions=[change])])
-    altered = messages.response_class(ApiKey.ALTER_PARTITION)
-    result = altered.TopicData.PartitionData(
-        partition_index=1,
-        error_code=0,
-        leader_id=3,
-        leader_epoch=2,
-        isr=[3, 1],
-        leader_recovery_state=0,
-        partition_epoch=5,
-    )
-    response = altered(
-        throttle_time_ms=0, error_code=0, topics=[altered.TopicData(topic_id=uuid.uuid4(), partitions=[result])]
-    )
-    allocate = messages.request_class(ApiKey.ALLOCATE_PRODUCER_IDS)(broker_id=1, broker_epoch=2)
-    block = messages.response_class(ApiKey.ALLOCATE_PRODUCER_IDS)(
-        throttle_time_ms=0, error_code=0, producer_id_start=1000, producer_id_len=1000
-    )
-    assert_same(
-        [
-            job(ApiKey.ALTER_PARTITION, 3, "request", request.encode(version=3)),
-            job(ApiKey.ALTER_PARTITION, 3, "response", response.encode(version=3)),
-            job(ApiKey.ALLOCATE_PRODUCER_IDS, 0, "request", allocate.encode(version=0)),
-            job(ApiKey.ALLOCATE_PRODUCER_IDS, 0, "response", block.encode(version=0)),
-        ]
-    )
-
-
-def test_what_a_broker_answers_first():
-    """ApiVersions and Metadata responses, in every version that both know."""
-    versions_class = messages.response_class(ApiKey.API_VERSIONS)
-    entries = [
-        versions_class.ApiVersion(api_key=key, min_version=least, max_version=greatest)
-        for key, (least, greatest) in SUPPORTED.items()
+@given(RECORDS, BATCHES)
+def test_batches_against_kio(kio: Kio, records, fields):
+    """Header and records, by value and by bytes. (kio knows no compression, and whole seconds only.)"""
+    records = [record._replace(timestamp=record.timestamp % LAST_TIME_MS // 1000 * 1000) for record in records]
+    batch = build_batch(records, **fields)
+    (answer,) = kio.assert_same([{"batch": batch.hex()}])
+    value = answer["value"]
+    header = parse_header(batch)._asdict()
+    header |= {"partition_leader_epoch": header.pop("leader_epoch")}
+    count = header.pop("record_count")
+    assert {name: value[name] for name in header if name != "magic"} == {
+        name: field for name, field in header.items() if name != "magic"
+    }
+    found = [
+        Record(
+            item["offset"],
+            item["timestamp"],
+            _bytes(item["key"]),
+            _bytes(item["value"]),
+            tuple((bytes.fromhex(entry["key"]).decode(), _bytes(entry["value"])) for entry in item["headers"]),
+        )
+        for item in value["records"]
     ]
-    versions = versions_class(error_code=0, api_keys=entries, throttle_time_ms=0)
-    metadata_class = messages.response_class(ApiKey.METADATA)
-    topic = metadata_class.MetadataResponseTopic
-    partition = topic.MetadataResponsePartition(
-        error_code=0, partition_index=0, leader_id=1, leader_epoch=3, replica_nodes=[1, 2], isr_nodes=[1],
-        offline_replicas=[2],
+    assert found == decode_records(batch)
+    assert len(found) == count
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else bytes.fromhex(text)
+
+
+@given(RECORDS, st.integers(0, 4), BATCHES)
+def test_batches_of_ours_against_kafka_python(records, codec, fields):
+    """Its reader finds our records in every codec, and a good checksum."""
+    batch = DefaultRecordBatch(build_batch(records, codec=codec, **fields))
+    assert batch.validate_crc()
+    assert (batch.base_offset, batch.producer_id, batch.producer_epoch, batch.base_sequence) == (
+        fields["base_offset"], fields["producer_id"], fields["producer_epoch"], fields["base_sequence"],
     )  # fmt: skip
-    metadata = metadata_class(
-        throttle_time_ms=0,
-        brokers=[metadata_class.MetadataResponseBroker(node_id=1, host="h", port=9092, rack=None)],
-        cluster_id="c",
-        controller_id=1,
-        topics=[topic(error_code=0, name="t", topic_id=uuid.uuid4(), is_internal=False, partitions=[partition])],
-    )
-    assert_same(
-        [job(ApiKey.API_VERSIONS, version, "response", versions.encode(version=version)) for version in range(4)]
-        + [job(ApiKey.METADATA, version, "response", metadata.encode(version=version)) for version in range(13)]
-    )
+    assert (batch.is_transactional, batch.is_control_batch) == (fields["transactional"], fields["control"])
+    if not fields["control"]:
+        assert [(item.timestamp, item.key, item.value, tuple(item.headers)) for item in batch] == [
+            (record.timestamp, record.key, record.value, tuple(record.headers)) for record in records
+        ]
+
+
+@given(RECORDS, st.integers(0, 4), st.booleans())
+def test_batches_of_kafka_python_against_ours(records, codec, transactional):
+    """Our reader finds its records, in every codec."""
+    builder = DefaultRecordBatchBuilder(
+        magic=2, compression_type=codec, is_transactional=transactional, producer_id=7, producer_epoch=1,
+        base_sequence=2, batch_size=1 << 20,
+    )  # fmt: skip
+    for index, record in enumerate(records):
+        builder.append(index, record.timestamp, record.key, record.value, list(record.headers))
+    batch = bytes(builder.build())
+    assert [NewRecord(*found[1:]) for found in decode_records(batch)] == records
+    header = parse_header(batch)
+    assert (header.is_transactional, header.producer_id) == (transactional, 7)
+    # It leaves a batch as it is that would not become smaller.
+    assert header.codec in (codec, 0)
