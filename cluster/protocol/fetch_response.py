@@ -42,6 +42,7 @@ _LEADER = struct.Struct(">ii")
 
 _TAG_DIVERGING_EPOCH = 0
 _TAG_CURRENT_LEADER = 1
+_KNOWN_TAGS = (_TAG_DIVERGING_EPOCH, _TAG_CURRENT_LEADER)
 
 
 class FetchResult(NamedTuple):
@@ -224,11 +225,11 @@ def _parse_result(frame: memoryview, position: int, version: int, topic: str) ->
     diverging: tuple[int, int] | None = None
     current_leader: tuple[int, int] | None = None
     if flexible:
-        tags, position = read_tags(frame, position)
+        tags, position = read_tags(frame, position, _KNOWN_TAGS)
         for tag, value in tags:
             if tag == _TAG_DIVERGING_EPOCH:
                 diverging = _EPOCH_END.unpack_from(value)
-            elif tag == _TAG_CURRENT_LEADER:
+            else:
                 current_leader = _LEADER.unpack_from(value)
     result = FetchResult(
         topic,

@@ -153,10 +153,8 @@ def _tagged_readers(schema: Any, version: int) -> dict[int, tuple[str, Reader]]:
 def _read_tagged(
     item: Any, known: dict[int, tuple[str, Reader]], view: memoryview, position: int, budget: Budget
 ) -> int:
-    tags, position = read_tags(view, position)
+    tags, position = read_tags(view, position, known)
     for tag, value in tags:
-        if tag not in known:
-            continue
         name, reader = known[tag]
         decoded, end = reader.read(value, 0, budget)
         if end != len(value):
@@ -183,10 +181,7 @@ def _field_reader(field: Any, version: int, flexible: bool) -> Reader:
 
 def _simple_reader(type_name: str, nullable: bool, flexible: bool) -> Reader:
     if type_name in _FIXED:
-        fixed = struct.Struct(">" + _FIXED[type_name])
-        return Reader(
-            lambda view, position, _: (fixed.unpack_from(view, position)[0], position + fixed.size), fixed.size
-        )
+        return _fixed_reader(struct.Struct(">" + _FIXED[type_name]))
     if type_name == "string":
         return _sized_reader(read_text, INT16, nullable, flexible)
     if type_name in ("bytes", "records"):

@@ -8,7 +8,7 @@ may end in tagged fields that nobody knows. Does not judge anything.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 from uuid import UUID
@@ -23,6 +23,9 @@ LAST_ERROR_CODE = 133
 #: What kio reads as a time, it reads as a float of seconds: the milliseconds of this century.
 LAST_TIME_MS = 1 << 42
 NO_OPERATIONS = -(1 << 31)
+
+
+# Random ones
 
 
 def draw_message(message_class: Any, version: int, draw: Random) -> Any:
@@ -78,6 +81,47 @@ _OTHERS: dict[str, Callable[[Random], Any]] = {
     "uuid": lambda draw: draw.choice((None, UUID(int=1), UUID(int=(1 << 128) - 1), UUID(int=draw.getrandbits(128)))),
     "bitfield": lambda draw: draw.choice((None, set(), {0}, {30}, {0, 3, 31})),
 }
+
+
+# The smallest messages
+
+_ZERO: dict[str, Any] = {"string": "", "bytes": b"", "records": b"", "uuid": None, "bitfield": set()}
+
+
+def lists_of(message_class: Any, version: int) -> Iterator[tuple[str, ...]]:
+    """The path of every list of a layout, from the outside in."""
+    yield from _lists(message_class._struct, version, ())
+
+
+def _lists(schema: Any, version: int, before: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for field in _fields(schema, version):
+        if field.is_array() or field.is_struct_array():
+            yield (*before, field.name)
+        if field.is_struct_array():
+            yield from _lists(field, version, (*before, field.name))
+
+
+def least_message(message_class: Any, version: int, path: tuple[str, ...], count: int) -> Any:
+    """The smallest message that has ``count`` of the smallest elements in the list at ``path``."""
+    return message_class(**_least_values(message_class._struct, version, path, count))
+
+
+def _least_values(schema: Any, version: int, path: tuple[str, ...], count: int) -> dict[str, Any]:
+    return {field.name: _least(field, version, path, count) for field in _fields(schema, version)}
+
+
+def _least(field: Any, version: int, path: tuple[str, ...], count: int) -> Any:
+    if field.is_struct() and field.tagged_field_q(version):
+        return None
+    here, deeper = path[:1] == (field.name,), path[1:]
+    if field.is_struct_array():
+        element = field.data_class(**_least_values(field, version, deeper if here else (), count))
+        return [element] * ((1 if deeper else count) if here else 0)
+    if field.is_array():
+        return [_ZERO.get(field.array_of.type_str, 0)] * (count if here else 0)
+    if field.is_struct():
+        return field.data_class(**_least_values(field, version, (), count))
+    return _ZERO.get(field.type_str, 0)
 
 
 # The plainest encoder

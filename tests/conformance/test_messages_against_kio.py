@@ -60,6 +60,33 @@ def test_messages(kio: Kio, api_key, seed):
         assert by_common_names(answer["value"]) == by_common_names(said), (version, side)
         decoded = decode(message_class, version, bytes.fromhex(answer["hex"]))
         assert tree(decoded, version) == said, (version, side)
+        assert_kafka_python_agrees(message_class, decoded, version, bytes.fromhex(answer["hex"]))
+
+
+def assert_kafka_python_agrees(message_class, decoded, version: int, body: bytes) -> None:
+    """Its own decoder finds the message that ours found. (It reads ApiVersions with an error as version 0.)"""
+    if message_class is not messages.response_class(ApiKey.API_VERSIONS) or decoded.error_code == 0:
+        assert decoded == message_class.decode(body, version=version), version
+
+
+@pytest.mark.parametrize("api_key", INTER_BROKER, ids=lambda key: key.name.lower())
+@given(seed=SEEDS)
+def test_messages_between_brokers(api_key, seed):
+    """Those that kio lacks too: encoded as plainly as can be, read back by ours and by kafka-python's decoder.
+
+    That the layouts themselves are Kafka's is shown by the vectors of tests/cluster/protocol/test_interbroker.py.
+    """
+    draw, (version, _) = Random(seed), INTER_BROKER[api_key]
+    for side in ("request", "response"):
+        message_class = class_of(api_key, side)
+        message = draw_message(message_class, version, draw)
+        body = bytes(message.encode(version=version))
+        assert body == written(message, version)
+        decoded = decode(message_class, version, body)
+        assert tree(decoded, version) == tree(message, version)
+        assert_kafka_python_agrees(message_class, decoded, version, body)
+        strange = decode(message_class, version, written(message, version, draw))
+        assert tree(strange, version) == tree(message, version)
 
 
 @pytest.mark.parametrize("api_key", LAYOUTS, ids=lambda key: key.name.lower())

@@ -141,6 +141,60 @@ def test_small_ones():
     assert body(ApiKey.ALLOCATE_PRODUCER_IDS, block) == "00000000000000000000000003e8000003e800"
 
 
+def test_update_metadata_of_a_full_update():
+    """A type other than 0 travels as tag 0 at the end; a rack is a compact string, a leader of -2 is being deleted."""
+    request = messages.request_class(ApiKey.UPDATE_METADATA)
+    message = request(
+        controller_id=1,
+        is_k_raft_controller=True,
+        type=2,
+        controller_epoch=-1,
+        broker_epoch=-1,
+        topic_states=[],
+        live_brokers=[request.UpdateMetadataBroker(id=7, endpoints=[], rack="r", version=8)],
+        version=8,
+    )
+    assert body(ApiKey.UPDATE_METADATA, message) == (
+        "00000001" "01" "ffffffff" "ffffffffffffffff" "01" "02" "00000007" "01" "0272" "00" "01" "00" "01" "02"
+    )  # fmt: skip
+
+
+def test_answers_to_the_controller():
+    """LeaderAndIsr 7 goes by topic id, StopReplica 4 is flat and by name, UpdateMetadata 8 is an error code alone."""
+    obeyed = messages.response_class(ApiKey.LEADER_AND_ISR)
+    topic = obeyed.LeaderAndIsrTopicError
+    error = topic.LeaderAndIsrPartitionError(partition_index=1, error_code=11, version=7)
+    message = obeyed(error_code=0, topics=[topic(topic_id=TOPIC_ID, partition_errors=[error], version=7)], version=7)
+    assert body(ApiKey.LEADER_AND_ISR, message) == "000002" + ID_HEX + "0200000001000b000000"
+    stopped = messages.response_class(ApiKey.STOP_REPLICA)
+    error = stopped.StopReplicaPartitionError(topic_name="t", partition_index=1, error_code=74, version=4)
+    assert body(ApiKey.STOP_REPLICA, stopped(error_code=0, partition_errors=[error], version=4)) == (
+        "0000" "02" "0274" "00000001" "004a" "00" "00"
+    )  # fmt: skip
+    updated = messages.response_class(ApiKey.UPDATE_METADATA)(error_code=77, version=8)
+    assert body(ApiKey.UPDATE_METADATA, updated) == "004d00"
+
+
+def test_answers_of_the_controller():
+    """ControlledShutdown 3 lists what the broker still leads, AlterPartition 3 what the partition is now."""
+    left = messages.response_class(ApiKey.CONTROLLED_SHUTDOWN)
+    remaining = left.RemainingPartition(topic_name="t", partition_index=2, version=3)
+    assert body(ApiKey.CONTROLLED_SHUTDOWN, left(error_code=0, remaining_partitions=[remaining], version=3)) == (
+        "0000" "02" "0274" "00000002" "00" "00"
+    )  # fmt: skip
+    altered = messages.response_class(ApiKey.ALTER_PARTITION)
+    result = altered.TopicData.PartitionData(
+        partition_index=1, error_code=0, leader_id=3, leader_epoch=2, isr=[3, 1], leader_recovery_state=1,
+        partition_epoch=5, version=3,
+    )  # fmt: skip
+    topic = altered.TopicData(topic_id=TOPIC_ID, partitions=[result], version=3)
+    assert body(ApiKey.ALTER_PARTITION, altered(throttle_time_ms=9, error_code=0, topics=[topic], version=3)) == (
+        "00000009" "0000" "02" + ID_HEX + "02"
+        "00000001" "0000" "00000003" "00000002" "03" "00000003" "00000001" "01" "00000005" "00"
+        "00" "00"
+    )  # fmt: skip
+
+
 def test_headers_of_flexible_versions():
     """All of them are flexible: request header 2, response header 1."""
     for api_key, (_, version) in INTER_BROKER.items():

@@ -1,30 +1,21 @@
-"""Messages over kafka.protocol: headers, round trips in every version that is served, and what is refused."""
+"""Messages over kafka.protocol: headers, round trips of frames, and what is refused. Bodies: tests/conformance."""
 
 from __future__ import annotations
 
 import struct
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.protocol import messages
 from cluster.protocol.apis import INTER_BROKER, SUPPORTED, ApiKey
 from cluster.protocol.errors import ErrorCode, MalformedRequest
-from tests.cluster.protocol.malformed import assert_only_malformed, mutations
+from tests.cluster.protocol.malformed import assert_only_malformed
 from tests.cluster.protocol.strategies import INT16, INT32, TEXT
 from tests.cluster.protocol.strategies import messages as message_values
 
 WINDOWS = SUPPORTED | INTER_BROKER
-CLASSES = [
-    pytest.param(api_key, side, id=f"{api_key.name.lower()}-{side}")
-    for api_key in WINDOWS
-    for side in ("request", "response")
-]
-
-
-#: There are many message classes: a third of the examples for each.
-A_THIRD = settings(max_examples=settings().max_examples // 3)
 
 
 def class_of(api_key, side):
@@ -37,29 +28,6 @@ def draw_message(data, api_key, side):
     version = data.draw(st.integers(*WINDOWS[api_key]), label="version")
     message_class = class_of(api_key, side)
     return message_class, version, data.draw(message_values(message_class, version), label="message")
-
-
-@pytest.mark.parametrize(("api_key", "side"), CLASSES)
-@A_THIRD
-@given(data=st.data())
-def test_our_decoder_reads_what_kafka_python_reads(api_key, side, data):
-    """The bounds-checked decoder and kafka-python's own find the same message in well-formed bytes."""
-    message_class, version, message = draw_message(data, api_key, side)
-    body = bytes(message.encode(version=version))
-    decoded = messages.schema_decoder.decode(message_class, version, memoryview(bytearray(body)))
-    if not (api_key is ApiKey.API_VERSIONS and side == "response" and message.error_code):
-        assert decoded == message_class.decode(body, version=version)
-    assert bytes(decoded.encode(version=version)) == body
-
-
-@pytest.mark.parametrize(("api_key", "side"), CLASSES)
-@A_THIRD
-@given(data=st.data(), mutate=mutations())
-def test_only_malformed_request_comes_out(api_key, side, data, mutate):
-    """Truncated and mutated messages are refused with MalformedRequest, or happen to be valid."""
-    message_class, version, message = draw_message(data, api_key, side)
-    damaged = mutate(bytes(message.encode(version=version)))
-    assert_only_malformed(lambda body: messages.schema_decoder.decode(message_class, version, body), damaged)
 
 
 @given(st.data(), st.sampled_from([key for key in WINDOWS if key is not ApiKey.PRODUCE]), INT32, st.none() | TEXT)

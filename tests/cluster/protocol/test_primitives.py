@@ -70,8 +70,9 @@ def test_an_array_that_just_fits():
 def test_tags():
     """Tagged fields come back as views, and are skipped to the same place."""
     data = b"\x02\x00\x01a\x05\x02bc" + b"rest"
-    tags, position = primitives.read_tags(data, 0)
+    tags, position = primitives.read_tags(data, 0, (0, 5))
     assert [(tag, bytes(value)) for tag, value in tags] == [(0, b"a"), (5, b"bc")]
+    assert primitives.read_tags(data, 0, (5,)) == (tags[1:], 8)
     assert (position, primitives.skip_tags(data, 0)) == (8, 8)
     assert primitives.skip_tags(b"\x00", 0) == 1
 
@@ -82,6 +83,6 @@ def test_any_bytes_as_tags(data):
 
     def read(body: bytes) -> None:
         with primitives.refusing_malformed("tags"):
-            primitives.read_tags(body, 0)
+            primitives.read_tags(body, 0, (0, 1))
 
     assert_only_malformed(read, data)

@@ -18,7 +18,7 @@ from cluster.protocol.errors import CorruptBatch
 from cluster.protocol.records import NewRecord, Record, build_batch, decode_records, read_varint, write_varint
 from tests.cluster.protocol.malformed import assert_only_malformed, mutations, peak_bytes
 from tests.cluster.protocol.strategies import INT64, RECORDS
-from tests.cluster.protocol.vectors import COMMIT_MARKER, COMPRESSED, TRANSACTIONAL
+from tests.cluster.protocol.vectors import ABORT_MARKER, COMMIT_MARKER, COMPRESSED, TRANSACTIONAL
 
 CODECS = st.sampled_from(sorted(CODEC_NAMES))
 
@@ -52,21 +52,24 @@ def test_a_batch_that_kafka_wrote():
     )
 
 
-def test_a_marker_that_kafka_wrote():
+@pytest.mark.parametrize(
+    ("marker", "offset", "key"), [(ABORT_MARKER, 101, "00000000"), (COMMIT_MARKER, 100, "00000001")]
+)
+def test_a_marker_that_kafka_wrote(marker, offset, key):
     """A control record has its type in the key and the coordinator's epoch in the value."""
-    (record,) = decode_records(COMMIT_MARKER)
-    assert (record.offset, record.key, record.value) == (100, bytes.fromhex("00000001"), bytes.fromhex("000000000009"))
+    (record,) = decode_records(marker)
+    assert (record.offset, record.key, record.value) == (offset, bytes.fromhex(key), bytes.fromhex("000000000009"))
     assert (
         build_batch(
             [NewRecord(record.timestamp, record.key, record.value)],
-            base_offset=100,
+            base_offset=offset,
             leader_epoch=3,
             producer_id=1000,
             producer_epoch=5,
             transactional=True,
             control=True,
         )
-        == COMMIT_MARKER
+        == marker
     )
 
 

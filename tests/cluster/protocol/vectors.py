@@ -14,6 +14,12 @@ COMMIT_MARKER = bytes.fromhex(
     "00000000000003e8 0005 ffffffff 00000001 20000000 0800000001 0c000000000009 00"
 )
 
+#: The marker of an aborted one, at offset 101.
+ABORT_MARKER = bytes.fromhex(
+    "0000000000000065 00000042 00000003 02 e70b6f2d 0030 00000000 0000018bcfe56802 0000018bcfe56802"
+    "00000000000003e8 0005 ffffffff 00000001 20000000 0800000000 0c000000000009 00"
+)
+
 #: Three records at 1000..1002, key "k", value ten times "v", no producer id, in each codec.
 COMPRESSED = {
     "gzip": bytes.fromhex(
