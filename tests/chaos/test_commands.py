@@ -81,7 +81,7 @@ COMMANDS = {
     "broker": ("--config", "--node-directory", "--defect"),
     "proxy": ("--host", "--port"),
     "list": ("faults", "checks", "defects", "workloads"),
-    "dump": ("--records", "--json"),
+    "dump": ("--records", "--offsets", "--json"),
 }
 
 

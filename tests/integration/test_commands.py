@@ -100,7 +100,7 @@ def test_a_detached_cluster_from_up_to_down(place: Place, capsys: pytest.Capture
     batches = _dump(capsys, segment)
     assert all(each["crc_ok"] and each["producer_id"] >= 0 for each in batches)
     assert [each["base_offset"] for each in batches[1:]] == [each["last_offset"] + 1 for each in batches[:-1]]
-    offsets = [each["  offset"] for each in _dump(capsys, segment, "--records") if "  offset" in each]
+    offsets = [each["offset"] for each in _dump(capsys, segment, "--records") if "offset" in each]
     assert offsets == list(range(RECORDS))
 
     assert place.run("down", timeout_s=LONG_S) == 0, place.err
@@ -112,7 +112,9 @@ def test_a_detached_cluster_from_up_to_down(place: Place, capsys: pytest.Capture
     entries = _dump(capsys, segment.with_suffix(".index"))
     assert entries and {each["position"] for each in entries} <= set(positions.values())
     ends = _dump(capsys, data / "recovery-point-offset-checkpoint")
-    assert {"line": f"{TOPIC} 0 {RECORDS}"} in ends
+    assert {"topic": TOPIC, "partition": 0, "offset": RECORDS} in ends
+    assert run_command(["dump", str(data)]) == 0
+    assert f"partition={TOPIC}-0" in capsys.readouterr().out
 
 
 def test_a_cluster_in_the_foreground_at_chosen_ports(place: Place) -> None:

@@ -1,0 +1,85 @@
+"""The command: its options, its exit status, and that its output may be cut off (``| head``)."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from chaos.commands.dump.entries import Damage, Entry, Lines, as_json, as_text
+from chaos.commands.dump.files import RANGED, kind_of, lines_of
+from chaos.commands.dump.verification import data_directory, is_replica, replica
+from chaos.exits import BadRequest, Exit
+
+#: Of what is wrong, so much is told one by one.
+SHOWN_DAMAGE = 20
+_RANGE = re.compile(r"(\d*)\.\.(\d*)")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("dump", help="Print a file of a broker or a run, one line an entry; check a directory's files.")(dump)
+
+
+def dump(
+    path: Annotated[Path, typer.Argument(help="A segment, index, snapshot, checkpoint, history, or a directory.")],
+    records: Annotated[bool, typer.Option("--records", help="Of a segment: every record too.")] = False,
+    offsets: Annotated[
+        str | None, typer.Option(metavar="A..B", help="Of a segment or index: these alone, both included.")
+    ] = None,
+    json_lines: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> int:
+    """Print what is good, then a line on each thing that is wrong. 0 if nothing is, 1 if something is."""
+    wanted = _range(path, offsets)
+    damage: list[str] = []
+    try:
+        for line in _lines(path, records):
+            if isinstance(line, Damage):
+                damage.append(line.text)
+            elif wanted is None or _overlaps(line, wanted):
+                print(as_json(line) if json_lines else as_text(line))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read has seen enough. Python would complain once more when it flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return int(Exit.VALID)
+    except OSError as error:
+        raise BadRequest(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise BadRequest(f"{path}: {error}") from error
+    for text in damage[:SHOWN_DAMAGE]:
+        print(f"gapless: {path} is damaged: {text}", file=sys.stderr)
+    if len(damage) > SHOWN_DAMAGE:
+        print(f"gapless: {path} is damaged in {len(damage) - SHOWN_DAMAGE} more places", file=sys.stderr)
+    return int(Exit.INVALID if damage else Exit.VALID)
+
+
+def _lines(path: Path, records: bool) -> Lines:
+    if not path.is_dir():
+        path.stat()
+        return lines_of(path, with_records=records)
+    if is_replica(path):
+        return replica(path)
+    return data_directory(path)
+
+
+def _range(path: Path, text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    match = _RANGE.fullmatch(text)
+    if match is None or text == "..":
+        raise BadRequest(f"--offsets {text}: it is A..B, A.. or ..B")
+    if path.is_dir() or kind_of(path) not in RANGED:
+        raise BadRequest(f"--offsets: {path} has no offsets to choose from; segments and indexes have")
+    first, last = int(match[1] or 0), int(match[2] or (1 << 63) - 1)
+    if first > last:
+        raise BadRequest(f"--offsets {text}: it ends before it begins")
+    return first, last
+
+
+def _overlaps(entry: Entry, wanted: tuple[int, int]) -> bool:
+    return entry.offsets is None or (entry.offsets[0] <= wanted[1] and wanted[0] <= entry.offsets[1])

@@ -1,0 +1,58 @@
+"""What a dump consists of: entries, one a line, and damage. Owns how both look as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+#: Of a key, header or value, in text: so many characters. JSON has all of it.
+SHOWN_CHARACTERS = 80
+
+
+class Entry(NamedTuple):
+    """One line: fields in their order. ``offsets`` is the range that it stands for, ``depth`` its indentation."""
+
+    fields: Mapping[str, object]
+    offsets: tuple[int, int] | None = None
+    depth: int = 0
+
+
+class Damage(NamedTuple):
+    """What is wrong and where; what can still be read goes on after it."""
+
+    text: str
+
+
+Lines = Iterator[Entry | Damage]
+
+
+def as_json(entry: Entry) -> str:
+    return json.dumps(entry.fields, ensure_ascii=False)
+
+
+def as_text(entry: Entry) -> str:
+    return "  " * entry.depth + "  ".join(f"{name}={_shown(value)}" for name, value in entry.fields.items())
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}: {_shown(inner)}" for name, inner in value.items()) + "}"
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = str(value)
+    rest = len(text) - SHOWN_CHARACTERS
+    return text if rest <= 0 else f"{text[:SHOWN_CHARACTERS]}... ({rest} more)"
+
+
+def readable(data: bytes | None) -> str | None:
+    """Bytes as text where they are printable UTF-8, else as ``0x`` and hex digits."""
+    if data is None:
+        return None
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return f"0x{data.hex()}"
+    return text if text.isprintable() else f"0x{data.hex()}"

@@ -1,0 +1,150 @@
+"""Which reader a file's name asks for, and the readers of what is text, JSON or a history.
+
+Checkpoints are read line by line here, not all or nothing as a broker reads them: what is good is shown, and then
+what is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+from chaos.commands.dump import segments
+from chaos.commands.dump.entries import Damage, Entry, Lines
+from chaos.exits import BadRequest
+from cluster.log.checkpoints import (
+    CLEAN_SHUTDOWN_FILE,
+    LEADER_EPOCH_FILE,
+    META_PROPERTIES_FILE,
+    PARTITION_METADATA_FILE,
+    parse_meta_properties,
+    parse_partition_metadata,
+)
+from cluster.log.errors import CheckpointError
+from verifier.evidence.history import HistoryError, history_file, read_history
+
+KNOWN = (
+    ".log, .index, .timeindex, .txnindex, .snapshot, leader-epoch-checkpoint, *-offset-checkpoint, partition.metadata, "
+    "meta.properties, .kafka_cleanshutdown, .arrow, .jsonl, or a directory of these"
+)
+
+#: What a segment's files are called while they are on their way out or in.
+_PASSING = re.compile(r"\.(deleted|cleaned|swap)$")
+
+#: What has offsets to choose from.
+RANGED = {".log", ".index", ".timeindex", ".txnindex"}
+
+
+def kind_of(path: Path) -> str:
+    """The suffix that decides, whatever is made of the file at the moment."""
+    return Path(_PASSING.sub("", path.name)).suffix
+
+
+def lines_of(path: Path, *, with_records: bool) -> Lines:
+    """The content of one file. Raises ``BadRequest`` for a name that nothing here reads."""
+    by_suffix: Mapping[str, Callable[[Path], Lines]] = {
+        ".log": partial(segments.segment, with_records=with_records),
+        ".index": segments.offset_index,
+        ".timeindex": segments.time_index,
+        ".txnindex": segments.aborted_transactions,
+        ".snapshot": segments.snapshot,
+        ".arrow": _history,
+        ".jsonl": _json_lines,
+    }
+    by_name: Mapping[str, Callable[[Path], Lines]] = {
+        LEADER_EPOCH_FILE: partial(_rows, names=("epoch", "start_offset")),
+        PARTITION_METADATA_FILE: _partition_metadata,
+        META_PROPERTIES_FILE: _meta_properties,
+        CLEAN_SHUTDOWN_FILE: _marker,
+    }
+    reader = by_name.get(path.name) or by_suffix.get(kind_of(path))
+    if reader is None and path.name.endswith("-offset-checkpoint"):
+        reader = partial(_rows, names=("topic", "partition", "offset"))
+    if reader is None:
+        raise BadRequest(f"{path}: nothing here reads that name; there are {KNOWN}")
+    return reader(path)
+
+
+def _text(path: Path) -> list[str]:
+    return path.read_bytes().decode(errors="backslashreplace").splitlines()
+
+
+def _rows(path: Path, names: tuple[str, ...]) -> Lines:
+    """A checkpoint: version 0, the count, and a line an entry (kafka-semantics 4.1); an empty file has no entries."""
+    lines = _text(path)
+    if not lines:
+        return
+    if lines[0].strip() != "0":
+        yield Damage(f"line 1: version {lines[0]!r}, only 0 is known")
+        return
+    count = 0
+    for number, line in enumerate(lines[2:], start=3):
+        fields = line.split()
+        values = [field if name == "topic" else _number(field) for name, field in zip(names, fields, strict=False)]
+        if len(fields) != len(names) or None in values:
+            yield Damage(f"line {number}: {line!r} is not {' '.join(names)}")
+            continue
+        count += 1
+        yield Entry(dict(zip(names, values, strict=True)))
+    if len(lines) < 2 or _number(lines[1].strip()) != count:
+        announced = repr(lines[1]) if len(lines) > 1 else "no number"
+        yield Damage(f"line 2: {announced} of entries announced where {count} are good")
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def _partition_metadata(path: Path) -> Lines:
+    try:
+        topic_id = parse_partition_metadata("\n".join(_text(path)))
+    except CheckpointError as error:
+        yield Damage(str(error))
+    else:
+        yield Entry({"version": 0, "topic_id": str(topic_id)})
+
+
+def _meta_properties(path: Path) -> Lines:
+    try:
+        broker_id, cluster_id = parse_meta_properties("\n".join(_text(path)))
+    except CheckpointError as error:
+        yield Damage(str(error))
+    else:
+        yield Entry({"version": 0, "broker.id": broker_id, "cluster.id": cluster_id})
+
+
+def _marker(path: Path) -> Lines:
+    yield from _json(path, ["\n".join(_text(path))])
+
+
+def _json_lines(path: Path) -> Lines:
+    yield from _json(path, _text(path))
+
+
+def _json(path: Path, lines: list[str]) -> Lines:
+    for number, line in enumerate(lines, start=1):
+        try:
+            value = json.loads(line)
+        except ValueError as error:
+            torn = "torn last line" if number == len(lines) > 1 else f"line {number}"
+            yield Damage(f"{torn}: no JSON: {error}")
+            continue
+        yield Entry(value if isinstance(value, dict) else {"value": value})
+
+
+def _history(path: Path) -> Lines:
+    """A load process's history. A torn last message is legal: the process was killed."""
+    try:
+        table = read_history(path)
+    except HistoryError as error:
+        yield Damage(str(error))
+        return
+    for batch in table.to_batches():
+        for row in batch.to_pylist():
+            yield Entry(row)
+    torn_bytes = history_file(table).torn_bytes
+    if torn_bytes:
+        yield Entry({"torn_bytes": torn_bytes})

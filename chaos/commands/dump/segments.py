@@ -1,0 +1,201 @@
+"""The files of a log, entry by entry: batches and records, the three indexes, the snapshots of producer state.
+
+Owns how they are shown, and that a damaged file is read as far as it is good. Does not own the formats
+(``cluster.protocol``, ``cluster.log``), nor whether files agree with each other (``verification``).
+"""
+
+from __future__ import annotations
+
+import mmap
+import re
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+from chaos.commands.dump.entries import Damage, Entry, Lines, readable
+from cluster.log.errors import CheckpointError
+from cluster.log.index import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, OffsetIndex, TimeIndex
+from cluster.log.producers import parse_snapshot
+from cluster.protocol.batch import BatchHeader, crc_ok, parse_header
+from cluster.protocol.errors import ProtocolError
+from cluster.protocol.records import Record, decode_records
+from verifier.evidence.values import decode
+
+#: version, producer id, first offset, last offset (the marker's), last stable offset (kafka-semantics 4.1)
+_ABORTED = struct.Struct(">hqqqq")
+_CONTROL_KEY = struct.Struct(">hh")
+_COORDINATOR_EPOCH = struct.Struct(">hi")
+_CONTROL_TYPES = {0: "ABORT", 1: "COMMIT", 2: "LEADER_CHANGE", 3: "SNAPSHOT_HEADER", 4: "SNAPSHOT_FOOTER"}
+_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+_BASE_OFFSET = re.compile(r"(\d{20})\.")
+
+
+def base_offset_of(path: Path) -> int:
+    """The offset that a file of a log is named after. Raises ``ValueError``."""
+    match = _BASE_OFFSET.match(path.name)
+    if match is None:
+        raise ValueError("its name does not begin with the 20 digits of a base offset, which its entries count from")
+    return int(match[1])
+
+
+def batches(path: Path) -> Iterator[tuple[int, BatchHeader, memoryview, bool] | Damage]:
+    """(position, header, bytes, whether the checksum holds) of each batch of a segment, and what is wrong."""
+    if not path.stat().st_size:
+        return
+    with path.open("rb") as file:
+        data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    position = 0
+    while position < len(data):
+        rest = len(data) - position
+        try:
+            header = parse_header(data, position)
+        except ProtocolError as error:
+            if any(data[position:]):
+                yield Damage(f"{rest} bytes from byte {position} on are no batch: {error}")
+            else:
+                yield Damage(f"{rest} zero bytes from byte {position} on")
+            return
+        if header.size_bytes > rest:
+            yield Damage(f"torn tail: a batch of {header.size_bytes} bytes at byte {position} where {rest} are left")
+            return
+        good = crc_ok(data, position, header.size_bytes)
+        yield position, header, data[position : position + header.size_bytes], good
+        if not good:
+            offsets = f"{header.base_offset}..{header.last_offset}"
+            yield Damage(f"the checksum of the batch at byte {position} (offsets {offsets}) does not hold")
+        position += header.size_bytes
+
+
+def segment(path: Path, *, with_records: bool) -> Lines:
+    """A ``.log``: its batches, with their records if that is asked for."""
+    for found in batches(path):
+        if isinstance(found, Damage):
+            yield found
+            continue
+        position, header, data, good = found
+        yield Entry(_batch(position, header, good), (header.base_offset, header.last_offset))
+        if with_records and good:
+            try:
+                records = decode_records(data)
+            except ProtocolError as error:
+                yield Damage(f"the records of the batch at byte {position} cannot be read: {error}")
+                continue
+            for record in records:
+                yield Entry(_record(record, header), (record.offset, record.offset), depth=1)
+
+
+def _batch(position: int, header: BatchHeader, good: bool) -> dict[str, object]:
+    fields: dict[str, object] = {
+        "position": position,
+        "base_offset": header.base_offset,
+        "last_offset": header.last_offset,
+        "count": header.record_count,
+        "leader_epoch": header.leader_epoch,
+        "producer_id": header.producer_id,
+        "producer_epoch": header.producer_epoch,
+        "base_sequence": header.base_sequence,
+        "codec": _CODECS[header.codec] if header.codec < len(_CODECS) else header.codec,
+        "timestamp_type": "LogAppendTime" if header.is_log_append_time else "CreateTime",
+        "max_timestamp": header.max_timestamp,
+        "size_bytes": header.size_bytes,
+        "crc_ok": good,
+    }
+    if header.is_transactional:
+        fields["transactional"] = True
+    if header.is_control:
+        fields["control"] = True
+    return fields
+
+
+def _record(record: Record, header: BatchHeader) -> dict[str, object]:
+    fields: dict[str, object] = {"offset": record.offset, "timestamp": record.timestamp}
+    if header.is_control:
+        return fields | _control(record)
+    fields["key"] = readable(record.key)
+    value = decode(record.value) if record.value is not None else None
+    if value is None:
+        fields["value"] = readable(record.value)
+    else:
+        # One of ours: its padding says nothing.
+        fields |= {"run": value.run_id, "stream": value.stream_id, "sequence": value.sequence}
+        fields |= {"sent_ns": value.send_time_ns, "value_bytes": value.size_bytes}
+        if value.is_sentinel:
+            fields["sentinel"] = True
+    if record.headers:
+        fields["headers"] = {name: readable(inner) for name, inner in record.headers}
+    return fields
+
+
+def _control(record: Record) -> dict[str, object]:
+    """Of a control record: its type and, of a transaction's marker, the coordinator's epoch (kafka-semantics 2.3)."""
+    if record.key is None or len(record.key) < _CONTROL_KEY.size:
+        return {"control": "unknown", "key": readable(record.key), "value": readable(record.value)}
+    kind = _CONTROL_KEY.unpack_from(record.key)[1]
+    fields: dict[str, object] = {"control": _CONTROL_TYPES.get(kind, kind)}
+    if kind in (0, 1) and record.value is not None and len(record.value) >= _COORDINATOR_EPOCH.size:
+        fields["coordinator_epoch"] = _COORDINATOR_EPOCH.unpack_from(record.value)[1]
+    else:
+        fields["value"] = readable(record.value)
+    return fields
+
+
+def entries_of(path: Path, entry_bytes: int) -> tuple[bytes, list[Damage]]:
+    """The whole entries of an index file. Zeros at its end are room that Kafka keeps in the file of a live segment."""
+    data = path.read_bytes()
+    whole = len(data) - len(data) % entry_bytes
+    damage = []
+    if whole < len(data):
+        damage.append(Damage(f"{len(data) - whole} bytes at byte {whole} are no whole entry of {entry_bytes} bytes"))
+    used = len(data[:whole].rstrip(b"\x00"))
+    used += -used % entry_bytes
+    # An entry of zeros may be true where the index begins: offset 0 at position 0.
+    return data[: min(whole, max(used, entry_bytes))], damage
+
+
+def offset_index(path: Path) -> Lines:
+    """An ``.index``."""
+    data, damage = entries_of(path, OFFSET_ENTRY_BYTES)
+    for offset, position in OffsetIndex.parse(data, base_offset_of(path)):
+        yield Entry({"offset": offset, "position": position}, (offset, offset))
+    yield from damage
+
+
+def time_index(path: Path) -> Lines:
+    """A ``.timeindex``."""
+    data, damage = entries_of(path, TIME_ENTRY_BYTES)
+    for timestamp, offset in TimeIndex.parse(data, base_offset_of(path)):
+        yield Entry({"timestamp": timestamp, "offset": offset}, (offset, offset))
+    yield from damage
+
+
+def aborted_transactions(path: Path) -> Lines:
+    """A ``.txnindex``."""
+    data, damage = entries_of(path, _ABORTED.size)
+    for at, (version, producer_id, first, last, stable) in enumerate(_ABORTED.iter_unpack(data)):
+        if version != 0:
+            yield Damage(f"the entry at byte {at * _ABORTED.size} has version {version}, only 0 is known")
+            return
+        fields = {"producer_id": producer_id, "first_offset": first, "last_offset": last, "last_stable_offset": stable}
+        yield Entry(fields, (first, last))
+    yield from damage
+
+
+def snapshot(path: Path) -> Lines:
+    """A ``.snapshot``: its producers; it has one checksum, so damage anywhere is damage of the whole."""
+    try:
+        producers = parse_snapshot(path.read_bytes())
+    except CheckpointError as error:
+        yield Damage(str(error))
+        return
+    for entry in producers:
+        newest = entry.batches[-1] if entry.batches else None
+        yield Entry(
+            {
+                "producer_id": entry.producer_id,
+                "producer_epoch": entry.producer_epoch,
+                "last_sequence": -1 if newest is None else newest.last_sequence,
+                "first_offset": -1 if newest is None else newest.base_offset,
+                "last_offset": -1 if newest is None else newest.last_offset,
+                "last_timestamp": entry.last_timestamp,
+            }
+        )
