@@ -20,7 +20,7 @@ import typer
 
 from chaos.commands.preflight import check_outside
 from chaos.conductor.deployment import Deployment, StartFailure
-from chaos.conductor.observer import Observer
+from chaos.conductor.observer import Observer, scrape
 from chaos.conductor.resolve import Asked, resolve
 from chaos.exits import BadRequest, Exit
 from cluster.process.supervisor import Supervisor
@@ -30,6 +30,7 @@ from verifier.evidence.run_directory import RunDirectory, read_json, write_json_
 
 STATE = "up.json"
 DETACHED_START_S = 90.0
+UNDER_REPLICATED = "gapless_under_replicated_partitions"
 
 
 def register(app: typer.Typer) -> None:
@@ -114,6 +115,7 @@ async def _serve(deployment: Deployment, observer: Observer, state: Path, as_jso
     announced = {
         "bootstrap.servers": ",".join(observer.control_addresses()),
         "zookeeper.connect": deployment.zookeeper_address,
+        "metrics": observer.metrics_urls(),
         "pid": me.pid,
         "creation_time": me.create_time(),
     }
@@ -122,6 +124,8 @@ async def _serve(deployment: Deployment, observer: Observer, state: Path, as_jso
         print(json.dumps(announced), flush=True)
     else:
         print(f"bootstrap.servers={announced['bootstrap.servers']}", flush=True)
+        for url in observer.metrics_urls():
+            print(f"metrics: {url}", flush=True)
         print("up; Ctrl-C stops it", file=sys.stderr)
     await stopping
     await deployment.stop()
@@ -163,12 +167,20 @@ def _running(data: Path) -> psutil.Process | None:
 
 
 def status(data: Data = Path("results/up")) -> int:
-    """Print the state file of a live cluster."""
+    """Print the state file of a live cluster, and how many of its partitions lack a replica."""
     if _running(data) is None:
         print(f"no cluster is up with {data / STATE}", file=sys.stderr)
         return int(Exit.INVALID)
-    print(json.dumps(read_json(data / STATE), indent=2))
+    state = read_json(data / STATE)
+    lacking = {url: _under_replicated(url) for url in state.get("metrics", [])}
+    print(json.dumps({**state, "under_replicated_partitions": lacking}, indent=2))
     return int(Exit.VALID)
+
+
+def _under_replicated(url: str) -> int | None:
+    """Partitions led by the broker with these metrics whose in-sync set lacks a replica; None if it does not answer."""
+    samples = scrape(url)
+    return None if samples is None else int(sum(value for _, value in samples.get(UNDER_REPLICATED, [])))
 
 
 def down(data: Data = Path("results/up")) -> int:

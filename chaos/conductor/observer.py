@@ -24,6 +24,9 @@ log = logging.getLogger(__name__)
 #: A broker that is asked and does not answer within this is left out of the view.
 ASK_TIMEOUT_MS = 700
 
+#: Metrics by name, each with its labels and value.
+Samples = Mapping[str, list[tuple[Mapping[str, str], float]]]
+
 
 class Observer:
     """Looks at the brokers whose addresses it is told."""
@@ -97,26 +100,37 @@ class Observer:
         finally:
             await admin.close()
 
-    async def metrics(self, broker_id: int) -> Mapping[str, list[tuple[Mapping[str, str], float]]] | None:
+    def metrics_urls(self) -> list[str]:
+        """Where the brokers show their metrics."""
+        return [_url(address) for address in self._metrics.values()]
+
+    async def metrics(self, broker_id: int) -> Samples | None:
         """All samples of a broker by name, with their labels; None if it does not answer."""
         address = self._metrics.get(broker_id)
-        if address is None:
-            return None
-        try:
-            text = await asyncio.to_thread(_get, f"http://{address}/metrics")
-        except requests.RequestException as error:
-            log.debug("broker %d does not show its metrics: %r", broker_id, error)
-            return None
-        samples: dict[str, list[tuple[Mapping[str, str], float]]] = {}
-        for family in text_string_to_metric_families(text):
-            for sample in family.samples:
-                samples.setdefault(sample.name, []).append((sample.labels, sample.value))
-        return samples
+        return None if address is None else await asyncio.to_thread(scrape, _url(address))
 
     async def counter(self, broker_id: int, name: str) -> float | None:
         """A counter summed over its labels; 0 if the broker has not counted yet, None if it does not answer."""
         samples = await self.metrics(broker_id)
         return None if samples is None else sum(value for _, value in samples.get(name, []))
+
+
+def _url(address: str) -> str:
+    return f"http://{address}/metrics"
+
+
+def scrape(url: str) -> Samples | None:
+    """All samples of one broker; None if it does not answer. Blocks."""
+    try:
+        text = _get(url)
+    except requests.RequestException as error:
+        log.debug("%s does not answer: %r", url, error)
+        return None
+    samples: dict[str, list[tuple[Mapping[str, str], float]]] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            samples.setdefault(sample.name, []).append((sample.labels, sample.value))
+    return samples
 
 
 def _get(url: str) -> str:

@@ -15,7 +15,8 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cluster.broker.metrics import LoopLag, MetricsServer
+from cluster.broker.exposition import BrokerCollector, MetricsServer, NodeCollector
+from cluster.broker.metrics import LoopLag
 from cluster.broker.node import Node, Seams
 from cluster.broker.rules import Rules
 from cluster.config.broker import BrokerConfig, validate
@@ -135,13 +136,8 @@ def _open_metrics(node: Node, config: BrokerConfig, lag: LoopLag) -> MetricsServ
     if port < 0:
         return None
 
-    def gauges() -> dict[str, float]:
-        return {
-            "event_loop_lag_seconds": lag.take(),
-            "under_replicated_partitions": node.under_replicated(),
-        }
-
-    return MetricsServer(node.counters, gauges, port)
+    counters = BrokerCollector(node.counters, lambda: {"event_loop_lag_seconds": lag.take()})
+    return MetricsServer([counters, NodeCollector(node, config["gapless.metrics.max.partitions"])], port)
 
 
 def _run(spec: BrokerSpec, ready: Ready) -> None:

@@ -1,21 +1,21 @@
-"""Metrics: plain integers counted on the hot path, shown to Prometheus when it asks.
+"""Metrics: plain integers counted on the hot path.
 
-Owns the counters, the detection of retried batches, and the HTTP port (prometheus_client's own thread, which only
-reads). Does not own what is counted when.
+Owns the counters of a broker and the detection of retried batches. Does not own what is counted when, the times of
+requests (``request_metrics``), nor how all of it is shown (``exposition``).
 """
 
 from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Sequence
 
-from prometheus_client import CollectorRegistry, start_http_server
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
-
+from cluster.broker.request_metrics import RequestMetrics, Times
+from cluster.metadata.store import SessionState
+from cluster.protocol.apis import ApiKey
 from cluster.protocol.batch import HEADER_BYTES, BatchHeader
+from cluster.protocol.fetch import FetchResult
+from cluster.seams.storage import payload_size
 
 #: How many appended batches are remembered to know a retry by, and how many bytes of their records.
 _FINGERPRINTS = 16_384
@@ -24,38 +24,100 @@ _FINGERPRINT_BYTES = 64
 #: (base timestamp, checksum of the first bytes of the records)
 Fingerprint = tuple[int, int]
 
-_COUNTERS = {
+COUNTERS = {
     "produce_batches": "Batches appended for clients",
     "produce_duplicates": "Batches answered as duplicates and not appended",
     "produce_retries": "Batches that arrived again, whatever became of them",
     "isr_shrinks": "Replicas' leaving the in-sync set, asked for by this leader",
     "isr_expands": "Replicas' joining the in-sync set, asked for by this leader",
     "leader_elections": "Times this broker became leader of a partition",
+    "unclean_leader_elections": "Times this broker became leader from outside the in-sync set",
     "truncated_records": "Offsets cut from logs of this follower",
     "requests": "Requests received",
     "refused_frames": "Frames that were no request we serve: the connection was closed",
+    "zookeeper_session_expirations": "Sessions with ZooKeeper that ended",
 }
 
 
-class Counters:
-    """What has happened in this process. Each attribute of ``_COUNTERS`` is one counter."""
+class TopicTraffic:
+    """What went in and out of one topic on this broker: bytes of record batches, as they are on the wire."""
 
-    __slots__ = (*_COUNTERS, "_fingerprints")
+    __slots__ = ("bytes_in", "bytes_out", "messages_in", "replication_bytes_in", "replication_bytes_out")
 
     def __init__(self) -> None:
+        self.messages_in = 0
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.replication_bytes_in = 0
+        self.replication_bytes_out = 0
+
+    def __repr__(self) -> str:
+        return f"<TopicTraffic {self.messages_in} messages in>"
+
+
+class Counters:
+    """What has happened in this process. Each attribute of ``COUNTERS`` is one counter."""
+
+    __slots__ = (
+        *COUNTERS,
+        "_fingerprints",
+        "api",
+        "background_disk",
+        "connections",
+        "log_load_ns",
+        "now_ns",
+        "session_state",
+        "topics",
+    )
+
+    def __init__(self, now_ns: Callable[[], int] = lambda: 0) -> None:
+        """``now_ns`` is a monotonic clock; without one all times are zero."""
+        self.now_ns = now_ns
+        self.api = RequestMetrics()
+        self.topics: dict[str, TopicTraffic] = {}
+        self.connections: dict[str, int] = {}
+        self.background_disk = Times()
+        self.log_load_ns = 0
+        self.session_state = SessionState.SUSPENDED
         self.produce_batches = 0
         self.produce_duplicates = 0
         self.produce_retries = 0
         self.isr_shrinks = 0
         self.isr_expands = 0
         self.leader_elections = 0
+        self.unclean_leader_elections = 0
+        self.zookeeper_session_expirations = 0
         self.truncated_records = 0
         self.requests = 0
         self.refused_frames = 0
         self._fingerprints: dict[Fingerprint, None] = {}
 
     def __repr__(self) -> str:
-        return f"<Counters {', '.join(f'{name}={getattr(self, name)}' for name in _COUNTERS)}>"
+        return f"<Counters {', '.join(f'{name}={getattr(self, name)}' for name in COUNTERS)}>"
+
+    def topic(self, name: str) -> TopicTraffic:
+        """Of a topic that has a replica here: never of any name that a client makes up."""
+        traffic = self.topics.get(name)
+        if traffic is None:
+            traffic = self.topics[name] = TopicTraffic()
+        return traffic
+
+    def fetch_answered(self, error_code: int, results: Sequence[FetchResult], *, to_broker: bool) -> None:
+        """The answer to a fetch: its errors, and the bytes that leave."""
+        self.api.failed(ApiKey.FETCH, error_code)
+        for result in results:
+            if result.error_code:
+                self.api.failed(ApiKey.FETCH, result.error_code)
+            elif result.records:
+                traffic, size_bytes = self.topic(result.topic), payload_size((result.records,))
+                if to_broker:
+                    traffic.replication_bytes_out += size_bytes
+                else:
+                    traffic.bytes_out += size_bytes
+
+    def session_changed(self, state: SessionState) -> None:
+        self.session_state = state
+        self.zookeeper_session_expirations += state is SessionState.EXPIRED
 
     def batch_arrived(self, header: BatchHeader, batch: memoryview) -> Fingerprint:
         """Count a batch that was appended before, and return what it is known by, for ``batch_appended``.
@@ -104,35 +166,3 @@ class LoopLag:
 
     def close(self) -> None:
         self._timer.cancel()
-
-
-class BrokerCollector(Collector):
-    """Turns counters and a few gauges into Prometheus' families; called in the HTTP server's thread."""
-
-    def __init__(self, counters: Counters, gauges: Callable[[], dict[str, float]]) -> None:
-        self._counters = counters
-        self._gauges = gauges
-
-    def collect(self) -> Iterable[Metric]:
-        for name, text in _COUNTERS.items():
-            family = CounterMetricFamily(f"gapless_{name}", text)
-            family.add_metric([], getattr(self._counters, name))
-            yield family
-        for name, value in self._gauges().items():
-            yield GaugeMetricFamily(f"gapless_{name}", name.replace("_", " "), value=value)
-
-
-class MetricsServer:
-    """The HTTP port of one broker, on 127.0.0.1."""
-
-    def __init__(self, counters: Counters, gauges: Callable[[], dict[str, float]], port: int) -> None:
-        registry = CollectorRegistry()
-        registry.register(BrokerCollector(counters, gauges))
-        self._server: Any
-        self._server, self._thread = start_http_server(port, addr="127.0.0.1", registry=registry)
-        self.port: int = self._server.server_port
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(timeout=1)

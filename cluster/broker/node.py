@@ -77,7 +77,8 @@ class Node:
         failed: Callable[[Exception], None],
     ) -> None:
         self.config = config
-        self.counters = Counters()
+        self.counters = Counters(seams.clock.monotonic_ns)
+        seams.store.on_session(self.counters.session_changed)
         self.metadata = MetadataCache()
         self._rules = rules
         self._seams = seams
@@ -122,9 +123,10 @@ class Node:
             raise RuntimeError("the broker is not started")
         return self._control
 
-    def under_replicated(self) -> int:
-        """Partitions led here whose ISR lacks a replica, 0 before the start. May be called from another thread."""
-        return 0 if self._replicas is None else self._replicas.under_replicated()
+    @property
+    def is_started(self) -> bool:
+        """Whether there are ``replicas`` and ``control``."""
+        return self._replicas is not None and self._control is not None
 
     # Start
 
@@ -151,7 +153,9 @@ class Node:
 
         Raises ``LogError``, ``BrokerIdTaken``, ``TimeoutError`` (no ZooKeeper).
         """
+        began_ns = self._seams.clock.monotonic_ns()
         self.logs.load()
+        self.counters.log_load_ns = self._seams.clock.monotonic_ns() - began_ns
         loop = asyncio.get_running_loop()
         config, clock = self.config, self._seams.clock
         control = self._control = self._make_control()
@@ -170,7 +174,7 @@ class Node:
         )
         roles = Roles(replicas, self._fetchers, self.logs, topic_settings=self._topic_settings, clock=clock)
         checkpoints = self._checkpoints = Checkpoints(
-            self.logs, replicas.high_watermarks, config, clock, self._storage_failed, self._seams.blocking
+            self.logs, replicas.high_watermarks, config, clock, self._storage_failed, self._blocking
         )
         services = Services(config, self.counters, self.metadata, control, replicas, roles, checkpoints)
         self._fill_api_tables(services)
@@ -248,6 +252,14 @@ class Node:
         held, self._held = self._held, None
         for client in held or ():
             client.release()
+
+    async def _blocking(self, work: Callable[[], None]) -> None:
+        """Work of the disk beside the loop, timed."""
+        began_ns = self._seams.clock.monotonic_ns()
+        try:
+            await self._seams.blocking(work)
+        finally:
+            self.counters.background_disk.note(self._seams.clock.monotonic_ns() - began_ns)
 
     # What goes wrong, and what is noted
 

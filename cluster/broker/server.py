@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cluster.broker.metrics import Counters
+from cluster.broker.request_metrics import ApiMetrics
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import MalformedRequest
 from cluster.protocol.messages import (
@@ -42,12 +43,36 @@ class Parked(Protocol):
 class Exchange:
     """One request on its way to its answer. Exactly one of ``respond``, ``skip`` and ``refuse`` ends it."""
 
-    __slots__ = ("api_version", "client_id", "connection", "correlation_id", "is_ended", "parts")
+    __slots__ = (
+        "answered_ns",
+        "api_version",
+        "client_id",
+        "connection",
+        "correlation_id",
+        "handled_ns",
+        "is_ended",
+        "is_sent",
+        "metrics",
+        "parts",
+        "started_ns",
+    )
 
     def __init__(
-        self, connection: ClientConnection, api_version: int, correlation_id: int, client_id: str | None
+        self,
+        connection: ClientConnection,
+        api_version: int,
+        correlation_id: int,
+        client_id: str | None,
+        metrics: ApiMetrics,
+        started_ns: int,
     ) -> None:
         self.connection = connection
+        self.metrics = metrics
+        self.started_ns = started_ns
+        # Of a request that is not answered at once: when its handler returned, and when its answer was there.
+        self.handled_ns = 0
+        self.answered_ns = 0
+        self.is_sent = False
         self.api_version = api_version
         self.correlation_id = correlation_id
         self.client_id = client_id
@@ -65,7 +90,16 @@ class Exchange:
         """The answer, with its header; it leaves when all earlier answers have left."""
         self.parts = parts
         self.is_ended = True
+        if self.handled_ns:
+            self.answered_ns = self.connection.counters.now_ns()
         self.connection.exchange_ended()
+
+    def sent(self) -> None:
+        """The answer is on its way."""
+        self.is_sent = True
+        if self.handled_ns:
+            now_ns = self.connection.counters.now_ns()
+            self.metrics.delayed(self.started_ns, self.handled_ns, self.answered_ns or self.handled_ns, now_ns)
 
     def skip(self) -> None:
         """There is no answer (acks=0)."""
@@ -103,6 +137,7 @@ def answering(key: ApiKey, handler: Callable[[Any, Exchange], Any]) -> Callable[
 
     def handle(exchange: Exchange, body: memoryview) -> None:
         response = handler(decode_request(key, exchange.api_version, body), exchange)
+        exchange.connection.counters.api.failed(key, getattr(response, "error_code", 0))
         exchange.respond([encode_response(key, exchange.api_version, exchange.correlation_id, response)])
 
     return handle
@@ -118,6 +153,7 @@ def answering_later(
 
         async def work() -> Sequence[Payload]:
             response = await handler(request, exchange)
+            exchange.connection.counters.api.failed(key, getattr(response, "error_code", 0))
             return [encode_response(key, exchange.api_version, exchange.correlation_id, response)]
 
         exchange.later(work())
@@ -133,7 +169,8 @@ class ClientConnection:
         self.parked: Parked | None = None
         self._connection = connection
         self._apis = apis
-        self._counters = counters
+        self.counters = counters
+        counters.connections[listener] = counters.connections.get(listener, 0) + 1
         self._exchanges: deque[Exchange] = deque()
         self._task: asyncio.Task[None] | None = None
         self._is_open = True
@@ -157,7 +194,7 @@ class ClientConnection:
     def on_frame(self, frame: memoryview) -> None:
         if not self._is_open:
             return
-        self._counters.requests += 1
+        self.counters.requests += 1
         if self.parked is not None:
             parked, self.parked = self.parked, None
             parked.finish_now()
@@ -175,10 +212,18 @@ class ClientConnection:
         if api is None:
             self.refuse(f"API key {header.api_key} is not served on {self.listener}")
             return
-        exchange = Exchange(self, header.api_version, header.correlation_id, header.client_id)
+        counters, version = self.counters, header.api_version
+        metrics = counters.api.of(api.key)
+        started_ns = counters.now_ns()
+        exchange = Exchange(self, version, header.correlation_id, header.client_id, metrics, started_ns)
         self._exchanges.append(exchange)
-        if api.min_version <= header.api_version <= api.max_version:
+        if api.min_version <= version <= api.max_version:
+            metrics.versions[version] = metrics.versions.get(version, 0) + 1
             api.handle(exchange, frame[header.body_offset :])
+            if exchange.is_sent:
+                metrics.at_once.note(counters.now_ns() - started_ns)
+            else:
+                exchange.handled_ns = counters.now_ns()
         elif api.key is ApiKey.API_VERSIONS:
             window = (api.min_version, api.max_version)
             exchange.respond([encode_unsupported_api_versions(header.correlation_id, window)])
@@ -191,9 +236,10 @@ class ClientConnection:
         """Send every answer that nothing earlier stands before."""
         exchanges = self._exchanges
         while exchanges and exchanges[0].is_ended:
-            parts = exchanges.popleft().parts
-            if parts is not None:
-                self._connection.send_frame(parts)
+            exchange = exchanges.popleft()
+            if exchange.parts is not None:
+                self._connection.send_frame(exchange.parts)
+            exchange.sent()
         if self._is_last and not exchanges:
             self._connection.close()
         elif self._is_paused and self._task is None and len(exchanges) <= MAX_UNANSWERED // 2:
@@ -230,7 +276,7 @@ class ClientConnection:
         """Close this connection; what was answered before still leaves."""
         if self._is_open:
             self._is_open = False
-            self._counters.refused_frames += 1
+            self.counters.refused_frames += 1
             logger.debug("closing the connection of %s: %s", self._connection.peer, reason)
             self._exchanges.clear()
             self._connection.close()
@@ -245,6 +291,7 @@ class ClientConnection:
 
     def on_closed(self, reason: str) -> None:
         self._is_open = False
+        self.counters.connections[self.listener] -= 1
         self._exchanges.clear()
         if self.parked is not None:
             self.parked.abandon()

@@ -188,6 +188,7 @@ _OURS: list[Key] = [
         ("gapless", "kafka", "seed"),
     ),
     integer("gapless.metrics.port", -1, "Prometheus metrics on 127.0.0.1; 0 chooses a port, -1 is off.", -1, 65_535),
+    integer("gapless.metrics.max.partitions", 500, "Replicas above which metrics are not shown for each of them.", 0),
 ]
 
 #: Sections in the order in which the documentation shows them.

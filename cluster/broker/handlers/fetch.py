@@ -23,6 +23,7 @@ def handle(replicas: ReplicaManager, exchange: Exchange, body: memoryview, *, fr
     request = parse_request(body, version)
 
     def respond(results: list[FetchResult], error_code: ErrorCode = ErrorCode.NONE) -> None:
+        replicas.counters.fetch_answered(error_code, results, to_broker=request.replica_id >= 0)
         if request.isolation_level == READ_COMMITTED:
             # A list says that we know of aborted transactions; null is for those who did not ask.
             results = [result._replace(aborted=[]) for result in results]

@@ -6,6 +6,7 @@ import logging
 
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.broker.server import Exchange
+from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.produce import ProduceResult, build_response, parse_request
 
@@ -34,6 +35,9 @@ def handle(replicas: ReplicaManager, exchange: Exchange, body: memoryview) -> No
 
 
 def _answer(exchange: Exchange, acks: int, results: list[ProduceResult]) -> None:
+    for result in results:
+        if result.error_code:
+            exchange.connection.counters.api.failed(ApiKey.PRODUCE, result.error_code)
     if acks != 0:
         exchange.respond([build_response(exchange.api_version, exchange.correlation_id, results)])
         return

@@ -22,13 +22,15 @@ logger = logging.getLogger(__name__)
 class FollowerLog:
     """For one replica. ``high_watermark`` is what it knows while it does not lead."""
 
-    __slots__ = ("_counters", "_key", "_log", "high_watermark")
+    __slots__ = ("_counters", "_key", "_log", "_traffic", "high_watermark", "lag")
 
     def __init__(self, key: TopicPartition, log: PartitionLog, high_watermark: int, counters: Counters) -> None:
         self.high_watermark = high_watermark
         self._key = key
         self._log = log
         self._counters = counters
+        self._traffic = counters.topic(key[0])
+        self.lag = 0
 
     def __repr__(self) -> str:
         return f"<FollowerLog {self._key} to {self._log.log_end_offset}, watermark {self.high_watermark}>"
@@ -75,8 +77,10 @@ class FollowerLog:
         records = result.records
         if isinstance(records, memoryview) and len(records):
             log.append_as_follower(records)
+            self._traffic.replication_bytes_in += len(records)
         if result.log_start_offset > log.log_start_offset:
             log.advance_log_start_offset(min(result.log_start_offset, log.log_end_offset))
+        self.lag = max(0, result.high_watermark - log.log_end_offset)
         self.high_watermark = follower_high_watermark(self.high_watermark, result.high_watermark, log.log_end_offset)
 
     def cut(self, offset: int) -> None:

@@ -51,6 +51,7 @@ class Partition:
         self.partition_epoch = -1
         self.replicas: tuple[int, ...] = ()
         self._host = host
+        self._traffic = host.counters.topic(topic)
         self._follower_log = FollowerLog((topic, partition), log, high_watermark, host.counters)
         self.waiters = Waiters()
 
@@ -64,6 +65,11 @@ class Partition:
     @property
     def key(self) -> TopicPartition:
         return self.topic, self.partition
+
+    @property
+    def fetch_lag(self) -> int:
+        """How many committed records of its leader a follower lacked when it last heard of it; a leader lacks none."""
+        return 0 if self.leader is not None else self._follower_log.lag
 
     @property
     def high_watermark(self) -> int:
@@ -158,6 +164,8 @@ class Partition:
             counters.produce_duplicates += 1
             return info, leader.leader_epoch
         counters.batch_appended(fingerprint)
+        self._traffic.messages_in += header.record_count
+        self._traffic.bytes_in += len(records)
         self.waiters.wake_followers()
         if leader.advance(self.log.log_end_offset, now_ms):
             self._high_watermark_moved()

@@ -39,6 +39,10 @@ class TimerWheel:
     def __repr__(self) -> str:
         return f"<TimerWheel {sum(map(len, self._buckets.values()))} waiting>"
 
+    def waiting(self, kind: type[Expiring]) -> int:
+        """How many of a kind wait. May be called from another thread, and is then as true as such a number can be."""
+        return sum(isinstance(operation, kind) for bucket in list(self._buckets.values()) for operation in list(bucket))
+
     def add(self, operation: Expiring, delay_ms: int) -> int:
         """Call ``operation.expire()`` after ``delay_ms``; returns the tick to give to ``cancel``."""
         tick = int(self._loop.time() * 1000 + delay_ms) // TICK_MS + 1

@@ -110,11 +110,6 @@ class ReplicaManager:
         """What to write to the high-watermark checkpoint."""
         return {key: partition.high_watermark for key, partition in self.partitions.items()}
 
-    def under_replicated(self) -> int:
-        """Partitions led here whose ISR lacks a replica. May be called from another thread."""
-        leaders = [partition.leader for partition in list(self.partitions.values())]
-        return sum(leader.is_under_replicated for leader in leaders if leader is not None)
-
     def find(self, topic: str, partition: int) -> Partition:
         """A replica on this broker. Raises ``Refused`` with the code for one that is elsewhere or nowhere."""
         found = self.partitions.get((topic, partition))

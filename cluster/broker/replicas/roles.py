@@ -115,6 +115,7 @@ class Roles:
             partition.lead(role, self._clock.monotonic_ms())
             if not was_leader:
                 self._replicas.counters.leader_elections += 1
+                self._replicas.counters.unclean_leader_elections += role.is_unclean
         else:
             partition.follow(role)
             if role.leader >= 0:
@@ -146,6 +147,10 @@ class Roles:
         return ErrorCode.NONE
 
 
+#: ``leader_recovery_state`` of a leader that was elected from outside the in-sync set.
+RECOVERING = 1
+
+
 def assignments(request: Any) -> list[Assignment]:
     """The partitions of a decoded LeaderAndIsr request."""
     return [
@@ -153,7 +158,14 @@ def assignments(request: Any) -> list[Assignment]:
             topic.topic_name,
             topic.topic_id,
             state.partition_index,
-            Role(state.leader, state.leader_epoch, state.partition_epoch, tuple(state.isr), tuple(state.replicas)),
+            Role(
+                state.leader,
+                state.leader_epoch,
+                state.partition_epoch,
+                tuple(state.isr),
+                tuple(state.replicas),
+                is_unclean=state.leader_recovery_state == RECOVERING,
+            ),
         )
         for topic in request.topic_states
         for state in topic.partition_states

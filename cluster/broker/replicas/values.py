@@ -65,6 +65,7 @@ class Role:
     partition_epoch: int
     isr: tuple[int, ...]
     replicas: tuple[int, ...]
+    is_unclean: bool = False
 
 
 class Host(Protocol):

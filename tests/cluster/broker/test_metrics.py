@@ -1,11 +1,10 @@
-"""Counters, the sight of a retry, and the port they are read from."""
+"""Counters, and the sight of a retry."""
 
 from __future__ import annotations
 
 import asyncio
-import urllib.request
 
-from cluster.broker.metrics import Counters, LoopLag, MetricsServer
+from cluster.broker.metrics import Counters, LoopLag
 from cluster.protocol.batch import parse_header
 from tests.cluster.control.virtual_time import run
 from tests.simulation.client import batch
@@ -45,22 +44,6 @@ def test_isr_changes_are_counted_by_their_direction() -> None:
     counters.isr_changed(frozenset({1}), frozenset({1, 3}))
     counters.isr_changed(frozenset({1, 2}), frozenset({1, 3}))
     assert (counters.isr_shrinks, counters.isr_expands) == (2, 2)
-
-
-def test_the_port_shows_counters_and_gauges() -> None:
-    """Prometheus' text, under the names of the contract."""
-    counters = Counters()
-    counters.produce_retries = 3
-    server = MetricsServer(counters, lambda: {"under_replicated_partitions": 2.0}, 0)
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=5) as answer:
-            text = answer.read().decode()
-    finally:
-        server.close()
-    assert "gapless_produce_retries_total 3.0" in text
-    assert "gapless_under_replicated_partitions 2.0" in text
-    for name in ("produce_batches", "produce_duplicates", "isr_shrinks", "isr_expands", "truncated_records"):
-        assert f"gapless_{name}_total 0.0" in text
 
 
 def test_a_loop_that_is_held_up_is_seen() -> None:

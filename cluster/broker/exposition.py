@@ -1,0 +1,200 @@
+"""A broker's metrics as Prometheus asks for them: counters, and what the broker is at this moment.
+
+Owns the families, their names (docs/metrics.md), and the HTTP port: prometheus_client's own thread, which only reads.
+Everything but the counting is done when somebody asks. Does not own what is counted (``metrics``,
+``request_metrics``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from cluster.broker.metrics import COUNTERS, Counters, TopicTraffic
+from cluster.broker.node import Node
+from cluster.broker.replicas.partition import Partition
+from cluster.broker.replicas.purgatory import DelayedFetch, DelayedProduce
+from cluster.broker.request_metrics import BUCKETS, Times
+from cluster.metadata.store import SessionState
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+
+#: The values of a family's labels, in their order.
+Labels = tuple[str, ...]
+
+_NS_PER_S = 1e9
+#: Times below this bucket (16 microseconds) are not told apart.
+_FIRST_BUCKET = 2
+
+_TOPICS: Mapping[str, tuple[str, Callable[[TopicTraffic], int]]] = {
+    "topic_messages_in": ("Records appended for producers", lambda traffic: traffic.messages_in),
+    "topic_bytes_in": ("Bytes appended for producers", lambda traffic: traffic.bytes_in),
+    "topic_bytes_out": ("Bytes sent to consumers", lambda traffic: traffic.bytes_out),
+    "topic_replication_bytes_in": ("Bytes fetched from leaders", lambda traffic: traffic.replication_bytes_in),
+    "topic_replication_bytes_out": ("Bytes sent to followers", lambda traffic: traffic.replication_bytes_out),
+}
+
+_PARTITIONS: Mapping[str, tuple[str, Callable[[Partition], int]]] = {
+    "partition_log_start_offset": ("First offset", lambda partition: partition.log.log_start_offset),
+    "partition_log_end_offset": ("Next offset", lambda partition: partition.log.log_end_offset),
+    "partition_high_watermark": ("End of what is committed", lambda partition: partition.high_watermark),
+    "partition_size_bytes": ("Bytes of all segments", lambda partition: partition.log.size_bytes),
+    "partition_leader_epoch": ("Leader epoch", lambda partition: partition.leader_epoch),
+}
+
+
+class BrokerCollector(Collector):
+    """Counters, and gauges that are given by name."""
+
+    def __init__(self, counters: Counters, gauges: Callable[[], Mapping[str, float]]) -> None:
+        self._counters = counters
+        self._gauges = gauges
+
+    def collect(self) -> Iterable[Metric]:
+        counters = self._counters
+        for name, text in COUNTERS.items():
+            yield _counter(name, text, {(): getattr(counters, name)})
+        yield from _requests(counters)
+        topics = dict(counters.topics)
+        for name, (text, value_of) in _TOPICS.items():
+            yield _counter(name, text, {(topic,): value_of(each) for topic, each in topics.items()}, ("topic",))
+        connections: dict[Labels, float] = {
+            (listener,): float(count) for listener, count in dict(counters.connections).items()
+        }
+        yield _gauge("connections", "Open connections", connections, ("listener",))
+        is_connected = counters.session_state is SessionState.CONNECTED
+        yield _gauge("zookeeper_connected", "Whether the session with ZooKeeper is connected", {(): is_connected})
+        yield _gauge("log_load_seconds", "How long the logs took to load at the start", {(): _s(counters.log_load_ns)})
+        yield _histogram(
+            "background_disk_seconds", "Syncs and checkpoints beside the event loop", {(): counters.background_disk}
+        )
+        for name, value in self._gauges().items():
+            yield _gauge(name, name.replace("_", " "), {(): value})
+
+
+class NodeCollector(Collector):
+    """What a node is right now. Of more than ``most_partitions`` replicas none is shown one by one."""
+
+    def __init__(self, node: Node, most_partitions: int) -> None:
+        self._node = node
+        self._most_partitions = most_partitions
+
+    def collect(self) -> Iterable[Metric]:
+        # Chaos' probes and the harness ask from the very beginning.
+        partitions = list(self._node.replicas.partitions.values()) if self._node.is_started else []
+        leaders = [leader for partition in partitions if (leader := partition.leader) is not None]
+        gauges: dict[str, tuple[str, float]] = {
+            "partitions": ("Replicas on this broker", len(partitions)),
+            "leader_partitions": ("Partitions led by this broker", len(leaders)),
+            "under_replicated_partitions": (
+                "Partitions led here whose in-sync set lacks a replica",
+                sum(leader.is_under_replicated for leader in leaders),
+            ),
+            "under_min_isr_partitions": (
+                "Partitions led here with fewer in sync than min.insync.replicas",
+                sum(not leader.has_enough_in_sync for leader in leaders),
+            ),
+            "fetch_max_lag": (
+                "Committed records that this follower lacked when it last heard, the worst of its partitions",
+                max((partition.fetch_lag for partition in partitions), default=0),
+            ),
+            "producer_ids": (
+                "Producers that the logs remember",
+                sum(len(partition.log.producers) for partition in partitions),
+            ),
+            **self._control(),
+        }
+        for name, (text, value) in gauges.items():
+            yield _gauge(name, text, {(): value})
+        yield _gauge("purgatory_size", "Requests that wait", self._waiting(), ("request",))
+        if len(partitions) <= self._most_partitions:
+            for name, (text, value_of) in _PARTITIONS.items():
+                values: dict[Labels, float] = {
+                    (each.topic, str(each.partition)): float(value_of(each)) for each in partitions
+                }
+                yield _gauge(name, text, values, ("topic", "partition"))
+
+    def _control(self) -> dict[str, tuple[str, float]]:
+        node = self._node
+        is_controller = node.is_started and node.control.is_controller
+        offline = 0
+        if is_controller:
+            topics = [node.metadata.topic(name) for name in list(node.metadata.topic_names())]
+            known = [each for topic in topics if topic is not None for each in list(topic.partitions.values())]
+            offline = sum(each.leader < 0 for each in known)
+        return {
+            "active_controller": ("Whether this broker is the controller", is_controller),
+            "offline_partitions": ("Partitions without a leader, as the controller knows them", offline),
+        }
+
+    def _waiting(self) -> dict[Labels, float]:
+        if not self._node.is_started:
+            return {}
+        wheel = self._node.replicas.wheel
+        return {("produce",): wheel.waiting(DelayedProduce), ("fetch",): wheel.waiting(DelayedFetch)}
+
+
+def _requests(counters: Counters) -> Iterator[Metric]:
+    apis = {ApiKey(key).name: metrics for key, metrics in sorted(dict(counters.api.apis).items())}
+    counts: dict[Labels, float] = {
+        (api, str(version)): count for api, each in apis.items() for version, count in dict(each.versions).items()
+    }
+    yield _counter("api_requests", "Requests by API and version", counts, ("api", "version"))
+    errors: dict[Labels, float] = {
+        (key.name, ErrorCode.of(code).name): count for (key, code), count in dict(counters.api.errors).items()
+    }
+    yield _counter("api_errors", "Errors answered, for each partition of Produce and Fetch", errors, ("api", "error"))
+    parts: dict[Labels, Times] = {
+        (api, part): times for api, each in apis.items() for part, times in each.parts().items()
+    }
+    yield _histogram("request_seconds", "Where the time of requests went", parts, ("api", "part"))
+
+
+def _s(elapsed_ns: int) -> float:
+    return elapsed_ns / _NS_PER_S
+
+
+def _counter(name: str, text: str, values: Mapping[Labels, float], labels: tuple[str, ...] = ()) -> CounterMetricFamily:
+    family = CounterMetricFamily(f"gapless_{name}", text, labels=labels)
+    for each, value in values.items():
+        family.add_metric(each, value)
+    return family
+
+
+def _gauge(name: str, text: str, values: Mapping[Labels, float], labels: tuple[str, ...] = ()) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(f"gapless_{name}", text, labels=labels)
+    for each, value in values.items():
+        family.add_metric(each, value)
+    return family
+
+
+def _histogram(
+    name: str, text: str, values: Mapping[Labels, Times], labels: tuple[str, ...] = ()
+) -> HistogramMetricFamily:
+    family = HistogramMetricFamily(f"gapless_{name}", text, labels=labels)
+    for each, times in values.items():
+        counts = list(times.buckets)
+        bounds = [(f"{4**index / 1e6:g}", sum(counts[: index + 1])) for index in range(_FIRST_BUCKET, BUCKETS - 1)]
+        family.add_metric(each, [*bounds, ("+Inf", sum(counts))], _s(times.sum_ns))
+    return family
+
+
+class MetricsServer:
+    """The HTTP port of one broker, on 127.0.0.1."""
+
+    def __init__(self, collectors: Iterable[Collector], port: int) -> None:
+        registry = CollectorRegistry()
+        for collector in collectors:
+            registry.register(collector)
+        self._server: Any
+        self._server, self._thread = start_http_server(port, addr="127.0.0.1", registry=registry)
+        self.port: int = self._server.server_port
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(timeout=1)
