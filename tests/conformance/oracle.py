@@ -7,8 +7,6 @@ import subprocess
 import sys
 from typing import Any
 
-from cluster.protocol.apis import ApiKey
-
 
 class Kio:
     """One child for all tests of a session: starting it costs more than a thousand messages."""
@@ -43,7 +41,7 @@ class Kio:
         self._child.communicate(timeout=10)
 
 
-def job(api_key: ApiKey, version: int, side: str, body: bytes) -> dict[str, Any]:
+def job(api_key: int, version: int, side: str, body: bytes) -> dict[str, Any]:
     """One message to be read and written again."""
     return {"api": int(api_key), "version": version, "side": side, "hex": bytes(body).hex()}
 
