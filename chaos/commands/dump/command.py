@@ -45,7 +45,8 @@ def dump(
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read has seen enough. Python would complain once more when it flushes at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        with Path(os.devnull).open("w") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
         return int(Exit.VALID)
     except OSError as error:
         raise BadRequest(f"{path} cannot be read: {error.strerror}") from error
