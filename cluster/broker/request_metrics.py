@@ -87,9 +87,12 @@ class RequestMetrics:
     def __repr__(self) -> str:
         return f"<RequestMetrics of {len(self.apis)} APIs>"
 
-    def of(self, api_key: ApiKey) -> ApiMetrics:
-        """Made when the API is served for the first time."""
-        return self.apis.setdefault(api_key, ApiMetrics())
+    def of(self, api_key: int) -> ApiMetrics:
+        """Made when the API is served for the first time. (A plain int is hashed much quicker than a member.)"""
+        metrics = self.apis.get(api_key)
+        if metrics is None:
+            metrics = self.apis[api_key] = ApiMetrics()
+        return metrics
 
     def failed(self, api_key: ApiKey, code: int) -> None:
         """An answer, or one partition's part of it, that says ``code``."""

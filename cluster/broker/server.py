@@ -94,12 +94,10 @@ class Exchange:
             self.answered_ns = self.connection.counters.now_ns()
         self.connection.exchange_ended()
 
-    def sent(self) -> None:
-        """The answer is on its way."""
-        self.is_sent = True
-        if self.handled_ns:
-            now_ns = self.connection.counters.now_ns()
-            self.metrics.delayed(self.started_ns, self.handled_ns, self.answered_ns or self.handled_ns, now_ns)
+    def note_times(self) -> None:
+        """The answer, which was not there when the handler returned, is on its way now."""
+        now_ns = self.connection.counters.now_ns()
+        self.metrics.delayed(self.started_ns, self.handled_ns, self.answered_ns or self.handled_ns, now_ns)
 
     def skip(self) -> None:
         """There is no answer (acks=0)."""
@@ -213,7 +211,7 @@ class ClientConnection:
             self.refuse(f"API key {header.api_key} is not served on {self.listener}")
             return
         counters, version = self.counters, header.api_version
-        metrics = counters.api.of(api.key)
+        metrics = counters.api.of(header.api_key)
         started_ns = counters.now_ns()
         exchange = Exchange(self, version, header.correlation_id, header.client_id, metrics, started_ns)
         self._exchanges.append(exchange)
@@ -239,7 +237,9 @@ class ClientConnection:
             exchange = exchanges.popleft()
             if exchange.parts is not None:
                 self._connection.send_frame(exchange.parts)
-            exchange.sent()
+            exchange.is_sent = True
+            if exchange.handled_ns:
+                exchange.note_times()
         if self._is_last and not exchanges:
             self._connection.close()
         elif self._is_paused and self._task is None and len(exchanges) <= MAX_UNANSWERED // 2:
