@@ -1,14 +1,16 @@
 """The metadata store in memory: one shared tree, one session object per broker. For tests and simulation.
 
 Owns the client side and the ways in which it fails: a cut link (the session lives on until its timeout), an expired
-session (the client learns it when it is back), an answer or a request that is lost. All time is the event loop's, so
-it runs on a virtual clock as well.
+session (the client learns it when it is back), an answer or a request that is lost, a client whose process stands
+still. All time is the event loop's, so it runs on a virtual clock as well; what the client hears it hears in the
+context in which it was started.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextvars import Context, copy_context
 from typing import TypeVar
 
 from cluster.metadata.memory_tree import MemoryTree, split_path
@@ -45,6 +47,7 @@ class MemoryStore:
         self._link.set()
         self._closed = False
         self._links = 0
+        self._context: Context | None = None
         self._listeners: list[Callable[[SessionState], None]] = []
         self._watches: list[_Watch] = []
         self._in_order = asyncio.Lock()
@@ -66,16 +69,25 @@ class MemoryStore:
             if self._connected:
                 self._connected = False
                 self._announce(SessionState.SUSPENDED)
-            timeout_s = self._session_timeout_ms / 1000
-            self._expiry = asyncio.get_running_loop().call_later(timeout_s, self._tree.end_session, self._session_id)
+            self.stall()
 
     def heal(self) -> None:
         """The link is back: the session goes on, or its end is announced and a new one follows."""
         if not self._link.is_set():
             self._link.set()
-            if self._expiry is not None:
-                self._expiry.cancel()
-            self._reconnect()
+            self.unstall()
+            self._soon(self._reconnect)
+
+    def stall(self) -> None:
+        """The client's process stands still: the server hears nothing, and ends the session after its timeout."""
+        self.unstall()
+        timeout_s = self._session_timeout_ms / 1000
+        self._expiry = asyncio.get_running_loop().call_later(timeout_s, self._tree.end_session, self._session_id)
+
+    def unstall(self) -> None:
+        """It goes on; if its session has ended, it hears of that now."""
+        if self._expiry is not None:
+            self._expiry.cancel()
 
     def expire(self) -> None:
         """The server ends the session now."""
@@ -94,12 +106,20 @@ class MemoryStore:
     def session_ended(self, session_id: int) -> None:
         if session_id == self._session_id and self._link.is_set() and not self._closed:
             self._links += 1
-            self._reconnect()
+            self._soon(self._reconnect)
 
     def node_changed(self, path: str, *, children: bool) -> None:
         for watch in self._watches:
             if watch.path == path and watch.children == children and self._connected:
-                watch.call_soon()
+                self._soon_once(watch)
+
+    def _soon(self, act: Callable[..., None], *arguments: object) -> None:
+        asyncio.get_running_loop().call_soon(act, *arguments, context=self._context)
+
+    def _soon_once(self, watch: _Watch) -> None:
+        if not watch.is_scheduled:
+            watch.is_scheduled = True
+            self._soon(watch.call)
 
     # The seam.
 
@@ -112,6 +132,7 @@ class MemoryStore:
         return self._session_timeout_ms
 
     async def start(self, timeout_ms: int) -> None:
+        self._context = copy_context()
         async with asyncio.timeout(timeout_ms / 1000):
             await self._link.wait()
         self._reconnect()
@@ -173,7 +194,7 @@ class MemoryStore:
         watch = _Watch(path, children, listener)
         self._watches.append(watch)
         if self._connected:
-            watch.call_soon()
+            self._soon_once(watch)
 
     async def _call(self, operation: Callable[[], _Result]) -> _Result:
         session_id, links = self._session_id, self._links
@@ -206,8 +227,12 @@ class MemoryStore:
             if self._link.is_set() and not self._tree.is_open(session_id):
                 raise SessionExpiredError(f"session {session_id:#x} is over")
             raise ConnectionLostError("the link is cut")
+        if not self._tree.is_open(session_id):
+            raise ConnectionLostError("the server has ended the session, which is not known here yet")
 
     def _reconnect(self) -> None:
+        if self._closed or not self._link.is_set():
+            return
         if self._session_id and not self._tree.is_open(self._session_id):
             self._connected = False
             self._announce(SessionState.EXPIRED)
@@ -217,7 +242,7 @@ class MemoryStore:
         self._connected = True
         self._announce(SessionState.CONNECTED)
         for watch in self._watches:
-            watch.call_soon()
+            self._soon_once(watch)
 
     def _make_parents(self, path: str) -> None:
         parent, _ = split_path(path)
@@ -226,9 +251,8 @@ class MemoryStore:
             self._tree.create(self._session_id, Create(parent))
 
     def _announce(self, state: SessionState) -> None:
-        loop = asyncio.get_running_loop()
         for listener in self._listeners:
-            loop.call_soon(listener, state)
+            self._soon(listener, state)
 
 
 class _Watch:
@@ -238,16 +262,11 @@ class _Watch:
         self.path = path
         self.children = children
         self._listener = listener
-        self._scheduled = False
+        self.is_scheduled = False
 
     def __repr__(self) -> str:
         return f"_Watch({self.path}, {'children' if self.children else 'data'})"
 
-    def call_soon(self) -> None:
-        if not self._scheduled:
-            self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._call)
-
-    def _call(self) -> None:
-        self._scheduled = False
+    def call(self) -> None:
+        self.is_scheduled = False
         self._listener()

@@ -98,6 +98,17 @@ class MemoryStorage:
     def __repr__(self) -> str:
         return f"MemoryStorage({len(self._nodes)} files)"
 
+    def copy(self) -> MemoryStorage:
+        """What a new process finds on the disk after this one was killed: nothing that is still written here gets
+        there, by whatever handle."""
+        other = MemoryStorage(self._capacity_bytes)
+        other._directories = set(self._directories)
+        for path, node in self._nodes.items():
+            copy = other._nodes[path] = _Node()
+            copy.data = bytearray(node.data)
+            copy.synced = node.synced
+        return other
+
     def power_loss(self, survivors: Survivors | None = None) -> None:
         """Keep what was synced and drop the rest, or of the rest what ``survivors`` does not spare.
 

@@ -1,10 +1,15 @@
-"""An event loop whose time jumps to the next timer when nothing is left to do: seconds of a cluster in milliseconds."""
+"""An event loop whose time jumps to the next timer when nothing is left to do: seconds of a cluster in milliseconds.
+
+Owns virtual time, and the standing still of a part of the process. Does not own what runs, nor the network: nothing
+outside the process is ever waited for, so the same steps give the same outcome.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import selectors
-from collections.abc import Coroutine
+import heapq
+from collections.abc import Callable, Coroutine, Hashable
+from contextvars import Context, ContextVar
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -12,35 +17,107 @@ Result = TypeVar("Result")
 #: Turns of the loop without any time passing.
 MAX_TURNS = 100_000
 
+#: Who runs: set in the context in which a node is started, and inherited by all its tasks, timers and callbacks.
+OWNER: ContextVar[Hashable] = ContextVar("owner", default=None)
 
-class _Selector(selectors.SelectSelector):
+
+class VirtualTimeLoop(asyncio.BaseEventLoop):
+    """Deterministic: timers of the same instant run in the order in which they were set.
+
+    It has no selector: it leans on asyncio's own queue of ready handles, and keeps the timers in a heap of tuples.
+    """
+
+    _scheduled: list[tuple[float, int, asyncio.TimerHandle]]
+
     def __init__(self) -> None:
         super().__init__()
-        self.now = 0.0
+        self._now = 0.0
         self._turns = 0
-
-    def select(self, timeout: float | None = None) -> list[Any]:
-        ready = super().select(0)
-        if not ready and timeout is None:
-            raise RuntimeError("every task waits for something that will never happen")
-        self._turns += 1
-        if self._turns > MAX_TURNS:
-            raise RuntimeError(f"{MAX_TURNS} turns of the loop at {self.now} s: something runs in circles")
-        if not ready and timeout:
-            self.now += timeout
-            self._turns = 0
-        return ready
-
-
-class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """Deterministic as long as nothing outside the process is waited for."""
-
-    def __init__(self) -> None:
-        self._virtual = _Selector()
-        super().__init__(self._virtual)
+        self._timers = 0
+        self._held: dict[Hashable, list[asyncio.Handle]] = {}
 
     def time(self) -> float:
-        return self._virtual.now
+        return self._now
+
+    def call_at(
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        self._timers += 1
+        heapq.heappush(self._scheduled, (when, self._timers, timer))
+        timer._scheduled = True
+        return timer
+
+    def call_soon_threadsafe(
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        return self.call_soon(callback, *args, context=context)
+
+    # A part of the process stands still
+
+    def pause(self, owner: Hashable) -> None:
+        """Run nothing of ``owner`` until ``resume``: its timers fire and its callbacks come due, and wait."""
+        self._held.setdefault(owner, [])
+
+    def resume(self, owner: Hashable) -> None:
+        """Run what has come due meanwhile, in the order in which it did."""
+        self._ready.extend(self._held.pop(owner, ()))
+
+    def left_of(self, owner: Hashable) -> list[str]:
+        """The tasks and timers that ``owner`` has, in words."""
+        tasks = [
+            repr(task.get_coro()) for task in asyncio.all_tasks(self) if getattr(task, "owner", None) == owner
+        ]
+        timers = [
+            repr(timer) for _, _, timer in self._scheduled
+            if not timer._cancelled and timer._context.get(OWNER) == owner
+        ]  # fmt: skip
+        return sorted(tasks) + timers
+
+    # The loop itself
+
+    def _run_once(self) -> None:
+        ready, scheduled = self._ready, self._scheduled
+        while scheduled and scheduled[0][2]._cancelled:
+            heapq.heappop(scheduled)[2]._scheduled = False
+        if not ready and not self._stopping:
+            if not scheduled:
+                raise RuntimeError("every task waits for something that will never happen")
+            self._now = max(self._now, scheduled[0][0])
+            self._turns = 0
+        while scheduled and scheduled[0][0] <= self._now:
+            timer = heapq.heappop(scheduled)[2]
+            timer._scheduled = False
+            ready.append(timer)
+        self._turns += 1
+        if self._turns > MAX_TURNS:
+            raise RuntimeError(f"{MAX_TURNS} turns of the loop at {self._now} s: something runs in circles")
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if handle._cancelled:
+                continue
+            if self._held:
+                held = self._held.get(handle._context.get(OWNER))
+                if held is not None:
+                    held.append(handle)
+                    continue
+            handle._run()
+
+    def _write_to_self(self) -> None:
+        """There is no selector to be woken."""
+
+
+class OwnedTask(asyncio.Task[Any]):
+    """A task that knows for whom it runs."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], **options: Any) -> None:
+        context = options.get("context")
+        self.owner = OWNER.get() if context is None else context.get(OWNER)
+        super().__init__(coroutine, **options)
+
+
+def _make_task(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> OwnedTask:
+    return OwnedTask(coroutine, loop=loop, **options)
 
 
 class LoopClock:
@@ -56,7 +133,13 @@ class LoopClock:
         return 1_700_000_000_000 + self.monotonic_ms()
 
 
-def run(main: Coroutine[Any, Any, Result]) -> Result:
-    """``asyncio.run`` in virtual time; a test that would take ten minutes of it hangs, and is ended."""
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        return runner.run(asyncio.wait_for(main, 600))
+def run(main: Coroutine[Any, Any, Result], timeout_s: float = 600) -> Result:
+    """``asyncio.run`` in virtual time; a test that would take longer than ``timeout_s`` of it hangs, and is ended."""
+
+    def new_loop() -> VirtualTimeLoop:
+        loop = VirtualTimeLoop()
+        loop.set_task_factory(_make_task)
+        return loop
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        return runner.run(asyncio.wait_for(main, timeout_s))
