@@ -11,9 +11,13 @@ from dataclasses import dataclass, field
 
 from cluster.controller.rules import ControlRules
 from cluster.log.appending import AppendInfo
+from cluster.log.epochs import LeaderEpochCache
 from cluster.log.partition_log import PartitionLog
 from cluster.log.sequence import CheckSequence, check_sequence
 from cluster.protocol.batch import BatchHeader
+from cluster.protocol.errors import ErrorCode
+from cluster.replication.follower import initial_truncation
+from cluster.replication.leader import LeaderState, acknowledgement, may_join
 
 #: (log, batch, its header, leader epoch, wall clock in ms) -> AppendInfo; raises LogError.
 LeaderAppend = Callable[[PartitionLog, memoryview, BatchHeader, int, int], AppendInfo]
@@ -30,4 +34,12 @@ class Rules:
 
     check_sequence: CheckSequence = check_sequence
     append: LeaderAppend = append
+    #: (leadership, leader epoch of the append, offset that must be committed) -> the answer, None while it must wait
+    acknowledgement: Callable[[LeaderState | None, int, int], ErrorCode | None] = acknowledgement
+    #: (follower's end, high watermark, start of the leader epoch) -> may it join the ISR?
+    may_join: Callable[[int, int, int], bool] = may_join
+    #: (latest epoch, high watermark, log end) -> the log end offset to start to follow with
+    initial_truncation: Callable[[int | None, int, int], int] = initial_truncation
+    #: (the leader's epochs, a follower's last epoch, the leader's log end) -> (epoch found, where it ends)
+    end_offset_for: Callable[[LeaderEpochCache, int, int], tuple[int, int]] = LeaderEpochCache.end_offset_for
     control: ControlRules = field(default_factory=ControlRules)

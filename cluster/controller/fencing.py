@@ -1,7 +1,7 @@
 """Is a request of the controller still meant for me? Pure; called by the receiving broker before anything else.
 
 Owns the top-level checks of LeaderAndIsr, UpdateMetadata and StopReplica (kafka-semantics 5.6). The per-partition
-ones (leader epochs) belong to replication.
+ones (leader epochs) belong to replication. And what a controller's own writes insist on.
 """
 
 from __future__ import annotations
@@ -10,6 +10,15 @@ from cluster.protocol.errors import ErrorCode
 
 #: ``broker_epoch`` of a sender that does not know it.
 NO_BROKER_EPOCH = -1
+
+
+def required_version(known: int) -> int | None:
+    """The version that a node must have for a controller to write on the strength of it: the one it knows.
+
+    For /controller_epoch, of which each election makes a new version, and for every node that is overwritten
+    (kafka-semantics 5.6). None would be any version: then two controllers overwrite each other.
+    """
+    return known
 
 
 def control_request_error(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from cluster.controller.alter_partition import IsrProposal, IsrVerdict, check_proposal
 from cluster.controller.context import ControllerContext
 from cluster.controller.election import elect_offline
-from cluster.controller.fencing import control_request_error
+from cluster.controller.fencing import control_request_error, required_version
 from cluster.controller.partitions import ElectOffline
 from cluster.controller.producer_ids import ProducerIdBlock, next_block
 from cluster.protocol.errors import ErrorCode
@@ -24,4 +24,5 @@ class ControlRules:
     elect_offline: ElectOffline = elect_offline
     check_proposal: Callable[[ControllerContext, int, IsrProposal], IsrVerdict] = check_proposal
     control_request_error: Callable[..., ErrorCode] = control_request_error
+    required_version: Callable[[int], int | None] = required_version
     next_block: Callable[[int | None], ProducerIdBlock] = next_block

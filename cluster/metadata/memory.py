@@ -45,6 +45,8 @@ class MemoryStore:
         self._connected = False
         self._link = asyncio.Event()
         self._link.set()
+        self._hears = asyncio.Event()
+        self._hears.set()
         self._closed = False
         self._links = 0
         self._context: Context | None = None
@@ -89,6 +91,17 @@ class MemoryStore:
         if self._expiry is not None:
             self._expiry.cancel()
 
+    def deafen(self) -> None:
+        """What the server sends (answers and events) is held back until ``hear``; what is asked of it still happens."""
+        self._hears.clear()
+
+    def hear(self) -> None:
+        """Undo ``deafen``: what was held arrives."""
+        if not self._hears.is_set():
+            self._hears.set()
+            for watch in self._watches:
+                self._soon_once(watch)
+
     def expire(self) -> None:
         """The server ends the session now."""
         self._tree.end_session(self._session_id)
@@ -110,7 +123,7 @@ class MemoryStore:
 
     def node_changed(self, path: str, *, children: bool) -> None:
         for watch in self._watches:
-            if watch.path == path and watch.children == children and self._connected:
+            if watch.path == path and watch.children == children and self._connected and self._hears.is_set():
                 self._soon_once(watch)
 
     def _soon(self, act: Callable[..., None], *arguments: object) -> None:
@@ -213,6 +226,7 @@ class MemoryStore:
             except StoreError as error:
                 failure = error
         await asyncio.sleep(self._latency_s)
+        await self._hears.wait()
         if lose_answer:
             raise ConnectionLostError("the answer was lost")
         self._require(session_id, links)

@@ -19,6 +19,12 @@ UNKNOWN_OFFSET = -1
 UNKNOWN_BROKER_EPOCH = -1
 
 
+def may_join(follower_end_offset: int, high_watermark: int, epoch_start_offset: int) -> bool:
+    """In the ISR belongs who holds all that is committed: a new leader's watermark lags, so its epoch's start counts
+    too (KAFKA-7128)."""
+    return follower_end_offset >= high_watermark and follower_end_offset >= epoch_start_offset
+
+
 class FollowerProgress:
     """How far one follower is: a fetch at offset X proves that it holds everything below X."""
 
@@ -78,6 +84,7 @@ class LeaderState:
         "isr",
         "lag_time_max_ms",
         "leader_epoch",
+        "may_join",
         "min_insync_replicas",
     )
 
@@ -95,6 +102,7 @@ class LeaderState:
         lag_time_max_ms: int,
         now_ms: int,
         eligible: Callable[[int], bool],
+        may_join: Callable[[int, int, int], bool] = may_join,
     ) -> None:
         self.broker_id = broker_id
         self.leader_epoch = leader_epoch
@@ -105,6 +113,7 @@ class LeaderState:
         self.min_insync_replicas = min(min_insync_replicas, len(replicas))
         self.lag_time_max_ms = lag_time_max_ms
         self.eligible = eligible
+        self.may_join = may_join
         self.isr = InSyncReplicas(isr, leader_epoch, partition_epoch)
         #: A member of the ISR gets the benefit of the doubt for one lag time; others have to show themselves.
         too_long_ago_ms = now_ms - lag_time_max_ms - 1
@@ -185,11 +194,9 @@ class LeaderState:
         }
 
     def _may_join(self, follower: FollowerProgress) -> bool:
-        """In the ISR belongs who holds all that is committed, which needs our epoch's start too (KAFKA-7128)."""
         return (
             self.isr.pending is None
-            and follower.log_end_offset >= self.high_watermark
-            and follower.log_end_offset >= self.epoch_start_offset
+            and self.may_join(follower.log_end_offset, self.high_watermark, self.epoch_start_offset)
             and self.eligible(follower.replica_id)
         )
 

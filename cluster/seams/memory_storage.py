@@ -10,6 +10,8 @@ from __future__ import annotations
 import errno
 import posixpath
 from collections.abc import Callable
+from copy import copy
+from typing import Self
 
 from cluster.seams.storage import Bytes, File
 
@@ -98,15 +100,16 @@ class MemoryStorage:
     def __repr__(self) -> str:
         return f"MemoryStorage({len(self._nodes)} files)"
 
-    def copy(self) -> MemoryStorage:
+    def survivor(self) -> Self:
         """What a new process finds on the disk after this one was killed: nothing that is still written here gets
         there, by whatever handle."""
-        other = MemoryStorage(self._capacity_bytes)
+        other = copy(self)
+        other._nodes = {}
         other._directories = set(self._directories)
         for path, node in self._nodes.items():
-            copy = other._nodes[path] = _Node()
-            copy.data = bytearray(node.data)
-            copy.synced = node.synced
+            survivor = other._nodes[path] = _Node()
+            survivor.data = bytearray(node.data)
+            survivor.synced = node.synced
         return other
 
     def power_loss(self, survivors: Survivors | None = None) -> None:
@@ -121,10 +124,9 @@ class MemoryStorage:
             spared = survivors(path, len(node.data) - safe) if survivors is not None else 0
             if node.synced < 0 and not spared:
                 continue
-            copy = _Node()
-            copy.data = node.data[: safe + spared]
-            copy.synced = len(copy.data)
-            left[path] = copy
+            rest = left[path] = _Node()
+            rest.data = node.data[: safe + spared]
+            rest.synced = len(rest.data)
         self._nodes = left
 
     def open(self, path: str, *, create: bool = True) -> File:

@@ -18,7 +18,7 @@ LONG_MODULES: dict[str, tuple[int, str]] = {
     "cluster.log.partition_log": (315, "the one face of a replica's log; the work is in the modules beside it"),
     "cluster.metadata.znodes": (330, "one table: Kafka's paths and what stands in each node"),
     "cluster.metadata.zookeeper": (340, "every method of one seam, over kazoo"),
-    "cluster.seams.memory_transport": (335, "one network: neither end is understood without the other"),
+    "cluster.seams.memory_transport": (400, "one network: neither end is understood without the other"),
 }
 #: Functions that are longer, how long at most, and why.
 LONG_FUNCTIONS: dict[str, tuple[int, str]] = {}

@@ -1,14 +1,17 @@
 """MemoryCluster: brokers in one process over a memory network, memory disks and one memory ZooKeeper.
 
-Owns their lives (start, crash, restart) and a few plain requests of a client. Run it in virtual time
+Owns their lives (start, crash, pause, restart) and a few plain requests of a client. Run it in virtual time
 (``tests.cluster.control.virtual_time.run``): seconds of a cluster take milliseconds, and the same steps give the same
-outcome.
+outcome. Each life of a broker runs in a context of its own (``virtual_time.OWNER``), so that it can be made to stand
+still and be asked what it has left behind.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
+from dataclasses import dataclass
 from typing import Any
 
 from cluster.broker.checkpoints import in_place
@@ -21,15 +24,29 @@ from cluster.metadata.memory import MemoryStore, MemoryTree
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
-from cluster.seams.memory_storage import MemoryStorage
-from cluster.seams.memory_transport import MemoryNetwork
+from cluster.seams.memory_storage import MemoryStorage, Survivors
+from cluster.seams.memory_transport import MemoryNetwork, MemoryTransport
 from cluster.seams.randomness import derive
-from tests.cluster.control.virtual_time import LoopClock
+from tests.cluster.control.virtual_time import OWNER, LoopClock, VirtualTimeLoop
 
 HOST = "127.0.0.1"
 CLIENT = "client"
 SESSION_MS = 2000
 LISTENERS = ("CLIENTS", "PEERS")
+
+
+#: (broker id, which of its lives)
+Life = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Process:
+    """What the world outside knows of one life of a broker."""
+
+    life: Life
+    node: Node
+    store: MemoryStore
+    transport: MemoryTransport
 
 
 class MemoryCluster:
@@ -49,6 +66,8 @@ class MemoryCluster:
         self.storages = {broker_id: MemoryStorage() for broker_id in self.broker_ids}
         self.nodes: dict[int, Node] = {}
         self.stores: dict[int, MemoryStore] = {}
+        self.processes: dict[int, Process] = {}
+        self.paused: set[int] = set()
         self.failures: list[tuple[int, Exception]] = []
         self._properties = dict(properties or {})
         self._rules = rules or Rules()
@@ -74,47 +93,114 @@ class MemoryCluster:
     async def start(self, broker_id: int) -> Node:
         """A new life of a broker on its own disk."""
         self._lives[broker_id] += 1
-        listeners = ",".join(f"{name}://{HOST}:{40000 + 100 * broker_id + n}" for n, name in enumerate(LISTENERS))
-        config = validate(
-            {
-                **CHAOS.broker,
-                "broker.id": str(broker_id),
-                "listeners": listeners,
-                "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in LISTENERS),
-                "inter.broker.listener.name": "PEERS",
-                "zookeeper.connect": "memory",
-                "log.dirs": "/data",
-                "min.insync.replicas": "2" if len(self.broker_ids) > 1 else "1",
-                **self._properties,
-            }
-        )
-        store = self.stores[broker_id] = MemoryStore(self.tree, session_timeout_ms=SESSION_MS, latency_s=0.001)
+        life = (broker_id, self._lives[broker_id])
+        context = copy_context()
+        context.run(OWNER.set, life)
+        return await asyncio.get_running_loop().create_task(self._start(life), context=context)
+
+    async def _start(self, life: Life) -> Node:
+        broker_id = life[0]
+        store = MemoryStore(self.tree, session_timeout_ms=SESSION_MS, latency_s=0.001)
+        transport = self.network.transport(f"b{broker_id}")
         seams = Seams(
             clock=LoopClock(),
-            random=derive(self._seed, "broker", broker_id, self._lives[broker_id]),
-            transport=self.network.transport(f"b{broker_id}"),
+            random=derive(self._seed, "broker", *life),
+            transport=transport,
             store=store,
             storage=self.storages[broker_id],
             blocking=in_place,
         )
         self.storages[broker_id].makedirs("/node")
-        node = Node(config, self._rules, seams, "/node", lambda error: self.failures.append((broker_id, error)))
+        config = validate(self._config(broker_id))
+        node = Node(
+            config, self.rules_of(broker_id), seams, "/node", lambda error: self.failures.append((broker_id, error))
+        )
         await node.bind()
-        self.nodes[broker_id] = node
+        self.nodes[broker_id], self.stores[broker_id] = node, store
+        self.processes[broker_id] = Process(life, node, store, transport)
         await node.start()
         return node
 
-    async def crash(self, broker_id: int, *, power_loss: bool = False) -> None:
-        """kill -9: ZooKeeper notices when the session ends. ``power_loss``: what was not synced is lost too."""
-        node = self.nodes.pop(broker_id)
-        self.stores[broker_id].cut()
-        await node.stop(controlled=False)
+    def _config(self, broker_id: int) -> dict[str, str]:
+        listeners = ",".join(f"{name}://{HOST}:{40000 + 100 * broker_id + n}" for n, name in enumerate(LISTENERS))
+        return {
+            **CHAOS.broker,
+            "broker.id": str(broker_id),
+            "listeners": listeners,
+            "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in LISTENERS),
+            "inter.broker.listener.name": "PEERS",
+            "zookeeper.connect": "memory",
+            "log.dirs": "/data",
+            "min.insync.replicas": "2" if len(self.broker_ids) > 1 else "1",
+            **self._properties,
+        }
+
+    def rules_of(self, broker_id: int) -> Rules:
+        """The rules that a broker is started with."""
+        return self._rules
+
+    def kill(self, broker_id: int, *, power_loss: bool = False, survivors: Survivors | None = None) -> Process:
+        """kill -9, at once: nothing of this life has an effect any more. ZooKeeper notices when the session ends.
+
+        ``power_loss``: what was not synced is lost too, but for what ``survivors`` spares. The life is to be cleaned
+        up by ``bury``.
+        """
+        process = self.processes.pop(broker_id)
+        del self.nodes[broker_id]
+        process.transport.kill()
+        process.store.cut()
+        self.storages[broker_id] = self.storages[broker_id].survivor()
         if power_loss:
-            self.storages[broker_id].power_loss()
+            self.storages[broker_id].power_loss(survivors)
+        self.resume(broker_id)
+        return process
+
+    async def bury(self, process: Process) -> None:
+        """Let a killed life end its tasks and timers; none of it reaches anybody."""
+        context = copy_context()
+        context.run(OWNER.set, process.life)
+        loop = asyncio.get_running_loop()
+        await loop.create_task(process.node.stop(controlled=False), context=context)
+
+    async def crash(self, broker_id: int, *, power_loss: bool = False) -> None:
+        """``kill``, and wait until nothing is left of it."""
+        await self.bury(self.kill(broker_id, power_loss=power_loss))
 
     async def stop(self, broker_id: int) -> None:
         """A controlled shutdown."""
-        await self.nodes.pop(broker_id).stop(controlled=True)
+        process = self.processes[broker_id]
+        context = copy_context()
+        context.run(OWNER.set, process.life)
+        loop = asyncio.get_running_loop()
+        stopping = loop.create_task(process.node.stop(controlled=True), context=context)
+        del self.processes[broker_id], self.nodes[broker_id]
+        await stopping
+
+    def pause(self, broker_id: int) -> None:
+        """SIGSTOP: the loop of a broker stands still; its sockets and timers wait for it, ZooKeeper does not."""
+        process = self.processes[broker_id]
+        self.paused.add(broker_id)
+        process.store.stall()
+        self._loop().pause(process.life)
+
+    def resume(self, broker_id: int) -> None:
+        """SIGCONT. Nothing happens to a broker that runs."""
+        if broker_id in self.paused:
+            self.paused.discard(broker_id)
+            life = (broker_id, self._lives[broker_id])
+            self._loop().resume(life)
+            process = self.processes.get(broker_id)
+            if process is not None:
+                process.store.unstall()
+
+    def left_of(self, process: Process) -> list[str]:
+        """Tasks and timers that a life has left behind."""
+        return self._loop().left_of(process.life)
+
+    def _loop(self) -> VirtualTimeLoop:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualTimeLoop), "pausing needs virtual time"
+        return loop
 
     # A client
 

@@ -71,7 +71,7 @@ class ControllerRole:
     def __init__(self, parts: RoleParts) -> None:
         self._parts = parts
         self._queue = parts.queue
-        self._elector = Elector(parts.session, parts.broker_id, parts.clock)
+        self._elector = Elector(parts.session, parts.broker_id, parts.clock, parts.rules)
         self._office: Office | None = None
         self.controller_id: int | None = None
 

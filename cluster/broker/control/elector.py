@@ -10,6 +10,7 @@ import logging
 from dataclasses import dataclass
 
 from cluster.broker.control.session import EpochFence, Session
+from cluster.controller.rules import ControlRules
 from cluster.metadata.store import (
     BadVersionError,
     Check,
@@ -46,11 +47,12 @@ class Incumbent:
 class Elector:
     """One broker's candidacy."""
 
-    def __init__(self, session: Session, broker_id: int, clock: Clock) -> None:
+    def __init__(self, session: Session, broker_id: int, clock: Clock, rules: ControlRules | None = None) -> None:
         self._session = session
         self._store = session.store
         self._broker_id = broker_id
         self._clock = clock
+        self._rules = rules or ControlRules()
 
     def __repr__(self) -> str:
         return f"Elector(broker {self._broker_id})"
@@ -82,7 +84,7 @@ class Elector:
         except ConnectionLostError:
             await self._session.reconnected(generation)
         else:
-            return EpochFence(self._session, proposed, version + 1)
+            return self._fence(proposed, version + 1)
         return await self._won_after_all(proposed, version + 1)
 
     async def _won_after_all(self, proposed: int, version: int) -> EpochFence | None:
@@ -91,8 +93,11 @@ class Elector:
         epoch, current_version = await self._session.read(self._read_epoch)
         if incumbent is not None and incumbent.ours and (epoch, current_version) == (proposed, version):
             logger.info("won the election of epoch %d, though its answer was lost", proposed)
-            return EpochFence(self._session, proposed, version)
+            return self._fence(proposed, version)
         return None
+
+    def _fence(self, epoch: int, version: int) -> EpochFence:
+        return EpochFence(self._session, epoch, version, self._rules.required_version)
 
     async def release(self) -> None:
         """Delete /controller if it is our own session's, so that the others can elect.

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
+from cluster.controller.fencing import required_version
 from cluster.metadata.store import (
     BadVersionError,
     Check,
@@ -123,9 +124,16 @@ class Session:
 class EpochFence:
     """A controller's way to write: every multi checks that /controller_epoch is still its own (kafka-semantics 5.6)."""
 
-    def __init__(self, session: Session, epoch: int, version: int) -> None:
+    def __init__(
+        self,
+        session: Session,
+        epoch: int,
+        version: int,
+        required_version: Callable[[int], int | None] = required_version,
+    ) -> None:
         self.session = session
         self.epoch = epoch
+        self.required_version = required_version
         self._version = version
         self._revoked = False
 
@@ -140,13 +148,17 @@ class EpochFence:
         """Raises ControllerMovedError if another controller was elected or this one resigned; else as Session.write."""
         self.check_held()
         try:
-            await self.session.write([Check(CONTROLLER_EPOCH, self._version), *operations])
+            await self.session.write([*self._conditions(), *operations])
         except (BadVersionError, NoNodeError, NodeExistsError, NotEmptyError):
             stat = await self.session.read(self._epoch_stat)
             if stat is None or stat.version != self._version:
                 raise ControllerMovedError(f"controller epoch {self.epoch} is over") from None
             raise
         self.check_held()
+
+    def _conditions(self) -> list[Operation]:
+        required = self.required_version(self._version)
+        return [] if required is None else [Check(CONTROLLER_EPOCH, required)]
 
     def check_held(self) -> None:
         """Raises ControllerMovedError after ``revoke``."""

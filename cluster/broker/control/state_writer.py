@@ -45,7 +45,7 @@ class StateWriter:
         """
         updates = [change for change in changes if not change.creates]
         for chunk in chunks(updates, CHUNK):
-            await self._fence.write(*(_update(change) for change in chunk))
+            await self._fence.write(*map(self._update, chunk))
             self._apply(chunk)
         created = [change for change in changes if change.creates]
         for topic in sorted({change.topic_partition.topic for change in created}):
@@ -53,6 +53,11 @@ class StateWriter:
         for chunk in chunks(created, CHUNK):
             await self._create(chunk)
             self._apply(chunk)
+
+    def _update(self, change: Change) -> SetData:
+        required = None if change.expected_epoch is None else self._fence.required_version(change.expected_epoch)
+        version = -1 if required is None else required
+        return SetData(state_path(*change.topic_partition), _encode(change.state), version)
 
     async def create_if_absent(self, path: str, data: bytes = b"") -> None:
         """One persistent node, whether or not it is there already."""
@@ -113,11 +118,6 @@ def chunks(items: Sequence[_Item], size: int) -> Iterator[list[_Item]]:
     iterator = iter(items)
     while chunk := list(islice(iterator, size)):
         yield chunk
-
-
-def _update(change: Change) -> SetData:
-    version = -1 if change.expected_epoch is None else change.expected_epoch
-    return SetData(state_path(*change.topic_partition), _encode(change.state), version)
 
 
 def _encode(state: PartitionState) -> bytes:

@@ -5,12 +5,18 @@ Owns these checks (kafka-semantics 5.1, 5.3). Does not read, and changes nothing
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from cluster.broker.replicas.values import Reader, Refused
+from cluster.log.epochs import LeaderEpochCache
 from cluster.log.partition_log import PartitionLog
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition
 from cluster.replication.fencing import diverging_epoch
 from cluster.replication.leader import LeaderState
+
+#: (epochs, an epoch, log end offset) -> (the largest epoch not above it, where that ends)
+EndOffsetFor = Callable[[LeaderEpochCache, int, int], tuple[int, int]]
 
 
 def check_follower(leader: LeaderState, reader: Reader, current_leader_epoch: int) -> None:
@@ -25,15 +31,15 @@ def check_follower(leader: LeaderState, reader: Reader, current_leader_epoch: in
         raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {reader.replica_id} was restarted since")
 
 
-def check_position(log: PartitionLog, wanted: FetchPartition) -> tuple[int, int] | None:
-    """Where the fetcher's history parts from ours, None if it does not.
+def check_position(log: PartitionLog, wanted: FetchPartition, end_offset_for: EndOffsetFor) -> tuple[int, int] | None:
+    """Where the fetcher's history parts from ours, None if it does not; ``end_offset_for`` is the broker's rule.
 
     Raises ``Refused`` if its position is not in our log, or we know nothing of its epoch. This runs for consumers too:
     kafka-python sends their last epoch.
     """
     log_end_offset = log.log_end_offset
     if wanted.last_fetched_epoch >= 0:
-        found = log.epochs.end_offset_for(wanted.last_fetched_epoch, log_end_offset)
+        found = end_offset_for(log.epochs, wanted.last_fetched_epoch, log_end_offset)
         try:
             diverging = diverging_epoch(wanted.last_fetched_epoch, wanted.fetch_offset, found)
         except LookupError as error:

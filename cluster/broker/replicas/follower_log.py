@@ -10,10 +10,11 @@ import logging
 
 from cluster.broker.metrics import Counters
 from cluster.broker.replicas.values import TopicPartition
+from cluster.broker.rules import Rules
 from cluster.log.partition_log import PartitionLog
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchResult
-from cluster.replication.follower import FetchPosition, Reaction, initial_truncation, reaction, truncation_offset
+from cluster.replication.follower import FetchPosition, Reaction, reaction, truncation_offset
 from cluster.replication.high_watermark import follower_high_watermark
 
 logger = logging.getLogger(__name__)
@@ -22,15 +23,18 @@ logger = logging.getLogger(__name__)
 class FollowerLog:
     """For one replica. ``high_watermark`` is what it knows while it does not lead."""
 
-    __slots__ = ("_counters", "_key", "_log", "_traffic", "high_watermark", "lag")
+    __slots__ = ("_counters", "_key", "_log", "_rules", "_traffic", "high_watermark", "lag")
 
-    def __init__(self, key: TopicPartition, log: PartitionLog, high_watermark: int, counters: Counters) -> None:
+    def __init__(
+        self, key: TopicPartition, log: PartitionLog, high_watermark: int, counters: Counters, rules: Rules
+    ) -> None:
         self.high_watermark = high_watermark
         self._key = key
         self._log = log
         self._counters = counters
         self._traffic = counters.topic(key[0])
         self.lag = 0
+        self._rules = rules
 
     def __repr__(self) -> str:
         return f"<FollowerLog {self._key} to {self._log.log_end_offset}, watermark {self.high_watermark}>"
@@ -38,7 +42,7 @@ class FollowerLog:
     def begin(self) -> None:
         """Start to follow. Raises ``LogError``."""
         log_end_offset = self._log.log_end_offset
-        start = initial_truncation(self._log.epochs.latest, self.high_watermark, log_end_offset)
+        start = self._rules.initial_truncation(self._log.epochs.latest, self.high_watermark, log_end_offset)
         if start < log_end_offset:
             self._truncate(start)
 

@@ -22,7 +22,7 @@ from cluster.protocol.fetch import FetchPartition, FetchResult
 from cluster.replication.fencing import check_leader_epoch
 from cluster.replication.follower import FetchPosition, Reaction, Restart
 from cluster.replication.isr import IsrAnswer, IsrProposal, Outcome
-from cluster.replication.leader import LeaderState, acknowledgement
+from cluster.replication.leader import LeaderState
 
 logger = logging.getLogger(__name__)
 
@@ -52,8 +52,8 @@ class Partition:
         self.replicas: tuple[int, ...] = ()
         self._host = host
         self._traffic = host.counters.topic(topic)
-        self._follower_log = FollowerLog((topic, partition), log, high_watermark, host.counters)
-        self.waiters = Waiters()
+        self._follower_log = FollowerLog((topic, partition), log, high_watermark, host.counters, host.rules)
+        self.waiters = Waiters(host.rules.acknowledgement)
 
     def __repr__(self) -> str:
         role = "leader" if self.leader else f"follower of {self.leader_id}"
@@ -93,6 +93,7 @@ class Partition:
             lag_time_max_ms=self._host.lag_time_max_ms,
             now_ms=now_ms,
             eligible=self._host.is_alive,
+            may_join=self._host.rules.may_join,
         )
         self.leader = leader
         self._take_over(role)
@@ -173,7 +174,7 @@ class Partition:
 
     def acknowledged(self, append_epoch: int, required_offset: int) -> ErrorCode | None:
         """The answer for an append under acks=all, or None while it must wait."""
-        return acknowledgement(self.leader, append_epoch, required_offset)
+        return self._host.rules.acknowledgement(self.leader, append_epoch, required_offset)
 
     def _high_watermark_moved(self) -> None:
         self.waiters.settle_produces(self.leader)
@@ -199,7 +200,7 @@ class Partition:
                 upper_bound_offset = self.log.log_end_offset
             else:
                 upper_bound_offset = leader.high_watermark
-            diverging = check_position(self.log, wanted)
+            diverging = check_position(self.log, wanted, self._host.rules.end_offset_for)
             if diverging is not None:
                 return self._answer(wanted, leader.high_watermark, diverging=diverging)
             if reader.is_follower and arrived:

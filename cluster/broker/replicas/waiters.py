@@ -6,11 +6,15 @@ Owns the queues. Does not own the decision whether a produce is settled, nor the
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 
 from cluster.broker.replicas.purgatory import DelayedFetch, DelayedProduce
 from cluster.broker.replicas.values import Reader
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.leader import LeaderState, acknowledgement
+
+#: (leadership, leader epoch of the append, required offset) -> the answer, None while it must wait.
+Acknowledgement = Callable[[LeaderState | None, int, int], ErrorCode | None]
 
 #: Settled produces are swept out of the queue when it has grown to this and doubled.
 _SWEEP_AT = 1024
@@ -19,9 +23,10 @@ _SWEEP_AT = 1024
 class Waiters:
     """The requests that wait at one partition."""
 
-    __slots__ = ("_arrived", "_consumers", "_followers", "_produces", "_sweep_at")
+    __slots__ = ("_acknowledgement", "_arrived", "_consumers", "_followers", "_produces", "_sweep_at")
 
-    def __init__(self) -> None:
+    def __init__(self, acknowledgement: Acknowledgement = acknowledgement) -> None:
+        self._acknowledgement = acknowledgement
         #: (required offset, arrival, leader epoch of the append, request, which part of it)
         self._produces: list[tuple[int, int, int, DelayedProduce, int]] = []
         self._arrived = 0
@@ -47,7 +52,7 @@ class Waiters:
         produces = self._produces
         while produces:
             required_offset, _, append_epoch, produce, index = produces[0]
-            code: ErrorCode | None = acknowledgement(leader, append_epoch, required_offset)
+            code = self._acknowledgement(leader, append_epoch, required_offset)
             if code is None:
                 return
             heapq.heappop(produces)

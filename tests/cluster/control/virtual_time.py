@@ -65,9 +65,7 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
 
     def left_of(self, owner: Hashable) -> list[str]:
         """The tasks and timers that ``owner`` has, in words."""
-        tasks = [
-            repr(task.get_coro()) for task in asyncio.all_tasks(self) if getattr(task, "owner", None) == owner
-        ]
+        tasks = [repr(task.get_coro()) for task in asyncio.all_tasks(self) if getattr(task, "owner", None) == owner]
         timers = [
             repr(timer) for _, _, timer in self._scheduled
             if not timer._cancelled and timer._context.get(OWNER) == owner
