@@ -68,6 +68,9 @@ class MemoryNetwork:
             if connection.lost_something(source, destination):
                 loop.call_soon(connection.reset, "bytes were lost on the way", context=connection.context)
 
+    def is_cut(self, source: str, destination: str) -> bool:
+        return (source, destination) in self._cut
+
     def transport(self, node: str) -> MemoryTransport:
         """The network as seen from one node."""
         return MemoryTransport(self, node)

@@ -68,6 +68,7 @@ class MemoryCluster:
         self.stores: dict[int, MemoryStore] = {}
         self.processes: dict[int, Process] = {}
         self.paused: set[int] = set()
+        self._starting: dict[Life, asyncio.Task[Node]] = {}
         self.failures: list[tuple[int, Exception]] = []
         self._properties = dict(properties or {})
         self._rules = rules or Rules()
@@ -96,7 +97,16 @@ class MemoryCluster:
         life = (broker_id, self._lives[broker_id])
         context = copy_context()
         context.run(OWNER.set, life)
-        return await asyncio.get_running_loop().create_task(self._start(life), context=context)
+        starting = asyncio.get_running_loop().create_task(self._start(life), context=context)
+        self._starting[life] = starting
+        try:
+            return await starting
+        except asyncio.CancelledError:
+            if starting.cancelled() and life[0] not in self.processes:
+                raise ConnectionAbortedError(f"life {life} was killed while it started") from None
+            raise
+        finally:
+            del self._starting[life]
 
     async def _start(self, life: Life) -> Node:
         broker_id = life[0]
@@ -153,10 +163,16 @@ class MemoryCluster:
         if power_loss:
             self.storages[broker_id].power_loss(survivors)
         self.resume(broker_id)
+        starting = self._starting.get(process.life)
+        if starting is not None:
+            starting.cancel()
         return process
 
     async def bury(self, process: Process) -> None:
         """Let a killed life end its tasks and timers; none of it reaches anybody."""
+        starting = self._starting.get(process.life)
+        if starting is not None:
+            await asyncio.wait([starting])
         context = copy_context()
         context.run(OWNER.set, process.life)
         loop = asyncio.get_running_loop()
@@ -204,9 +220,11 @@ class MemoryCluster:
 
     # A client
 
-    async def connect(self, broker_id: int, listener: str = "CLIENTS", node: str = CLIENT) -> BrokerConnection:
+    async def connect(
+        self, broker_id: int, listener: str = "CLIENTS", node: str = CLIENT, timeout_ms: int = 10_000
+    ) -> BrokerConnection:
         port = self.nodes[broker_id].ports[listener]
-        connection = await BrokerConnection.open(self.network.transport(node), HOST, port, CLIENT, 10_000)
+        connection = await BrokerConnection.open(self.network.transport(node), HOST, port, CLIENT, timeout_ms)
         self._connections.append(connection)
         return connection
 

@@ -1,0 +1,89 @@
+"""Planted removals: the correct rules without one of them, to show that the oracle would see it.
+
+Owns the wrong logic. Each is a replacement of what ``cluster.broker.rules`` bundles; nothing in the cluster knows of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from cluster.broker.rules import Rules
+from cluster.log.appending import AppendInfo
+from cluster.log.epochs import LeaderEpochCache
+from cluster.log.partition_log import PartitionLog
+from cluster.log.sequence import ProducerEntry, Verdict, check_sequence
+from cluster.protocol.batch import BatchHeader
+from cluster.protocol.errors import ErrorCode
+from cluster.replication.leader import LeaderState
+
+Removal = Callable[[Rules], Rules]
+
+
+def _the_same_length_is_the_same_log(_epochs: LeaderEpochCache, epoch: int, log_end_offset: int) -> tuple[int, int]:
+    return epoch, log_end_offset
+
+
+def keep_the_tail(rules: Rules) -> Rules:
+    """No epoch truncation: a follower is never told where it parted, and keeps what it has (KIP-101, KIP-279)."""
+    return replace(rules, end_offset_for=_the_same_length_is_the_same_log)
+
+
+def _cut_to_the_watermark(_latest_epoch: int | None, high_watermark: int, log_end_offset: int) -> int:
+    return min(high_watermark, log_end_offset)
+
+
+def cut_to_the_watermark(rules: Rules) -> Rules:
+    """No epoch truncation, as before KIP-101: a follower begins with what it knows to be committed."""
+    return replace(rules, initial_truncation=_cut_to_the_watermark)
+
+
+def _acknowledge_at_once(leader: LeaderState | None, append_epoch: int, _required_offset: int) -> ErrorCode | None:
+    if leader is None or leader.leader_epoch != append_epoch:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return ErrorCode.NONE
+
+
+def acknowledge_early(rules: Rules) -> Rules:
+    """A write is acknowledged when its leader has it, before the high watermark."""
+    return replace(rules, acknowledgement=_acknowledge_at_once)
+
+
+def _anything_of_the_unknown(
+    entry: ProducerEntry | None, header: BatchHeader, log_start_offset: int, _unknown_producer: str
+) -> Verdict:
+    return check_sequence(entry, header, log_start_offset, "kafka")
+
+
+def forget_on_failover(rules: Rules) -> Rules:
+    """A new leader knows no producer, and takes what they send as Kafka does since KIP-360: any first sequence."""
+    led: dict[PartitionLog, int] = {}
+
+    def append(log: PartitionLog, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int) -> AppendInfo:
+        if led.get(log) != leader_epoch:
+            led[log] = leader_epoch
+            log.producers.clear()
+        return rules.append(log, batch, header, leader_epoch, now_ms)
+
+    return replace(rules, append=append, check_sequence=_anything_of_the_unknown)
+
+
+def _obey_anybody(*_arguments: int, **_known: int) -> ErrorCode:
+    return ErrorCode.NONE
+
+
+def no_controller_fencing(rules: Rules) -> Rules:
+    """A deposed controller is obeyed, and overwrites what its successor wrote."""
+    return replace(
+        rules,
+        control=replace(rules.control, control_request_error=_obey_anybody, required_version=lambda _known: None),
+    )
+
+
+REMOVALS: dict[str, Removal] = {
+    "keep-the-tail": keep_the_tail,
+    "cut-to-the-watermark": cut_to_the_watermark,
+    "acknowledge-early": acknowledge_early,
+    "forget-on-failover": forget_on_failover,
+    "no-controller-fencing": no_controller_fencing,
+}

@@ -1,0 +1,220 @@
+"""World: the cluster of one simulation, seen from outside, with everything in it noted and counted.
+
+Owns the event log, the delays of the network, the observation of the brokers' decisions, and the lives of brokers that
+may fail to start. Does not own what goes wrong when (``nemesis``) nor what must hold (``oracle``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+
+from cluster.broker.control.changes import BrokerIdTaken
+from cluster.broker.rules import Rules
+from cluster.log.appending import AppendInfo
+from cluster.log.errors import LogError
+from cluster.log.partition_log import PartitionLog
+from cluster.metadata.store import NoNodeError
+from cluster.metadata.znodes import CONTROLLER, StateNode, decode_controller, state_path
+from cluster.protocol.batch import BatchHeader
+from cluster.seams.memory_storage import Survivors
+from cluster.seams.randomness import derive
+from tests.simulation.events import EventLog, LoggedStorage, Traffic
+from tests.simulation.nodes import MemoryCluster, Process
+from tests.simulation.topology import BROKERS, Topology
+
+#: (topic, partition number)
+TopicPartition = tuple[str, int]
+
+#: A broker that could not start is tried again after a while, as its supervisor would.
+RESTART_S = 0.5
+
+
+class World(MemoryCluster):
+    """``rules`` are those of every broker, observed on their way."""
+
+    def __init__(self, topology: Topology, rules: Rules) -> None:
+        self.topology = topology
+        self.events = EventLog()
+        self.traffic = Traffic()
+        self.problems: list[tuple[str, str]] = []
+        #: (topic, partition, leader epoch) -> who appended as its leader
+        self.leaders: dict[tuple[str, int, int], set[int]] = {}
+        #: Extra milliseconds of a direction.
+        self.slow: dict[tuple[str, str], float] = {}
+        self.partitions: list[TopicPartition] = []
+        self._delays = derive(topology.seed, "delays")
+        self._tasks: set[asyncio.Task[None]] = set()
+        super().__init__(BROKERS, topology.properties, rules, self._delay, topology.seed)
+        self.storages = {broker_id: LoggedStorage(broker_id, self.events) for broker_id in self.broker_ids}
+
+    def _delay(self, source: str, destination: str, size_bytes: int) -> float:
+        delay_ms = self._delays.choice((0.1, 0.3, 0.3, 2.0)) + self.slow.get((source, destination), 0.0)
+        self.traffic.sent(source, destination, size_bytes, delay_ms)
+        return delay_ms
+
+    def rules_of(self, broker_id: int) -> Rules:
+        rules = super().rules_of(broker_id)
+
+        def append(
+            log: PartitionLog, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int
+        ) -> AppendInfo:
+            self.leaders.setdefault((log.topic, log.partition, leader_epoch), set()).add(broker_id)
+            try:
+                info = rules.append(log, batch, header, leader_epoch, now_ms)
+            except LogError as error:
+                self.events.count(f"refused {error.error_code.name}")
+                raise
+            if info.duplicate:
+                self.events.count(_kind_of_duplicate(log, info, leader_epoch))
+            return info
+
+        return replace(rules, append=append)
+
+    # Lives
+
+    def background(self, work: Callable[[], object], name: str) -> asyncio.Task[None]:
+        """Run something that ends with the simulation; what it raises is a problem of the simulation itself."""
+
+        async def guarded() -> None:
+            result = work()
+            if asyncio.iscoroutine(result):
+                await result
+
+        task = asyncio.get_running_loop().create_task(guarded(), name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.problems.append(("broken", f"{task.get_name()}: {type(error).__name__}: {error}"))
+
+    def is_running(self, broker_id: int) -> bool:
+        return broker_id in self.processes
+
+    async def raise_up(self, broker_id: int) -> None:
+        """Start a broker that does not run, and again until it has started or was killed meanwhile."""
+        while True:
+            self.events.note("nemesis", f"start {broker_id}")
+            try:
+                await self.start(broker_id)
+                return
+            except (TimeoutError, BrokerIdTaken) as error:
+                self.events.note(f"broker {broker_id}", f"could not start: {type(error).__name__}")
+            except ConnectionAbortedError:
+                return
+            process = self.processes.get(broker_id)
+            if process is None:
+                return
+            self.strike(broker_id, "failed start")
+            await asyncio.sleep(RESTART_S)
+            if self.is_running(broker_id):
+                return
+
+    def strike(self, broker_id: int, what: str, survivors: Survivors | None = None) -> None:
+        """Kill a broker now; with ``survivors`` the power went too."""
+        self.events.note("nemesis", f"{what} {broker_id}")
+        before = self._log_sizes(broker_id)
+        process = self.kill(broker_id, power_loss=survivors is not None, survivors=survivors)
+        lost = before - self._log_sizes(broker_id)
+        if lost:
+            self.events.note("nemesis", f"{what} {broker_id} lost {lost} bytes of logs")
+            self.events.count("unsynced tail lost")
+        self._retire(process)
+        self.background(lambda: self._bury(process), f"bury {broker_id}")
+
+    async def leave(self, broker_id: int) -> None:
+        """A controlled shutdown."""
+        self.events.note("nemesis", f"stop {broker_id}")
+        process = self.processes[broker_id]
+        with contextlib.suppress(LogError):
+            await self.stop(broker_id)
+        self._retire(process)
+        self._check_left(process)
+        self.events.note("nemesis", f"stopped {broker_id}")
+
+    async def _bury(self, process: Process) -> None:
+        await self.bury(process)
+        self._check_left(process)
+
+    def _check_left(self, process: Process) -> None:
+        for what in self.left_of(process):
+            # What is on its way to it is the network's.
+            if "MemoryNetwork." not in what:
+                self.problems.append(("leftover", f"life {process.life} left {what}"))
+
+    def _retire(self, process: Process) -> None:
+        counters = process.node.counters
+        for name in ("leader_elections", "isr_shrinks", "isr_expands"):
+            self.events.count(name.replace("_", " ").rstrip("s"), getattr(counters, name))
+        self.events.count("truncated record", counters.truncated_records)
+
+    def retire_all(self) -> None:
+        """Count what those did that still run."""
+        for broker_id in sorted(self.processes):
+            self._retire(self.processes[broker_id])
+
+    def _log_sizes(self, broker_id: int) -> int:
+        return sum(len(self.log_bytes(broker_id, *key)) for key in self.partitions)
+
+    # What ZooKeeper says
+
+    def controller(self) -> int | None:
+        """Who holds /controller."""
+        try:
+            data, _ = self.tree.get(CONTROLLER)
+        except NoNodeError:
+            return None
+        return decode_controller(data)
+
+    def state(self, topic: str, partition: int) -> StateNode | None:
+        """A partition's state as it is written down; None if there is none yet."""
+        path = state_path(topic, partition)
+        try:
+            data, _ = self.tree.get(path)
+        except NoNodeError:
+            return None
+        return StateNode.decode(path, data)
+
+    def believers(self, topic: str, partition: int) -> list[int]:
+        """The brokers that run and take themselves for the leader, the one of the newest epoch first."""
+        found = []
+        for broker_id, process in self.processes.items():
+            replicas = process.node._replicas
+            replica = None if replicas is None else replicas.partitions.get((topic, partition))
+            if replica is not None and replica.leader is not None:
+                found.append((-replica.leader_epoch, broker_id))
+        return [broker_id for _, broker_id in sorted(found)]
+
+    def is_whole(self) -> bool:
+        """Whether every partition has a leader and all replicas in its ISR, in ZooKeeper and in its leader's eyes."""
+        everybody = set(self.broker_ids)
+        for topic, partition in self.partitions:
+            state = self.state(topic, partition)
+            if state is None or set(state.isr) != everybody or state.leader not in self.processes:
+                return False
+            if self.believers(topic, partition) != [state.leader]:
+                return False
+            if self.isr(topic, partition) != everybody:
+                return False
+        return True
+
+    def are_equal(self) -> bool:
+        """Whether all replicas end at the same offset, which is committed and known to be."""
+        for key in self.partitions:
+            replicas = [self.processes[broker_id].node.replicas.partitions[key] for broker_id in self.broker_ids]
+            ends = {replica.log.log_end_offset for replica in replicas}
+            if len(ends) != 1 or any(replica.high_watermark != max(ends) for replica in replicas):
+                return False
+        return True
+
+
+def _kind_of_duplicate(log: PartitionLog, info: AppendInfo, leader_epoch: int) -> str:
+    if info.first_offset < 0:
+        return "duplicate below the window"
+    epoch = max((entry.epoch for entry in log.epochs.entries if entry.start_offset <= info.first_offset), default=-1)
+    return "duplicate after failover" if epoch < leader_epoch else "duplicate from the cache"
