@@ -12,7 +12,7 @@ from cluster.broker.rules import Rules
 from cluster.log.appending import AppendInfo
 from cluster.log.epochs import LeaderEpochCache
 from cluster.log.partition_log import PartitionLog
-from cluster.log.sequence import ProducerEntry, Verdict, check_sequence
+from cluster.log.sequence import ProducerEntry, Verdict
 from cluster.protocol.batch import BatchHeader
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.leader import LeaderState
@@ -49,23 +49,23 @@ def acknowledge_early(rules: Rules) -> Rules:
     return replace(rules, acknowledgement=_acknowledge_at_once)
 
 
-def _anything_of_the_unknown(
-    entry: ProducerEntry | None, header: BatchHeader, log_start_offset: int, _unknown_producer: str
-) -> Verdict:
-    return check_sequence(entry, header, log_start_offset, "kafka")
-
-
 def forget_on_failover(rules: Rules) -> Rules:
-    """A new leader knows no producer, and takes what they send as Kafka does since KIP-360: any first sequence."""
+    """A new leader knows no producer of before, and takes any first sequence of them, as Kafka does since KIP-360."""
     led: dict[PartitionLog, int] = {}
+    forgot = False
 
     def append(log: PartitionLog, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int) -> AppendInfo:
-        if led.get(log) != leader_epoch:
+        nonlocal forgot
+        if led.setdefault(log, 0) != leader_epoch:
             led[log] = leader_epoch
             log.producers.clear()
+        forgot = leader_epoch > 0 and log.producers.get(header.producer_id) is None
         return rules.append(log, batch, header, leader_epoch, now_ms)
 
-    return replace(rules, append=append, check_sequence=_anything_of_the_unknown)
+    def check(entry: ProducerEntry | None, header: BatchHeader, log_start_offset: int, unknown: str) -> Verdict:
+        return rules.check_sequence(entry, header, log_start_offset, "kafka" if forgot else unknown)
+
+    return replace(rules, append=append, check_sequence=check)
 
 
 def _obey_anybody(*_arguments: int, **_known: int) -> ErrorCode:

@@ -151,7 +151,7 @@ class ControlPlane:
             await move_leadership_away(self.broker_id, self._link, self._cache, self._properties)
         self._started = False
         self._membership.stop()
-        self._role.resign("the broker stops")
+        self._role.close()
         await self._queue.close()
         self._producer_ids.close()
         if self._controller_peer is not None:

@@ -73,6 +73,8 @@ class ControllerRole:
         self._queue = parts.queue
         self._elector = Elector(parts.session, parts.broker_id, parts.clock, parts.rules)
         self._office: Office | None = None
+        self._retry: asyncio.TimerHandle | None = None
+        self._is_closed = False
         self.controller_id: int | None = None
 
     def __repr__(self) -> str:
@@ -140,6 +142,13 @@ class ControllerRole:
             logger.warning("broker %d resigns as controller of epoch %d: %s", self._parts.broker_id, epoch, reason)
             self._parts.journal("controller-resigned", {"epoch": epoch, "reason": reason})
             self._follow(None)
+
+    def close(self) -> None:
+        """The broker stops: resign, and run no more."""
+        self._is_closed = True
+        self.resign("the broker stops")
+        if self._retry is not None:
+            self._retry.cancel()
 
     async def _take_office(self, fence: EpochFence) -> None:
         parts = self._parts
@@ -213,7 +222,8 @@ class ControllerRole:
                 await self._elector.release()
         except StoreError as failure:
             logger.debug("/controller could not be released: %r", failure)
-        asyncio.get_running_loop().call_later(RETRY_S, self.look_again)
+        if not self._is_closed:
+            self._retry = asyncio.get_running_loop().call_later(RETRY_S, self.look_again)
 
     def _follow(self, controller_id: int | None) -> None:
         if controller_id != self.controller_id:

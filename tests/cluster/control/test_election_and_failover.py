@@ -8,6 +8,8 @@ import logging
 import pytest
 
 from cluster.broker.control.changes import BrokerIdTaken
+from cluster.broker.control.controller_role import NotController
+from cluster.metadata.store import SessionExpiredError
 from cluster.metadata.znodes import CONTROLLER, CONTROLLER_EPOCH, broker_path
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
@@ -331,5 +333,24 @@ def test_a_stale_controller_s_requests_are_refused():
         request.controller_epoch -= 1
         assert brokers[1].plane.check_control_request(request) is ErrorCode.STALE_CONTROLLER_EPOCH
         await cluster.stop()
+
+    run(body())
+
+
+def test_a_broker_that_stops_as_its_office_falls_sets_no_timer():
+    """An office that was lost to an error is run for again in a while, but not by a broker that has stopped."""
+
+    async def body():
+        cluster = Cluster()
+        [broker] = await cluster.start(1)
+
+        async def fail(_office):
+            raise SessionExpiredError("over")
+
+        with pytest.raises(NotController):
+            await broker.plane._role.serve(fail)
+        await broker.plane.stop(controlled=False)
+        timers = [timer for _, _, timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()]
+        assert not [timer for timer in timers if "look_again" in repr(timer)]
 
     run(body())
