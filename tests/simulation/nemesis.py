@@ -4,13 +4,15 @@ Owns the actions and their bounds. Each is injected, lasts, and is healed; sever
 one fault of its process at a time. Everything is whole again after ``heal``.
 
 One bound is of substance: without a sync of each append, a broker that lost its power has lost acknowledged records.
-Replication makes up for that as long as another member of each of its in-sync sets has its disk, and as long as it
-comes back only when it has been taken out of those sets (Kafka has the same hole, peers.md D07).
+Replication makes up for that if another member of each of its in-sync sets is well until it has been taken out of
+them, and only then may it come back. Kafka has the same hole (peers.md D07); where each append is synced there is no
+such bound.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 
 from cluster.metadata.store import Delete, NoNodeError
@@ -80,7 +82,9 @@ class Nemesis:
         self.world.events.note("nemesis", f"{name} {text}".rstrip())
 
     def victim(self, broker_id: int | None = None) -> int | None:
-        """A running broker without a fault, or this one if it is so."""
+        """A running broker without a fault, or this one if it is so. While a disk is poorer, the others are spared."""
+        if self.poorer:
+            return None
         free = [each for each in sorted(self.world.processes) if each not in self.busy]
         if broker_id is not None:
             return broker_id if broker_id in free else None
@@ -128,29 +132,29 @@ async def power_loss(nemesis: Nemesis) -> None:
     nemesis.busy.add(broker_id)
     nemesis.begin("power-loss")
     random = nemesis.random
+    poorer = nemesis.poorer
 
     def survivors(_path: str, unsynced: int) -> int:
         return random.choice((0, 0, unsynced, random.randint(0, unsynced)))
 
     world.strike(broker_id, "power-loss", survivors)
     if not world.topology.is_synced:
-        nemesis.poorer.add(broker_id)
-    await nemesis.last(0.0, 1.0, 3.0)
-    while broker_id in nemesis.poorer:
-        if _is_out_of_all_sets(world, broker_id):
-            nemesis.poorer.discard(broker_id)
-        else:
+        poorer.add(broker_id)
+        while not _is_out_of_all_sets(world, broker_id):
             await asyncio.sleep(0.05)
+        poorer.discard(broker_id)
+    await nemesis.last(0.0, 1.0, 3.0)
     await world.raise_up(broker_id)
     nemesis.busy.discard(broker_id)
 
 
 def _others_have_it(nemesis: Nemesis, broker_id: int) -> bool:
-    states = [nemesis.world.state(*key) for key in nemesis.world.partitions]
-    return all(
-        state is None or broker_id not in state.isr or set(state.isr) - nemesis.poorer - {broker_id}
-        for state in states
-    )  # fmt: skip
+    """Whether all others are well, known to the controller as they are, and one of them is in each in-sync set."""
+    world = nemesis.world
+    if nemesis.busy or not all(world.is_known(each) for each in world.broker_ids):
+        return False
+    states = [world.state(*key) for key in world.partitions]
+    return all(state is None or broker_id not in state.isr or len(state.isr) > 1 for state in states)
 
 
 def _is_out_of_all_sets(world: World, broker_id: int) -> bool:
@@ -276,22 +280,41 @@ async def expire(nemesis: Nemesis) -> None:
 
 
 async def change_controller(nemesis: Nemesis) -> None:
-    """/controller is deleted under a controller that hears of it late: for a while there are two."""
-    world = nemesis.world
+    """/controller is deleted under a controller that hears of it late: for a while there are two.
+
+    Mostly it was about to act on the end of another's session; and its successor may not last either.
+    """
+    world, random = nemesis.world, nemesis.random
     broker_id = world.controller()
     process = None if broker_id is None else world.processes.get(broker_id)
     if process is None:
         return
+    if broker_id in nemesis.busy or nemesis.poorer:
+        return
+    nemesis.busy.add(broker_id)
     nemesis.begin("change-controller", str(broker_id))
+    others = [each for each in sorted(world.processes) if each != broker_id]
+    if others and random.random() < 0.7:
+        await _end_session(nemesis, random.choice(others))
+        await asyncio.sleep(random.uniform(0.0, 0.008))
     process.store.deafen()
-    try:
+    with contextlib.suppress(NoNodeError):
         world.tree.multi(0, [Delete(CONTROLLER)])
-    except NoNodeError:
-        pass
-    if nemesis.random.random() < 0.5:
-        nemesis._launch(nemesis.random.choice(["kill-leader", "isolate", "expire", "cut"]))
+    if random.random() < 0.5:
+        nemesis._launch(random.choice(["kill-leader", "isolate", "expire", "cut"]))
     await nemesis.last(0.1, 0.5, 1.3)
     process.store.hear()
+    if random.random() < 0.5:
+        await asyncio.sleep(random.uniform(0.0, 0.05))
+        await _end_session(nemesis, world.controller())
+    nemesis.busy.discard(broker_id)
+
+
+async def _end_session(nemesis: Nemesis, broker_id: int | None) -> None:
+    process = None if broker_id is None else nemesis.world.processes.get(broker_id)
+    if process is not None and not nemesis.poorer:
+        nemesis.world.events.note("nemesis", f"end the session of {broker_id}")
+        process.store.expire()
 
 
 # Clients

@@ -147,7 +147,9 @@ class Story:
         for key, evidence in self.evidence.items():
             evidence.logs = {broker_id: world.log_bytes(broker_id, *key) for broker_id in world.broker_ids}
             evidence.leaders = {
-                epoch: brokers for (topic, partition, epoch), brokers in world.leaders.items() if (topic, partition) == key
+                epoch: brokers
+                for (topic, partition, epoch), brokers in world.leaders.items()
+                if (topic, partition) == key
             }
             world.problems += judge(evidence)
             world.events.count("acknowledged", len(evidence.acknowledged))

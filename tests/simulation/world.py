@@ -17,7 +17,7 @@ from cluster.log.appending import AppendInfo
 from cluster.log.errors import LogError
 from cluster.log.partition_log import PartitionLog
 from cluster.metadata.store import NoNodeError
-from cluster.metadata.znodes import CONTROLLER, StateNode, decode_controller, state_path
+from cluster.metadata.znodes import CONTROLLER, StateNode, broker_path, decode_controller, state_path
 from cluster.protocol.batch import BatchHeader
 from cluster.seams.memory_storage import Survivors
 from cluster.seams.randomness import derive
@@ -170,6 +170,20 @@ class World(MemoryCluster):
         except NoNodeError:
             return None
         return decode_controller(data)
+
+    def is_known(self, broker_id: int) -> bool:
+        """Whether a broker runs, is registered, and the controller has taken note of this registration."""
+        process, controller = self.processes.get(broker_id), self.processes.get(self.controller() or 0)
+        if process is None or controller is None or process.node._control is None:
+            return False
+        office = None if controller.node._control is None else controller.node._control._role._office
+        known = None if office is None else office.controller.context.brokers.get(broker_id)
+        registered = self.tree.exists(broker_path(broker_id))
+        return (
+            known is not None
+            and registered is not None
+            and (known.epoch == registered.created_zxid == process.node.control.broker_epoch)
+        )
 
     def state(self, topic: str, partition: int) -> StateNode | None:
         """A partition's state as it is written down; None if there is none yet."""

@@ -1,0 +1,94 @@
+"""Golden scenarios: real bugs of replication as transcripts over the real code, and each without the rule that helps.
+
+The files are ``golden/*.txt``; how to write them anew stands in ``transcript.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from cluster.broker.rules import Rules
+from cluster.controller.alter_partition import IsrProposal, check_proposal
+from tests.simulation.removals import acknowledge_early, cut_to_the_watermark, keep_the_tail
+from tests.simulation.transcript import GOLDEN, Transcript, commands_of, play
+
+NAMES = sorted(path.stem for path in GOLDEN.glob("*.txt"))
+
+
+def join_at_the_watermark(rules: Rules) -> Rules:
+    """KAFKA-7128: the start of the leader's epoch does not count."""
+    return replace(rules, may_join=lambda end_offset, high_watermark, _epoch_start: end_offset >= high_watermark)
+
+
+def forget_broker_epochs(rules: Rules) -> Rules:
+    """KIP-903: the controller does not ask in which of its lives a replica was seen."""
+
+    def check(context, broker_id: int, proposal: IsrProposal):
+        return check_proposal(context, broker_id, replace(proposal, isr=tuple((m, -1) for m in proposal.members)))
+
+    return replace(rules, control=replace(rules.control, check_proposal=check))
+
+
+def loses(*values: str) -> Callable[[Transcript], None]:
+    """These values, all of them acknowledged, are not in the log of the one that leads in the end."""
+
+    def check(transcript: Transcript) -> None:
+        assert transcript.lost() == list(values)
+
+    return check
+
+
+def differ(one: list[str], other: list[str]) -> Callable[[Transcript], None]:
+    """Brokers 1 and 2 live, have nothing more to copy, and hold different records at the same offsets."""
+
+    def check(transcript: Transcript) -> None:
+        assert set(transcript.processes) >= {1, 2}
+        assert (transcript.values(1), transcript.values(2)) == (one, other)
+
+    return check
+
+
+#: scenario -> the rule that is taken away, and what is then seen in the end
+WITHOUT = {
+    "kip-101-cut-to-the-watermark": (cut_to_the_watermark, loses("m2")),
+    "kip-101-divergence": (keep_the_tail, differ(["m1", "m2"], ["m1", "m3"])),
+    "kip-279-three-elections": (keep_the_tail, differ(["a0", "c1", "c2", "c3"], ["a0", "b1", "b2", "c3"])),
+    "kafka-7128-joining-at-the-watermark": (join_at_the_watermark, loses("m2")),
+    "kip-903-a-former-life": (forget_broker_epochs, loses("m1", "m2")),
+    "split-brain": (acknowledge_early, loses("stray")),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_golden(name: str) -> None:
+    """The states after each command are those that were written down."""
+    text = (GOLDEN / f"{name}.txt").read_text()
+    assert play(text)[0] == text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_its_rule_the_anomaly_is_there(name: str) -> None:
+    """Each scenario goes wrong in its own way if the rule that protects from it is removed."""
+    removal, anomaly = WITHOUT[name]
+    _, transcript = play((GOLDEN / f"{name}.txt").read_text(), removal(Rules()))
+    anomaly(transcript)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_with_its_rule_nothing_is_lost(name: str) -> None:
+    """What was acknowledged is in the leader's log, or nobody leads: the anomalies above are not the scenario's own."""
+    _, transcript = play((GOLDEN / f"{name}.txt").read_text())
+    if transcript.leader("t") > 0 and name not in ("kip-101-divergence", "kip-279-three-elections"):
+        assert transcript.lost() == []
+    live = [broker_id for broker_id in transcript.replicas if broker_id in transcript.processes]
+    if transcript.leader("t") > 0:
+        assert len({tuple(transcript.values(broker_id)) for broker_id in live}) == 1
+
+
+def test_a_block_has_one_command() -> None:
+    """A script that says more than one thing at once is refused, not half done."""
+    with pytest.raises(AssertionError, match="one command a block"):
+        commands_of("kill 1\nkill 2\n")
