@@ -45,12 +45,17 @@ class PartitionState:
 
 @dataclass(slots=True)
 class Partition:
-    """One partition: ``state`` is None while it is new, that is, before any of its replicas was alive."""
+    """One partition: ``state`` is None while it is new, that is, before any of its replicas was alive.
+
+    ``found_zxid`` is that of the write which made the state that the controller found when it took over, comparable
+    with brokers' epochs.
+    """
 
     replicas: tuple[int, ...]
     state: PartitionState | None = None
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
+    found_zxid: int = 0
 
 
 @dataclass(slots=True)

@@ -118,6 +118,37 @@ def plan_repairs(context: ControllerContext, elect_offline: ElectOffline) -> lis
     return changes
 
 
+def plan_unseen_bounces(context: ControllerContext, elect_offline: ElectOffline) -> list[Change]:
+    """At a failover: what the former controller would have done had it seen brokers die and come back meanwhile.
+
+    A broker that was registered after a partition's state was written is not the life of which that state speaks. As
+    after any death it leads no more and is out of the ISR, as far as there are others; what its new life holds, it must
+    prove. Without this it would lead on in the same leader epoch, with a high watermark of its checkpoint, or, after a
+    power loss, with a shorter log (Kafka's controllers with ZooKeeper do not look).
+    """
+    changes = []
+    for topic_partition, _, partition in context.partitions():
+        state = partition.state
+        if state is None:
+            continue
+        bounced = {
+            member
+            for member in {*state.isr, state.leader}
+            if member in context.brokers and context.brokers[member].epoch > partition.found_zxid
+        }
+        if bounced:
+            repaired = repair(
+                partition,
+                registered=context.registered() - bounced,
+                eligible=context.eligible() - bounced,
+                unclean=False,
+                elect_offline=elect_offline,
+            )
+            if repaired is not None:
+                changes.append(_change(context, topic_partition, state, repaired, "bounced unseen"))
+    return changes
+
+
 def plan_new(context: ControllerContext) -> list[Change]:
     """Partitions without a state node whose first leader can be named now; the others wait for a broker."""
     eligible = context.eligible()

@@ -40,20 +40,21 @@ class Client(Protocol):
 class _Node:
     data: bytes
     created_zxid: int
+    modified_zxid: int
     ephemeral_owner: int = 0
     version: int = 0
     children_created: int = 0
     children: set[str] = field(default_factory=set)
 
     def stat(self) -> Stat:
-        return Stat(self.version, self.created_zxid, self.ephemeral_owner)
+        return Stat(self.version, self.created_zxid, self.ephemeral_owner, self.modified_zxid)
 
 
 class MemoryTree:
     """The server: nodes, sessions, watches. All calls are immediate."""
 
     def __init__(self) -> None:
-        self._nodes: dict[str, _Node] = {"/": _Node(b"", 0)}
+        self._nodes: dict[str, _Node] = {"/": _Node(b"", 0, 0)}
         self._zxid = 0
         self._next_session_id = _FIRST_SESSION_ID
         self._sessions: dict[int, Client] = {}
@@ -131,8 +132,8 @@ class MemoryTree:
         if isinstance(operation, Check):
             return None
         if isinstance(operation, SetData):
-            undo.append(partial(_restore, node, node.data, node.version))
-            node.data, node.version = operation.data, node.version + 1
+            undo.append(partial(_restore, node, node.data, node.version, node.modified_zxid))
+            node.data, node.version, node.modified_zxid = operation.data, node.version + 1, self._zxid
             return node.stat()
         if node.children:
             raise NotEmptyError(operation.path)
@@ -151,7 +152,7 @@ class MemoryTree:
         if path in self._nodes:
             raise NodeExistsError(path)
         parent.children_created += 1
-        self._insert(path, _Node(operation.data, self._zxid, session_id if operation.ephemeral else 0))
+        self._insert(path, _Node(operation.data, self._zxid, self._zxid, session_id if operation.ephemeral else 0))
         return path, partial(self._remove, path)
 
     def _node(self, path: str) -> _Node:
@@ -187,8 +188,8 @@ class MemoryTree:
             client.node_changed(path, children=True)
 
 
-def _restore(node: _Node, data: bytes, version: int) -> None:
-    node.data, node.version = data, version
+def _restore(node: _Node, data: bytes, version: int, modified_zxid: int) -> None:
+    node.data, node.version, node.modified_zxid = data, version, modified_zxid
 
 
 def split_path(path: str) -> tuple[str, str]:

@@ -51,11 +51,15 @@ class SessionState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """What ZooKeeper keeps of a node. ``created_zxid`` of ``/brokers/ids/N`` is that broker's epoch."""
+    """What ZooKeeper keeps of a node. ``created_zxid`` of ``/brokers/ids/N`` is that broker's epoch.
+
+    Zxids number the writes of the whole ensemble, so that those of different nodes can be compared.
+    """
 
     version: int
     created_zxid: int
     ephemeral_owner: int
+    modified_zxid: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -325,7 +325,12 @@ def _finish(future: asyncio.Future[None]) -> None:
 
 
 def _stat(stat: Any) -> Stat:
-    return Stat(version=int(stat.version), created_zxid=int(stat.czxid), ephemeral_owner=int(stat.ephemeralOwner))
+    return Stat(
+        version=int(stat.version),
+        created_zxid=int(stat.czxid),
+        ephemeral_owner=int(stat.ephemeralOwner),
+        modified_zxid=int(stat.mzxid),
+    )
 
 
 def _translate(error: Exception) -> StoreError:

@@ -28,6 +28,7 @@ from cluster.controller.partitions import (
     plan_controlled_shutdown,
     plan_new,
     plan_repairs,
+    plan_unseen_bounces,
     remove_brokers,
 )
 from cluster.controller.producer_ids import ProducerIdsExhausted
@@ -96,7 +97,9 @@ class ActiveController:
         for broker_id in self.context.brokers:
             greeting.add_all_metadata(broker_id)
         self.send(greeting)
-        changes = await self._settle()
+        unseen = plan_unseen_bounces(self.context, self.rules.elect_offline)
+        await self.writer.write(unseen)
+        changes = [*unseen, *await self._settle()]
         news = Outbox(self.context)
         for broker_id in self.context.brokers:
             news.add_all_leader_and_isr(broker_id)

@@ -110,19 +110,21 @@ class ClusterView:
                 state,
                 registration.adding.get(number, ()),
                 registration.removing.get(number, ()),
+                found_zxid,
             )
-            for number, state in zip(numbers, states, strict=True)
+            for number, (state, found_zxid) in zip(numbers, states, strict=True)
         }
         config = await self.topic_config(name)
         return Topic(name, registration.topic_id, partitions, unclean=self.is_unclean(config))
 
-    async def _state(self, topic: str, partition: int) -> PartitionState | None:
+    async def _state(self, topic: str, partition: int) -> tuple[PartitionState | None, int]:
+        """The state, and the zxid of the write that made it."""
         path = state_path(topic, partition)
         data = await self._get(path)
         if data is None:
-            return None
+            return None, 0
         node = StateNode.decode(path, data[0])
-        return PartitionState(
+        state = PartitionState(
             leader=node.leader,
             leader_epoch=node.leader_epoch,
             isr=node.isr,
@@ -130,6 +132,7 @@ class ClusterView:
             controller_epoch=node.controller_epoch,
             recovering=node.recovering,
         )
+        return state, data[1].modified_zxid
 
     async def _get(self, path: str) -> Any:
         try:

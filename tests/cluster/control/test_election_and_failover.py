@@ -354,3 +354,25 @@ def test_a_broker_that_stops_as_its_office_falls_sets_no_timer():
         assert not [timer for timer in timers if "look_again" in repr(timer)]
 
     run(body())
+
+
+def test_a_bounce_that_no_controller_saw_is_made_up_for_at_the_failover():
+    """A broker that died and came back while there was no controller leads on in a new leader epoch, if at all."""
+
+    async def body():
+        cluster = Cluster()
+        await cluster.start(1, 2, 3)
+        await cluster.create_topic("t", 3, 3)
+        led = next(n for n in range(3) if cluster.state("t", n)["leader"] == 2)
+        await cluster.brokers[1].crash()
+        epoch = cluster.brokers[2].plane.broker_epoch
+        cluster.brokers[2].store.expire()
+        await cluster.until(lambda: cluster.brokers[2].plane.broker_epoch > epoch)
+        assert cluster.state("t", led)["leader_epoch"] == 0
+        await cluster.until(lambda: any(cluster.brokers[n].plane.is_controller for n in (2, 3)))
+        await cluster.until(lambda: cluster.state("t", led)["leader_epoch"] > 0)
+        state = cluster.state("t", led)
+        assert (state["leader"], state["isr"]) == (3, [3])
+        await cluster.stop()
+
+    run(body())
