@@ -1,7 +1,7 @@
 """MemoryStorage: the Storage seam in one dictionary, which knows what a power loss would leave.
 
-Owns that model: a file's bytes survive as far as they were synced, a file that was never synced does not survive,
-``write_atomic`` and the existence of a synced file do. Renames, removals and truncations survive at once (a journaling
+Owns that model: a file's bytes survive as far as they were synced, ``write_atomic`` and the existence of a synced file
+do, and with it that of all files made before (a journal keeps the order); a younger one is gone. Renames, removals and truncations survive at once (a journaling
 file system orders them soon enough). A crash of the process alone loses nothing: open the same storage again.
 """
 
@@ -118,16 +118,17 @@ class MemoryStorage:
         Files that were open before are cut off: what is still written to them reaches nobody.
         """
         left: dict[str, _Node] = {}
-        for path in sorted(self._nodes):
-            node = self._nodes[path]
+        kept = 0
+        for path, node in self._nodes.items():
             safe = max(node.synced, 0)
             spared = survivors(path, len(node.data) - safe) if survivors is not None else 0
-            if node.synced < 0 and not spared:
-                continue
             rest = left[path] = _Node()
             rest.data = node.data[: safe + spared]
             rest.synced = len(rest.data)
-        self._nodes = left
+            if node.synced >= 0 or spared:
+                kept = len(left)
+        # A journal keeps the order of names: none is lost that was made before one that is left.
+        self._nodes = dict(list(left.items())[:kept])
 
     def open(self, path: str, *, create: bool = True) -> File:
         path = posixpath.normpath(path)

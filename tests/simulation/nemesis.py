@@ -140,7 +140,7 @@ async def power_loss(nemesis: Nemesis) -> None:
     world.strike(broker_id, "power-loss", survivors)
     if not world.topology.is_synced:
         poorer.add(broker_id)
-        while not _is_out_of_all_sets(world, broker_id):
+        while not _is_out_of_all_sets(world, broker_id):  # noqa: ASYNC110 - ZooKeeper signals nothing to a test
             await asyncio.sleep(0.05)
         poorer.discard(broker_id)
     await nemesis.last(0.0, 1.0, 3.0)

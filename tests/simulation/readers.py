@@ -88,7 +88,7 @@ class Reader:
             text = f"{self.name}: {found.high_watermark} after {before} in epoch {epoch}"
             self._world.problems.append(("watermark-regression", text))
         self._watermarks[epoch] = max(before, found.high_watermark)
-        for offset, value in found.records:
+        for offset, _ in found.records:
             if offset >= found.high_watermark:
                 self._world.problems.append(
                     ("read-uncommitted", f"{self.name}: offset {offset}, watermark {found.high_watermark}")

@@ -1,6 +1,7 @@
 """Planted removals: the correct rules without one of them, to show that the oracle would see it.
 
-Owns the wrong logic. Each is a replacement of what ``cluster.broker.rules`` bundles; nothing in the cluster knows of it.
+Owns the wrong logic. Each is a replacement of what ``cluster.broker.rules`` bundles; nothing in the cluster knows of
+it.
 """
 
 from __future__ import annotations
