@@ -14,7 +14,7 @@ SLOW_TESTS := tests/integration
 TESTS := $(filter-out $(SLOW_TESTS)/,$(sort $(filter-out tests/__pycache__/,$(wildcard tests/*/)))) $(SLOW_TESTS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-full lint bench demo-red clean
+.PHONY: help setup run test test-full lint simulate bench demo-red clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ lint: setup ## ruff and mypy
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+
+simulate: setup ## 10,000 simulated clusters, seed by seed, on all cores; ARGS="--first 20000 --count 500"
+	@$(BIN)/python -m tests.simulation.run --count 10000 $(ARGS)
 
 bench: setup ## benchmarks; ARGS="..." is passed on
 	@$(BIN)/python -m bench $(ARGS)

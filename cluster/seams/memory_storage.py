@@ -1,8 +1,9 @@
 """MemoryStorage: the Storage seam in one dictionary, which knows what a power loss would leave.
 
-Owns that model: a file's bytes survive as far as they were synced, ``write_atomic`` and the existence of a synced file
-do, and with it that of all files made before (a journal keeps the order); a younger one is gone. Renames, removals and truncations survive at once (a journaling
-file system orders them soon enough). A crash of the process alone loses nothing: open the same storage again.
+Owns that model: a file's bytes survive as far as they were synced. ``write_atomic`` and the existence of a synced file
+survive, and with it that of all files made before (a journal keeps the order); a younger file that was never synced is
+gone. Renames, removals and truncations survive at once (a journaling file system orders them soon enough). A crash of
+the process alone loses nothing: open the same storage again.
 """
 
 from __future__ import annotations

@@ -178,6 +178,7 @@ class Writer:
     async def _attempt(self, ready: Batch) -> Produced | None:
         """One request; None if nothing is known of its fate."""
         client = self._client
+        self._world.events.note(self.name, f"sends {ready.base_sequence}+{len(ready.values)}")
         try:
             if client is None or client.connection.is_closed:
                 client = await self._leader()

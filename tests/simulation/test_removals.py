@@ -1,0 +1,40 @@
+"""Planted removals: the oracle sees it when a rule of the cluster is taken away, in a seed that is clean with the rule.
+
+How many seeds it takes from any start was measured; ``docs/simulation.md`` has the table.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.pool import rules_named
+from tests.simulation.removals import REMOVALS
+from tests.simulation.story import tell
+
+#: removal -> a seed that shows it, and what is found then among other things
+CAUGHT = {
+    "keep-the-tail": (2, "log-divergence"),
+    "cut-to-the-watermark": (15, "lost-write"),
+    "acknowledge-early": (2, "lost-write"),
+    "forget-on-failover": (1, "duplicate"),
+    "no-controller-fencing": (45, "log-divergence"),
+}
+
+
+def test_each_removal_has_its_seed() -> None:
+    """No removal is left unproved."""
+    assert set(CAUGHT) == set(REMOVALS)
+
+
+@pytest.mark.parametrize("removed", sorted(CAUGHT))
+def test_without_the_rule_it_is_found(removed: str) -> None:
+    """The oracle names the anomaly that the rule protects from."""
+    seed, name = CAUGHT[removed]
+    assert name in tell(seed, rules_named(removed)).names
+
+
+@pytest.mark.parametrize("removed", sorted(CAUGHT))
+def test_with_the_rule_the_seed_is_clean(removed: str) -> None:
+    """It is the rule that makes the difference."""
+    seed, _ = CAUGHT[removed]
+    assert tell(seed).findings == ()
