@@ -5,8 +5,8 @@ one fault of its process at a time. Everything is whole again after ``heal``.
 
 One bound is of substance: without a sync of each append, a broker that lost its power has lost acknowledged records.
 Replication makes up for that if another member of each of its in-sync sets is well until it has been taken out of
-them, and only then may it come back. Kafka has the same hole (peers.md D07); where each append is synced there is no
-such bound.
+them (peers.md D07 is what happens otherwise). It may come back at any time. Where each append is synced there is no such
+bound.
 """
 
 from __future__ import annotations
@@ -60,7 +60,10 @@ class Nemesis:
 
     def _launch(self, name: str) -> None:
         action, _ = ACTIONS[name]
-        self._faults.add(self.world.background(lambda: action(self), f"nemesis {name}"))
+        self.in_background(name, lambda: action(self))
+
+    def in_background(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        self._faults.add(self.world.background(work, f"nemesis {name}"))
 
     async def heal(self) -> None:
         """End everything that lasts, and wait until it is undone."""
@@ -138,11 +141,16 @@ async def power_loss(nemesis: Nemesis) -> None:
         return random.choice((0, 0, unsynced, random.randint(0, unsynced)))
 
     world.strike(broker_id, "power-loss", survivors)
-    if not world.topology.is_synced:
+    epochs = {key: state.leader_epoch for key in world.partitions if (state := world.state(*key)) is not None}
+
+    async def spare_the_others() -> None:
         poorer.add(broker_id)
-        while not _is_out_of_all_sets(world, broker_id):  # noqa: ASYNC110 - ZooKeeper signals nothing to a test
-            await asyncio.sleep(0.05)
+        while not _went_on_without(world, broker_id, epochs):  # noqa: ASYNC110 - ZooKeeper signals nothing to a test
+            await asyncio.sleep(0.02)
         poorer.discard(broker_id)
+
+    if not world.topology.is_synced:
+        nemesis.in_background("spare the others", spare_the_others)
     await nemesis.last(0.0, 1.0, 3.0)
     await world.raise_up(broker_id)
     nemesis.busy.discard(broker_id)
@@ -157,9 +165,10 @@ def _others_have_it(nemesis: Nemesis, broker_id: int) -> bool:
     return all(state is None or broker_id not in state.isr or len(state.isr) > 1 for state in states)
 
 
-def _is_out_of_all_sets(world: World, broker_id: int) -> bool:
-    states = [world.state(*key) for key in world.partitions]
-    return all(state is None or broker_id not in state.isr for state in states)
+def _went_on_without(world: World, broker_id: int, epochs: dict[tuple[str, int], int]) -> bool:
+    """Whether each partition is, or since has been, without that broker in its in-sync set."""
+    states = [(world.state(*key), epoch) for key, epoch in epochs.items()]
+    return all(state is None or broker_id not in state.isr or state.leader_epoch > epoch for state, epoch in states)
 
 
 async def stop(nemesis: Nemesis) -> None:

@@ -9,6 +9,7 @@ import asyncio
 import gc
 import logging
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from cluster.broker.rules import Rules
@@ -92,10 +93,7 @@ class Story:
         await nemesis.run()
         await asyncio.sleep(self._random.choice((0.2, 1.0)))
         await nemesis.heal()
-        try:
-            await self._settle()
-        except TimeoutError:
-            world.problems.append(("unavailable", f"not whole {WHOLE_S} s after everything was healed"))
+        await self._settle()
         self._judge()
         await self._end()
 
@@ -126,14 +124,19 @@ class Story:
 
     async def _settle(self) -> None:
         world = self.world
-        await world.until(world.is_whole, WHOLE_S)
+        await self._reach("every partition has its whole ISR", world.is_whole, WHOLE_S)
         world.events.note("story", f"whole; {world.traffic}")
         for writer in self._writers:
             writer.is_stopping = True
-        async with asyncio.timeout(DRAIN_S):
-            await asyncio.gather(*self._writing)
-        await world.until(world.are_equal, DRAIN_S)
-        await world.until(self._all_is_read, DRAIN_S)
+        await self._reach("writers are done", lambda: all(task.done() for task in self._writing), DRAIN_S)
+        await self._reach("replicas are equal", world.are_equal, DRAIN_S)
+        await self._reach("readers are at the end", self._all_is_read, DRAIN_S)
+
+    async def _reach(self, what: str, condition: Callable[[], bool], timeout_s: int) -> None:
+        try:
+            await self.world.until(condition, timeout_s)
+        except TimeoutError:
+            self.world.problems.append(("unavailable", f"not within {timeout_s} s: {what}"))
 
     def _all_is_read(self) -> bool:
         ends = {
