@@ -5,8 +5,8 @@ one fault of its process at a time. Everything is whole again after ``heal``.
 
 One bound is of substance: without a sync of each append, a broker that lost its power has lost acknowledged records.
 Replication makes up for that if another member of each of its in-sync sets is well until it has been taken out of
-them (peers.md D07 is what happens otherwise). It may come back at any time. Where each append is synced there is no such
-bound.
+them (peers.md D07 is what happens otherwise). It may come back at any time. Where each append is synced there is no
+such bound.
 """
 
 from __future__ import annotations

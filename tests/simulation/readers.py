@@ -64,8 +64,7 @@ class Reader:
 
     async def _fetch(self) -> Fetched | None:
         """One fetch in the leader epoch that the broker is in; None if it leads no more."""
-        process = self._world.processes.get(self._broker_id)
-        replica = None if process is None else process.node.replicas.partitions.get(self.key)
+        replica = self._world.replica(self._broker_id, self.key)
         if self._client is None or replica is None or replica.leader is None:
             self._client = None
             return None

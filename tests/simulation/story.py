@@ -80,6 +80,15 @@ class Story:
         return f"<Story {self.topology}>"
 
     async def run(self) -> None:
+        """From the start to the judgement."""
+        try:
+            await self._run()
+        finally:
+            # Only if it went wrong is there anything left to end.
+            for broker_id in sorted(self.world.processes):
+                await self.world.bury(self.world.kill(broker_id))
+
+    async def _run(self) -> None:
         world = self.world
         world.events.note("story", str(self.topology))
         await asyncio.gather(*(world.raise_up(broker_id) for broker_id in world.broker_ids))
@@ -139,11 +148,11 @@ class Story:
             self.world.problems.append(("unavailable", f"not within {timeout_s} s: {what}"))
 
     def _all_is_read(self) -> bool:
-        ends = {
-            key: self.world.processes[1].node.replicas.partitions[key].log.log_end_offset
-            for key in self.world.partitions
-        }
-        return all(reader.position == ends[reader.key] for reader in self._readers)
+        for reader in self._readers:
+            replica = self.world.replica(1, reader.key)
+            if replica is None or reader.position != replica.log.log_end_offset:
+                return False
+        return True
 
     def _judge(self) -> None:
         world = self.world

@@ -7,8 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from cluster.metadata.memory_tree import MemoryTree
+from cluster.metadata.store import Create, SetData
+from cluster.metadata.znodes import StateNode, state_path
 from cluster.protocol.batch import set_offset_and_epoch
 from tests.simulation.client import batch
+from tests.simulation.observer import StateObserver
 from tests.simulation.oracle import Evidence, judge
 
 PRODUCER = 7
@@ -71,3 +75,26 @@ def test_a_right_history_shows_nothing() -> None:
 def test_each_wrong_is_found_by_its_name(name: str) -> None:
     """One planted wrong, one finding of that name at least."""
     assert name in {found for found, _ in judge(WRONG[name]())}
+
+
+def test_what_controllers_write_is_watched() -> None:
+    """A leader epoch that falls, and one that is given to two brokers, are found when they are written."""
+    tree, found = MemoryTree(), []
+    StateObserver(tree, lambda name, text: found.append(name))
+    path = ""
+    for part in ("brokers", "topics", "t", "partitions", "0"):
+        path += f"/{part}"
+        tree.create(0, Create(path))
+    for leader, leader_epoch in ((1, 0), (1, 0), (2, 1)):
+        write(tree, leader, leader_epoch)
+    assert found == []
+    write(tree, 3, 1)
+    assert found == ["split-brain"]
+    write(tree, 1, 0)
+    assert found == ["split-brain", "epoch-regression"]
+
+
+def write(tree: MemoryTree, leader: int, leader_epoch: int) -> None:
+    path = state_path("t", 0)
+    data = StateNode(leader, leader_epoch, (1, 2, 3), 1).encode()
+    tree.multi(0, [Create(path, data) if tree.exists(path) is None else SetData(path, data)])

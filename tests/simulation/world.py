@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from cluster.broker.control.changes import BrokerIdTaken
+from cluster.broker.replicas.partition import Partition
 from cluster.broker.rules import Rules
 from cluster.log.appending import AppendInfo
 from cluster.log.errors import LogError
@@ -23,6 +24,7 @@ from cluster.seams.memory_storage import Survivors
 from cluster.seams.randomness import derive
 from tests.simulation.events import EventLog, LoggedStorage, Traffic
 from tests.simulation.nodes import MemoryCluster, Process
+from tests.simulation.observer import StateObserver
 from tests.simulation.topology import BROKERS, Topology
 
 #: (topic, partition number)
@@ -49,6 +51,7 @@ class World(MemoryCluster):
         self._tasks: set[asyncio.Task[None]] = set()
         super().__init__(BROKERS, topology.properties, rules, self._delay, topology.seed)
         self.storages = {broker_id: LoggedStorage(broker_id, self.events) for broker_id in self.broker_ids}
+        self._observer = StateObserver(self.tree, lambda name, text: self.problems.append((name, text)))
 
     def _delay(self, source: str, destination: str, size_bytes: int) -> float:
         delay_ms = self._delays.choice((0.1, 0.3, 0.3, 2.0)) + self.slow.get((source, destination), 0.0)
@@ -197,9 +200,8 @@ class World(MemoryCluster):
     def believers(self, topic: str, partition: int) -> list[int]:
         """The brokers that run and take themselves for the leader, the one of the newest epoch first."""
         found = []
-        for broker_id, process in self.processes.items():
-            replicas = process.node._replicas
-            replica = None if replicas is None else replicas.partitions.get((topic, partition))
+        for broker_id in self.processes:
+            replica = self.replica(broker_id, (topic, partition))
             if replica is not None and replica.leader is not None:
                 found.append((-replica.leader_epoch, broker_id))
         return [broker_id for _, broker_id in sorted(found)]
@@ -220,11 +222,17 @@ class World(MemoryCluster):
     def are_equal(self) -> bool:
         """Whether all replicas end at the same offset, which is committed and known to be."""
         for key in self.partitions:
-            replicas = [self.processes[broker_id].node.replicas.partitions[key] for broker_id in self.broker_ids]
-            ends = {replica.log.log_end_offset for replica in replicas}
-            if len(ends) != 1 or any(replica.high_watermark != max(ends) for replica in replicas):
+            replicas = [self.replica(broker_id, key) for broker_id in self.broker_ids]
+            ends = {replica and (replica.log.log_end_offset, replica.high_watermark) for replica in replicas}
+            if len(ends) != 1 or any(end is None or end[0] != end[1] for end in ends):
                 return False
         return True
+
+    def replica(self, broker_id: int, key: TopicPartition) -> Partition | None:
+        """A broker's replica; None if the broker does not run or has not been told of it yet."""
+        process = self.processes.get(broker_id)
+        replicas = None if process is None else process.node._replicas
+        return None if replicas is None else replicas.partitions.get(key)
 
 
 def _kind_of_duplicate(log: PartitionLog, info: AppendInfo, leader_epoch: int) -> str:
