@@ -309,9 +309,11 @@ async def change_controller(nemesis: Nemesis) -> None:
     process.store.deafen()
     with contextlib.suppress(NoNodeError):
         world.tree.multi(0, [Delete(CONTROLLER)])
-    if random.random() < 0.5:
-        nemesis._launch(random.choice(["kill-leader", "isolate", "expire", "cut"]))
-    await nemesis.last(0.1, 0.5, 1.3)
+    await nemesis.last(0.05, 0.2, 0.5)
+    if others and random.random() < 0.7:
+        # Its successor acts on something that it cannot know of.
+        await _end_session(nemesis, random.choice(others))
+    await nemesis.last(0.05, 0.3, 0.8)
     process.store.hear()
     if random.random() < 0.5:
         await asyncio.sleep(random.uniform(0.0, 0.05))
