@@ -13,11 +13,11 @@ from tests.simulation.story import tell
 
 #: removal -> a seed that shows it, and what is found then among other things
 CAUGHT = {
-    "keep-the-tail": (2, "log-divergence"),
-    "cut-to-the-watermark": (15, "lost-write"),
-    "acknowledge-early": (2, "lost-write"),
-    "forget-on-failover": (1, "duplicate"),
-    "no-controller-fencing": (45, "log-divergence"),
+    "keep-the-tail": (19, "log-divergence"),
+    "cut-to-the-watermark": (9, "lost-write"),
+    "acknowledge-early": (4, "lost-write"),
+    "forget-on-failover": (3, "duplicate"),
+    "no-controller-fencing": (55, "split-brain"),
 }
 
 
