@@ -11,10 +11,10 @@ import logging
 from contextlib import AbstractContextManager
 from typing import Any
 
-from chaos.conductor.deployment import Deployment
+from chaos.conductor.deployment import Deployment, StartFailure
 from chaos.conductor.final import FinalState
 from chaos.conductor.health import LagMeter, harness_health
-from chaos.conductor.injector import Injector
+from chaos.conductor.injector import Injector, NotHealed
 from chaos.conductor.load import Load
 from chaos.conductor.observer import Observer
 from chaos.conductor.record import RunRecord
@@ -143,7 +143,7 @@ class Conductor:
     async def _chaos(self, started_ms: int) -> None:
         bench, settings = self._bench, self._settings
         timeout = int(settings.broker_config.get("zookeeper.session.timeout.ms", "18000"))
-        target = Target(self._deployment, self._observer, settings.topic, settings.partitions, timeout)
+        target = Target(self._deployment, self._observer, bench.directory, settings.topic, settings.partitions, timeout)
         self._injector = Injector(
             target, bench.clock, bench.storage, str(bench.directory.faults_jsonl), bench.progress.note
         )
@@ -158,6 +158,8 @@ class Conductor:
                 await asyncio.wait([planned, died], return_when=asyncio.FIRST_COMPLETED)
                 if planned.done():
                     planned.result()
+            except NotHealed as failed:
+                raise Incomplete(f"unavailable: {failed}") from failed
             finally:
                 planned.cancel()
                 died.cancel()
@@ -195,7 +197,10 @@ class Conductor:
             process = self._deployment.process(broker_id)
             if not process.is_running():
                 self._record.problem(f"broker {broker_id} died by itself (exit code {process.wait(0)})")
-                await self._deployment.restart(broker_id)
+                try:
+                    await self._deployment.restart(broker_id)
+                except StartFailure as error:
+                    raise Incomplete(f"unavailable: {error}") from error
 
         async def in_sync() -> bool:
             return (await self._observer.view()).in_sync(self._settings.partitions)
@@ -223,6 +228,7 @@ class Conductor:
         with self._phase("stop"):
             if self._injector is not None:
                 await self._injector.heal_all()
+            await self._open_links()
             await self._load.stop()
             try:
                 self._record.update(harness=await harness_health(self._deployment, self._observer, self._lag))
@@ -231,6 +237,14 @@ class Conductor:
             killed = await self._deployment.stop()
             for broker_id in killed:
                 self._record.problem(f"broker {broker_id} did not stop in good order and was killed")
+
+    async def _open_links(self) -> None:
+        """Whatever a fault that was cut short may have left on a link: the brokers are to stop in good order."""
+        if self._deployment.is_proxied:
+            try:
+                await asyncio.to_thread(self._deployment.links.reset)
+            except LinkError as error:
+                log.warning("the links could not be opened: %s", error)
 
     def _phase(self, name: str, detail: str = "") -> AbstractContextManager[None]:
         self._bench.progress.phase(name, detail)

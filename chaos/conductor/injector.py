@@ -26,6 +26,10 @@ PRECONDITION_MS = 8_000
 RETRY_S = 0.2
 
 
+class NotHealed(Exception):
+    """A fault could not be undone: the cluster is not what the rest of the run needs. Names the fault and the error."""
+
+
 class Injector:
     """Injects, probes, heals, probes again. ``active`` names what is broken now, for the live line."""
 
@@ -52,17 +56,23 @@ class Injector:
         return ", ".join(fault.name for fault in self._broken)
 
     async def run(self, schedule: Schedule, load_started_ms: int) -> None:
-        """Work the schedule off. An injection that comes late because one before took longer is not left out."""
-        async with asyncio.TaskGroup() as group:
-            running: set[asyncio.Task[None]] = set()
-            for index, injection in enumerate(schedule.injections):
-                wait_ms = load_started_ms + injection.at_s * 1000 - self._clock.monotonic_ms()
-                if wait_ms > 0:
-                    await asyncio.sleep(wait_ms / 1000)
-                if not injection.overlap and running:
-                    await asyncio.wait(running)
-                    running.clear()
-                running.add(group.create_task(self._inject(schedule.seed, index, injection)))
+        """Work the schedule off. An injection that comes late because one before took longer is not left out.
+
+        Raises NotHealed for the first fault that could not be undone; what else is broken then is ``heal_all``'s.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                running: set[asyncio.Task[None]] = set()
+                for index, injection in enumerate(schedule.injections):
+                    wait_ms = load_started_ms + injection.at_s * 1000 - self._clock.monotonic_ms()
+                    if wait_ms > 0:
+                        await asyncio.sleep(wait_ms / 1000)
+                    if not injection.overlap and running:
+                        await asyncio.wait(running)
+                        running.clear()
+                    running.add(group.create_task(self._inject(schedule.seed, index, injection)))
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from failed
 
     async def heal_all(self) -> None:
         """Undo what was cut short by an interrupt or an error, the newest first. One that fails stops no other."""
@@ -88,13 +98,17 @@ class Injector:
             self._record(fault, target, "inject", start_ns, during, during.effective)
             held_s = (self._clock.monotonic_ns() - start_ns) / 1e9
             await asyncio.sleep(max(0.0, injection.duration_s - held_s))
-        except (OSError, RuntimeError, LookupError, TimeoutError) as error:
+        except Exception as error:
             log.exception("fault %s on %s failed", injection.fault, target)
             self._record(fault, target, "inject", start_ns, Probe(False, {"error": repr(error)}), False)
         heal_ns = self._clock.monotonic_ns()
-        await fault.heal()
-        self._broken.remove(fault)
-        after = await fault.gone()
+        try:
+            await fault.heal()
+            self._broken.remove(fault)
+            after = await fault.gone()
+        except Exception as error:
+            self._record(fault, target, "heal", heal_ns, Probe(False, {"error": repr(error)}), during.effective)
+            raise NotHealed(f"{injection.fault} on {target} could not be healed: {error}") from error
         effective = fault.bit(during, after)
         self._record(fault, target, "heal", heal_ns, after, effective)
         self.done += 1

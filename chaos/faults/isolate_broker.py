@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from chaos.faults.base import Fault, Probe, until
 
 
@@ -22,8 +20,7 @@ class IsolateBroker(Fault):
 
     async def inject(self) -> None:
         lossless = bool(self.injection.parameters.get("lossless", True))
-        links = self.cluster.links
-        await asyncio.gather(*(links.cut(link, "both", lossless=lossless) for link in self._links))
+        await self.damage.cut(self._links, "both", lossless=lossless)
 
     async def bites(self) -> Probe:
         async def dropped() -> bool:
@@ -36,9 +33,9 @@ class IsolateBroker(Fault):
         return Probe(out and runs, seen)
 
     async def heal(self) -> None:
-        await asyncio.gather(*(self.cluster.links.heal(link) for link in self._links))
+        await self.damage.heal()
 
     async def gone(self) -> Probe:
-        clear = all([await self.cluster.links.is_clear(link) for link in self._links])
+        clear = await self.damage.clear()
         rejoined = await self._rejoined()
         return Probe(clear and rejoined, {"links_clear": clear, "isr_full": rejoined})

@@ -84,6 +84,10 @@ class RunDirectory:
         """``nodes/<broker>``: log, properties, data, ``defects.jsonl`` of one broker."""
         return self.nodes_dir / str(broker_id)
 
+    def control_jsonl(self, broker_id: int) -> Path:
+        """What one broker did in its part in control, and how it came up, one JSON object per line."""
+        return self.node(broker_id) / "control.jsonl"
+
     @property
     def loadgen_dir(self) -> Path:
         return self.path / "loadgen"
@@ -123,6 +127,10 @@ class RunDirectory:
     def read_faults(self) -> list[dict[str, Any]]:
         """The faults as they happened; empty if there is no file."""
         return list(read_json_lines(self.faults_jsonl))
+
+    def read_journal(self, broker_id: int) -> list[dict[str, Any]]:
+        """What one broker noted of itself; empty if there is no file. Raises ``ValueError`` for what is no journal."""
+        return list(read_json_lines(self.control_jsonl(broker_id)))
 
     def broker_ids(self) -> list[int]:
         """The brokers that left something under ``nodes/``, ascending."""
