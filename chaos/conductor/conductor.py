@@ -18,6 +18,7 @@ from chaos.conductor.injector import Injector, NotHealed
 from chaos.conductor.load import Load
 from chaos.conductor.observer import Observer
 from chaos.conductor.record import RunRecord
+from chaos.conductor.resources import Resources, disk_problem, running
 from chaos.conductor.settings import ExperimentSettings
 from chaos.conductor.target import Target
 from chaos.conductor.workbench import Workbench
@@ -34,7 +35,6 @@ LOAD_STARTS_MS = 30_000
 HEALED_MS = 60_000
 SETTLED_MS = 20_000
 STATUS_EVERY_S = 1.0
-LOW_DISK_BYTES = 2_000_000_000
 
 
 class Incomplete(Exception):
@@ -170,6 +170,7 @@ class Conductor:
     async def _watch(self, started_ms: int) -> None:
         """The live line, and an eye on the disk and the load."""
         bench = self._bench
+        resources = Resources(bench.clock, bench.storage, str(bench.directory.resources_jsonl))
         while True:
             status = await self._load.status()
             elapsed_s = (bench.clock.monotonic_ms() - started_ms) / 1000
@@ -178,10 +179,11 @@ class Conductor:
                 f"{elapsed_s:.0f}/{self._settings.time_limit_s:g} s  {status.sentence()}"
                 f"{'  fault: ' + active if active else ''}"
             )
-            if bench.storage.free_bytes(str(bench.directory.path)) < LOW_DISK_BYTES:
-                self._record.problem("stopped: less than 2 GB of disk left")
-                if self._task is not None:
-                    self._task.cancel()
+            free_bytes = bench.storage.free_bytes(str(bench.directory.path))
+            resources.sample_if_due(running(bench.supervisor.children), free_bytes)
+            if (full := disk_problem(free_bytes)) is not None and self._task is not None:
+                self._record.problem(full)
+                self._task.cancel()
             dead = self._load.dead()
             if dead and not self._load_died.is_set():
                 self._record.problem(f"load process {dead[0]} died")

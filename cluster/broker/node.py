@@ -24,6 +24,7 @@ from cluster.broker.handlers.control_requests import deliver
 from cluster.broker.handlers.controller_requests import TopicCreator
 from cluster.broker.handlers.metadata import MetadataHandler
 from cluster.broker.listeners import advertised_endpoints
+from cluster.broker.loading import LOADED, load_logs
 from cluster.broker.metrics import Counters
 from cluster.broker.replicas.fetcher import Fetcher, FetcherSettings
 from cluster.broker.replicas.fetchers import Fetchers
@@ -153,9 +154,9 @@ class Node:
 
         Raises ``LogError``, ``BrokerIdTaken``, ``TimeoutError`` (no ZooKeeper).
         """
-        began_ns = self._seams.clock.monotonic_ns()
-        self.logs.load()
-        self.counters.log_load_ns = self._seams.clock.monotonic_ns() - began_ns
+        loaded = load_logs(self.logs, self._seams.storage, self._seams.clock)
+        self.counters.log_load_ns = int(loaded["elapsed_ms"] * 1_000_000)
+        self._write_journal(LOADED, loaded)
         loop = asyncio.get_running_loop()
         config, clock = self.config, self._seams.clock
         control = self._control = self._make_control()
