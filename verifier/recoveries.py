@@ -77,7 +77,7 @@ def memory(directory: RunDirectory) -> dict[str, dict[str, float]]:
             samples[name].append(float(size_bytes) / 1e6)
     return {
         name: {
-            "first": round(sizes[min(9, len(sizes) - 1)], 1),
+            "first": round(sizes[: WARM_SAMPLE + 1][-1], 1),
             "last": round(sizes[-1], 1),
             "peak": round(max(sizes), 1),
         }
