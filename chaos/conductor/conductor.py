@@ -149,7 +149,8 @@ class Conductor:
         )
         watch = asyncio.create_task(self._watch(started_ms))
         try:
-            faults = asyncio.create_task(self._injector.run(self._schedule, started_ms))
+            until_ms = started_ms + settings.time_limit_s * 1000
+            faults = asyncio.create_task(self._injector.run(self._schedule, started_ms, until_ms))
             left_s = settings.time_limit_s - (bench.clock.monotonic_ms() - started_ms) / 1000
             planned: asyncio.Future[Any] = asyncio.gather(faults, asyncio.sleep(max(0.0, left_s)))
             died: asyncio.Future[Any] = asyncio.create_task(self._load_died.wait())

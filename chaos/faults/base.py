@@ -194,6 +194,14 @@ class Fault(ABC):
         return found
 
     @property
+    def patience_ms(self) -> int:
+        """How long the cluster may take to note that a broker is gone: the session, and the elections after it.
+
+        ZooKeeper may be away at the same time; whoever waits goes on as soon as it is noted.
+        """
+        return self.cluster.session_timeout_ms + 12_000
+
+    @property
     def _partition(self) -> int:
         return int(self.injection.target.get("partition", 0)) % self.cluster.partitions
 

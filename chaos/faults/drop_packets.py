@@ -21,7 +21,7 @@ class DropPackets(Fault):
     summary = "random retransmission stalls per chunk on all links of one broker (a model of packet loss)"
     duration_s = (2.0, 5.0)
     recovery_s = 1.5
-    hits = "link"
+    hits = "traffic"
 
     async def choose(self) -> str:
         self._broker_id, _ = await self._leader()

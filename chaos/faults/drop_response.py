@@ -20,7 +20,7 @@ class DropResponse(Fault):
     summary = "drop the responses to producers for under a second, then close: the retry meets what was done"
     duration_s = (0.4, 0.8)
     recovery_s = 2.5
-    hits = "link"
+    hits = "traffic"
 
     async def choose(self) -> str:
         self._broker_id, _ = await self._leader()

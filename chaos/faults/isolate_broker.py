@@ -26,7 +26,7 @@ class IsolateBroker(Fault):
         async def dropped() -> bool:
             return self._broker_id not in await self.cluster.alive()
 
-        out = await until(dropped, clock=self.clock, timeout_ms=self.cluster.session_timeout_ms + 6_000)
+        out = await until(dropped, clock=self.clock, timeout_ms=self.patience_ms)
         runs = await self.cluster.answers(self._broker_id, timeout_ms=1_000)
         moved = await self._moved_from(self._broker_id, 3_000)
         seen = {"broker": self._broker_id, "counted_dead": out, "runs": runs, "leader_moved": moved}

@@ -25,11 +25,6 @@ class Kill(Fault):
     async def noted(self) -> tuple[bool, Mapping[str, Any]]:
         """Whether the cluster took note of the death, waiting for it within reason; and what shows it."""
 
-    @property
-    def patience_ms(self) -> int:
-        """How long the cluster may take to note a death: the session, and the elections after it."""
-        return self.cluster.session_timeout_ms + 6_000
-
     async def inject(self) -> None:
         self._pid = self.cluster.process(self._broker_id).pid
         self.cluster.process(self._broker_id).kill()

@@ -26,7 +26,7 @@ class PauseLeader(Fault):
     async def bites(self) -> Probe:
         stopped = self.cluster.process(self._broker_id).is_suspended()
         silent = not await self.cluster.answers(self._broker_id, timeout_ms=300)
-        moved = await self._moved_from(self._broker_id, self.cluster.session_timeout_ms + 6_000)
+        moved = await self._moved_from(self._broker_id, self.patience_ms)
         seen = {"broker": self._broker_id, "stopped": stopped, "silent": silent, "leader_moved": moved}
         return Probe(stopped and silent and moved, seen)
 

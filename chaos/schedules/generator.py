@@ -1,7 +1,7 @@
 """The seeded generator of schedules. Owns when what is broken; a pure function of its arguments.
 
 Faults come one after the other, each with room to heal before the next, unless ``overlap`` asks for composed ones:
-then about half of them begin while the one before lasts. With three replicas and min.insync.replicas 2, two brokers
+then some begin while the one before lasts. With three replicas and min.insync.replicas 2, two brokers
 down at once would only measure how long a client can wait, so of two that overlap at most one takes a broker away.
 Every kind asked for comes at least once, and the deck is dealt again until the time is used up, ``kill-leader``
 (where it is asked for) opening each deal: it is the fault that a replicated log is built for.
@@ -17,11 +17,12 @@ from typing import Literal
 from chaos.schedules.model import Injection, Schedule
 from cluster.seams.randomness import derive
 
-#: What a fault takes away: a broker, some links, ZooKeeper, or so much that nothing may come beside it.
-Hits = Literal["broker", "link", "zookeeper", "everything"]
+#: What a fault takes away: a broker, some links, traffic that must flow for it to bite (without a broker acks=all
+#: waits), ZooKeeper, or so much that nothing may come beside it.
+Hits = Literal["broker", "link", "traffic", "zookeeper", "everything"]
 
-#: How many of the faults that could overlap with the one before do so.
-_OVERLAPPING = 0.6
+#: The share of the faults that could overlap with the one before and do.
+_OVERLAPPING = 0.75
 #: An overlapping fault begins this long after the one that it overlaps, as a share of that one's duration.
 _BEGINS = (0.1, 0.7)
 
@@ -36,9 +37,11 @@ class Kind:
     hits: Hits = "broker"
 
     def may_overlap(self, other: Kind) -> bool:
-        """Whether both at once leave something to observe: links may be hit twice, nothing else."""
+        """Whether both at once leave something to observe."""
         both = {self.hits, other.hits}
-        return "everything" not in both and (len(both) == 2 or both == {"link"})
+        if "everything" in both or both in ({"broker"}, {"zookeeper"}):
+            return False
+        return both != {"broker", "traffic"}
 
 
 def generate(

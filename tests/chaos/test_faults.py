@@ -125,6 +125,20 @@ def test_a_fault_that_cannot_be_undone_ends_the_schedule_with_its_name() -> None
     assert "it does not come up" in last["probe"]["error"]
 
 
+def test_what_comes_too_late_is_left_out_unless_its_kind_has_not_come() -> None:
+    """A slow machine makes a run no longer than its kinds of faults need."""
+    storage, clock = MemoryStorage(), SystemClock()
+    storage.makedirs("/run")
+    said: list[str] = []
+    injector = Injector(FakeCluster(), clock, storage, RECORD, said.append)
+    kinds = ("kill-leader", "kill-leader", "kill-follower", "kill-follower")
+    schedule = Schedule(3, tuple(Injection(0.0, kind, 0.01) for kind in kinds))
+    asyncio.run(injector.run(schedule, clock.monotonic_ms(), until_ms=clock.monotonic_ms()))
+    record = [json.loads(line) for line in storage.read(RECORD).decode().splitlines()]
+    assert [entry["fault"] for entry in record if entry["phase"] == "inject"] == ["kill-leader", "kill-follower"]
+    assert said[-1].startswith("2 planned faults were left out")
+
+
 def test_faults_of_zookeeper_need_a_zookeeper_of_our_own() -> None:
     """One that was given with --zookeeper is not ours to break: skipped, and the record says why."""
     cluster = FakeCluster()

@@ -54,7 +54,7 @@ def test_composed_schedules_overlap_only_what_leaves_something_to_observe(seed: 
     kinds = {kind.name: kind for kind in KINDS}
     schedule = generate(KINDS, seed=seed, warmup_s=4.0, time_limit_s=300.0, partitions=6, overlap=True)
     assert set(schedule.kinds()) == set(FAULTS)
-    assert sum(each.overlap for each in schedule.injections) >= 5
+    assert sum(each.overlap for each in schedule.injections) >= 3
     assert [each.at_s for each in schedule.injections] == sorted(each.at_s for each in schedule.injections)
     free_s = 0.0
     for one, after in zip([None, *schedule.injections], schedule.injections, strict=False):
@@ -64,7 +64,7 @@ def test_composed_schedules_overlap_only_what_leaves_something_to_observe(seed: 
             assert one.at_s < after.at_s < one.at_s + one.duration_s
             hit = [kinds[one.fault].hits, kinds[after.fault].hits]
             assert "everything" not in hit
-            assert hit[0] != hit[1] or hit[0] == "link"
+            assert sorted(hit) not in (["broker", "broker"], ["zookeeper", "zookeeper"], ["broker", "traffic"])
         else:
             assert after.at_s >= free_s - 0.02
         free_s = max(free_s, after.at_s + after.duration_s + kinds[after.fault].recovery_s)
