@@ -105,9 +105,12 @@ class Target:
         handle = self._deployment.zookeeper
         return handle is not None and await asyncio.to_thread(serves, handle.port, timeout_ms / 1000)
 
-    def journaled(self, event: str) -> int:
-        journals = (self._directory.read_journal(broker_id) for broker_id in self.broker_ids)
-        return sum(entry.get("event") == event for journal in journals for entry in journal)
+    async def journaled(self, event: str) -> int:
+        def count() -> int:
+            journals = (self._directory.read_journal(broker_id) for broker_id in self.broker_ids)
+            return sum(entry.get("event") == event for journal in journals for entry in journal)
+
+        return await asyncio.to_thread(count)
 
     async def leader(self, partition: int) -> tuple[int, int] | None:
         seen = (await self._observer.view()).partitions.get(partition)

@@ -24,7 +24,11 @@ class PreconditionMissing(Exception):
 
 
 class Process(Protocol):
-    """What a fault may do to the process of a broker, or of ZooKeeper."""
+    """What a fault may do to the process of a broker, or of ZooKeeper.
+
+    What sends a signal also waits until it has taken effect: it is called in a thread, since a conductor that stands
+    still meanwhile would look like an overloaded one.
+    """
 
     @property
     def pid(self) -> int: ...
@@ -90,7 +94,7 @@ class ClusterUnderTest(Protocol):
         """Whether ZooKeeper serves, asked without a proxy between."""
         ...
 
-    def journaled(self, event: str) -> int:
+    async def journaled(self, event: str) -> int:
         """How often the brokers' journals name this event, all brokers together."""
         ...
 

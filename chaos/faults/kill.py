@@ -6,6 +6,7 @@ gone. The broker comes back on its own data directory, without the marker of a c
 
 from __future__ import annotations
 
+import asyncio
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
@@ -27,7 +28,7 @@ class Kill(Fault):
 
     async def inject(self) -> None:
         self._pid = self.cluster.process(self._broker_id).pid
-        self.cluster.process(self._broker_id).kill()
+        await asyncio.to_thread(self.cluster.process(self._broker_id).kill)
 
     async def bites(self) -> Probe:
         dead = not self.cluster.process(self._broker_id).is_running()

@@ -6,6 +6,7 @@ up for lost, and when ZooKeeper wakes up, it finds that the sessions have expire
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from chaos.faults.base import Fault, PreconditionMissing, Probe, until
@@ -44,7 +45,7 @@ class PauseZookeeper(Fault):
     async def inject(self) -> None:
         self._probe = await ZooKeeperProbe.before(self.cluster)
         self._links = [name for name in self.cluster.link_names if name.endswith("-zk")]
-        self._process.suspend()
+        await asyncio.to_thread(self._process.suspend)
 
     async def bites(self) -> Probe:
         stopped = self._process.is_suspended()
@@ -66,7 +67,7 @@ class PauseZookeeper(Fault):
         return Probe(stopped and silent and stalled, seen)
 
     async def heal(self) -> None:
-        self._process.resume()
+        await asyncio.to_thread(self._process.resume)
 
     async def gone(self) -> Probe:
         served = await self._probe.serves_again(self.cluster, self.clock)

@@ -5,6 +5,8 @@ Sessions survive it if it is back in time: ZooKeeper keeps them with its data an
 
 from __future__ import annotations
 
+import asyncio
+
 from chaos.faults.base import Fault, PreconditionMissing, Probe
 from chaos.faults.zookeeper_probe import ZooKeeperProbe
 
@@ -29,7 +31,7 @@ class RestartZookeeper(Fault):
 
     async def inject(self) -> None:
         self._probe = await ZooKeeperProbe.before(self.cluster)
-        self._process.kill()
+        await asyncio.to_thread(self._process.kill)
 
     async def bites(self) -> Probe:
         dead = not self._process.is_running()

@@ -5,6 +5,7 @@ What an operator does for an upgrade, and what must cost nothing: leadership mov
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from chaos.faults.base import Fault, PreconditionMissing, Probe, until
@@ -59,7 +60,7 @@ class RollingRestart(Fault):
         self._stopped.add(broker_id)
         in_time = await self.cluster.stop(broker_id, STOP_MS)
         if not in_time:
-            self.cluster.process(broker_id).kill()
+            await asyncio.to_thread(self.cluster.process(broker_id).kill)
         clean = self.cluster.stopped_cleanly(broker_id)
 
         async def moved() -> bool:

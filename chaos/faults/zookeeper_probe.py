@@ -25,7 +25,7 @@ class ZooKeeperProbe:
     @classmethod
     async def before(cls, cluster: ClusterUnderTest) -> Self:
         """Look before the fault."""
-        return cls(cluster.journaled(EXPIRED), await cluster.controller())
+        return cls(await cluster.journaled(EXPIRED), await cluster.controller())
 
     async def serves_again(self, cluster: ClusterUnderTest, clock: Clock) -> bool:
         """Whether ZooKeeper serves, and every broker that runs is registered with it, within the time."""
@@ -40,12 +40,12 @@ class ZooKeeperProbe:
         """What became of sessions and controller; where they are expected to expire, brokers get time to learn it."""
 
         async def learned() -> bool:
-            return cluster.journaled(EXPIRED) > self.expired
+            return await cluster.journaled(EXPIRED) > self.expired
 
         if expect_expiry:
             await until(learned, clock=clock, timeout_ms=_LEARN_MS, interval_ms=500)
         controller = await cluster.controller()
         return {
-            "sessions_expired": cluster.journaled(EXPIRED) - self.expired,
+            "sessions_expired": await cluster.journaled(EXPIRED) - self.expired,
             "controller_changed": controller != self.controller,
         }

@@ -148,7 +148,7 @@ class FakeCluster:
     async def zookeeper_answers(self, timeout_ms: int) -> bool:
         return self.own_zookeeper is not None and self.own_zookeeper.serves()
 
-    def journaled(self, event: str) -> int:
+    async def journaled(self, event: str) -> int:
         return 3
 
     async def leader(self, partition: int) -> tuple[int, int] | None:
