@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 import math
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,8 @@ log = logging.getLogger(__name__)
 #: How long a fault may wait for its precondition before it is skipped.
 PRECONDITION_MS = 8_000
 RETRY_S = 0.2
+#: Past the time limit a kind of fault that has not bitten gets so many tries in all.
+MOST_TRIES = 3
 
 
 class NotHealed(Exception):
@@ -51,6 +54,7 @@ class Injector:
         self.effective = 0
         self.done = 0
         self.left_out = 0
+        self._bit: set[str] = set()
 
     @property
     def active(self) -> str:
@@ -61,14 +65,14 @@ class Injector:
         """Work the schedule off.
 
         On a slow machine faults take longer than planned, and those after them come late. Past ``until_ms`` only
-        kinds that have not come yet are injected; the others are left out, and said to be.
+        kinds that have not bitten yet are injected, each a few times at most; the others are left out, and said to be.
 
         Raises NotHealed for the first fault that could not be undone; what else is broken then is ``heal_all``'s.
         """
         try:
             async with asyncio.TaskGroup() as group:
                 running: set[asyncio.Task[None]] = set()
-                seen: set[str] = set()
+                tried: Counter[str] = Counter()
                 for index, injection in enumerate(schedule.injections):
                     wait_ms = load_started_ms + injection.at_s * 1000 - self._clock.monotonic_ms()
                     if wait_ms > 0:
@@ -76,13 +80,14 @@ class Injector:
                     if not injection.overlap and running:
                         await asyncio.wait(running)
                         running.clear()
-                    if self._clock.monotonic_ms() >= until_ms and injection.fault in seen:
+                    enough = injection.fault in self._bit or tried[injection.fault] >= MOST_TRIES
+                    if self._clock.monotonic_ms() >= until_ms and enough:
                         self.left_out += 1
                         continue
-                    seen.add(injection.fault)
+                    tried[injection.fault] += 1
                     running.add(group.create_task(self._inject(schedule.seed, index, injection)))
             if self.left_out:
-                self._note(f"{self.left_out} planned faults were left out: the time was up, and their kinds had come")
+                self._note(f"{self.left_out} planned faults were left out: the time was up, and their kinds had bitten")
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from failed
 
@@ -125,6 +130,8 @@ class Injector:
         self._record(fault, target, "heal", heal_ns, after, effective)
         self.done += 1
         self.effective += effective
+        if effective:
+            self._bit.add(injection.fault)
         self._note(f"  {injection.fault} {'bit' if effective else 'did not bite'}; {_sentence(after)}")
 
     async def _choose(self, fault: Fault) -> str | None:

@@ -203,7 +203,7 @@ class Fault(ABC):
 
         ZooKeeper may be away at the same time; whoever waits goes on as soon as it is noted.
         """
-        return self.cluster.session_timeout_ms + 12_000
+        return self.cluster.session_timeout_ms + 20_000
 
     @property
     def _partition(self) -> int:
