@@ -26,8 +26,9 @@ from verifier.segments.rows import SegmentFile, find_segments
 
 logger = logging.getLogger(__name__)
 
-#: Evidence up to this size is read in this process, if Spark runs on this machine: its workers would still be starting.
-READ_HERE_BYTES = 256 << 20
+#: Evidence up to this size is read in this process, if Spark runs on this machine: what its workers cost to start (some
+#: six seconds of a core) reads as much as that.
+READ_HERE_BYTES = 512 << 20
 
 #: Parts of the segments' table for each core.
 PARTS_PER_CORE = 4
