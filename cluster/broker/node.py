@@ -154,9 +154,8 @@ class Node:
 
         Raises ``LogError``, ``BrokerIdTaken``, ``TimeoutError`` (no ZooKeeper).
         """
-        loaded = load_logs(self.logs, self._seams.storage, self._seams.clock)
+        self._write_journal(LOADED, loaded := load_logs(self.logs, self._seams.storage, self._seams.clock))
         self.counters.log_load_ns = int(loaded["elapsed_ms"] * 1_000_000)
-        self._write_journal(LOADED, loaded)
         loop = asyncio.get_running_loop()
         config, clock = self.config, self._seams.clock
         control = self._control = self._make_control()
