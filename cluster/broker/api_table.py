@@ -37,14 +37,17 @@ _SYNC: dict[ApiKey, Callable[[Services, Any, Exchange], Any]] = {
 }
 _ASYNC: dict[ApiKey, Callable[[Services, Any, Exchange], Awaitable[Any]]] = {
     ApiKey.INIT_PRODUCER_ID: init_producer_id.handle,
-    ApiKey.CREATE_TOPICS: controller_requests.create_topics,
-    ApiKey.DELETE_TOPICS: controller_requests.delete_topics,
-    ApiKey.CREATE_PARTITIONS: controller_requests.create_partitions,
+    ApiKey.CREATE_TOPICS: controller_requests.serve,
+    ApiKey.DELETE_TOPICS: controller_requests.serve,
+    ApiKey.CREATE_PARTITIONS: controller_requests.serve,
+    ApiKey.ELECT_LEADERS: controller_requests.serve,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: controller_requests.serve,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: controller_requests.serve,
 }
 _BETWEEN_BROKERS: dict[ApiKey, Callable[[Services, Any, Exchange], Awaitable[Any]]] = {
-    ApiKey.ALTER_PARTITION: controller_requests.alter_partition,
-    ApiKey.CONTROLLED_SHUTDOWN: controller_requests.controlled_shutdown,
-    ApiKey.ALLOCATE_PRODUCER_IDS: controller_requests.allocate_producer_ids,
+    ApiKey.ALTER_PARTITION: controller_requests.serve,
+    ApiKey.CONTROLLED_SHUTDOWN: controller_requests.serve,
+    ApiKey.ALLOCATE_PRODUCER_IDS: controller_requests.serve,
 }
 _FROM_CONTROLLER: dict[ApiKey, Callable[[Services, Any], Awaitable[Any]]] = {
     ApiKey.LEADER_AND_ISR: control_requests.leader_and_isr,

@@ -45,12 +45,20 @@ class PartitionState:
 
 @dataclass(slots=True)
 class Partition:
-    """One partition: ``state`` is None while it is new, that is, before any of its replicas was alive."""
+    """One partition: ``state`` is None while it is new, that is, before any of its replicas was alive.
+
+    While it is moved (KIP-455) ``replicas`` holds those it goes to, in their order, then the others of those it comes
+    from; ``adding`` are the new ones among them, ``removing`` those that will go.
+    """
 
     replicas: tuple[int, ...]
     state: PartitionState | None = None
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
+
+    @property
+    def is_moving(self) -> bool:
+        return bool(self.adding or self.removing)
 
 
 @dataclass(slots=True)

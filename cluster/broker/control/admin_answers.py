@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
@@ -19,18 +20,12 @@ _NO_TOPIC = UUID(int=0)
 _NOT_CONTROLLER_TEXT = "This is not the correct controller for this cluster."
 
 
-async def wait_for_brokers(outcome: AdminOutcome, timeout_ms: float) -> None:
-    """Wait until the brokers have answered; what succeeded is a REQUEST_TIMED_OUT if they have not in time.
-
-    The work goes on then all the same (kafka-semantics 1.7).
-    """
-    waiting = {answer for answer in outcome.answers if not answer.done()}
+async def all_answered(answers: Iterable[asyncio.Future[Any]], timeout_ms: float) -> bool:
+    """Wait until the brokers have answered. False if they have not in time; the work goes on then all the same."""
+    waiting = {answer for answer in answers if not answer.done()}
     if waiting and timeout_ms > 0:
         _, waiting = await asyncio.wait(waiting, timeout=timeout_ms / 1000)
-    if waiting:
-        for topic in outcome.topics:
-            if topic.error_code is ErrorCode.NONE:
-                topic.fail(ErrorCode.REQUEST_TIMED_OUT, "The brokers have not all taken it over yet.")
+    return not waiting
 
 
 def not_controller(names: list[str]) -> AdminOutcome:

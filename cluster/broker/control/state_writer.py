@@ -54,6 +54,14 @@ class StateWriter:
             await self._create(chunk)
             self._apply(chunk)
 
+    async def write_with(self, changes: Sequence[Change], operation: Operation) -> None:
+        """Write and apply at most ``CHUNK`` changes of nodes that are there, and ``operation``, all or nothing.
+
+        Raises as ``write`` does, and NoNodeError.
+        """
+        await self._fence.write(operation, *(_update(change) for change in changes))
+        self._apply(changes)
+
     async def create_if_absent(self, path: str, data: bytes = b"") -> None:
         """One persistent node, whether or not it is there already."""
         try:
