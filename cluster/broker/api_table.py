@@ -11,11 +11,13 @@ from functools import partial
 from typing import Any
 
 from cluster.broker.handlers import (
+    alter_configs,
     api_versions,
     control_requests,
     controller_requests,
     describe_cluster,
     describe_configs,
+    describe_log_dirs,
     fetch,
     find_coordinator,
     init_producer_id,
@@ -32,11 +34,14 @@ _SYNC: dict[ApiKey, Callable[[Services, Any, Exchange], Any]] = {
     ApiKey.LIST_OFFSETS: list_offsets.handle,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch.handle,
     ApiKey.FIND_COORDINATOR: find_coordinator.handle,
-    ApiKey.DESCRIBE_CONFIGS: describe_configs.handle,
     ApiKey.DESCRIBE_CLUSTER: describe_cluster.handle,
+    ApiKey.DESCRIBE_LOG_DIRS: describe_log_dirs.handle,
 }
 _ASYNC: dict[ApiKey, Callable[[Services, Any, Exchange], Awaitable[Any]]] = {
     ApiKey.INIT_PRODUCER_ID: init_producer_id.handle,
+    ApiKey.DESCRIBE_CONFIGS: describe_configs.handle,
+    ApiKey.ALTER_CONFIGS: alter_configs.handle_whole,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: alter_configs.handle_incremental,
     ApiKey.CREATE_TOPICS: controller_requests.serve,
     ApiKey.DELETE_TOPICS: controller_requests.serve,
     ApiKey.CREATE_PARTITIONS: controller_requests.serve,

@@ -176,9 +176,11 @@ class Node:
         checkpoints = self._checkpoints = Checkpoints(
             self.logs, replicas.high_watermarks, config, clock, self._storage_failed, self._blocking
         )
-        services = Services(config, self.counters, self.metadata, control, replicas, roles, checkpoints)
+        usable_bytes = partial(self._seams.storage.free_bytes, config.data_directory)
+        services = Services(config, self.counters, self.metadata, control, replicas, roles, checkpoints, usable_bytes)
         self._fill_api_tables(services)
         control.deliver = partial(deliver, services)
+        control.settings_changed = roles.configure
         self.metadata.on_update(self._metadata_updated)
         await control.start()
         self.logs.claim(config.broker_id, self.metadata.cluster_id or "")
@@ -239,11 +241,12 @@ class Node:
 
     def _topic_settings(self, topic: str) -> TopicSettings:
         """Settings that cannot be meant are passed over: the topic must be served all the same."""
+        broker = self.control.configs.broker_config
         try:
-            config = topic_config.validate(self.metadata.topic_config(topic), self.config)
+            config = topic_config.validate(self.metadata.topic_config(topic), broker)
         except ConfigError as error:
             logger.error("topic %s goes by the broker's defaults: %s", topic, error)
-            config = topic_config.validate({}, self.config)
+            config = topic_config.validate({}, broker)
         return TopicSettings(LogConfig.from_mapping(config, self._log_defaults), config["min.insync.replicas"])
 
     def _metadata_updated(self) -> None:

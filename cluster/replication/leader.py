@@ -117,6 +117,10 @@ class LeaderState:
     def __repr__(self) -> str:
         return f"<LeaderState of {self.broker_id} epoch {self.leader_epoch} at {self.high_watermark} {self.isr!r}>"
 
+    def configure(self, min_insync_replicas: int) -> None:
+        """The topic asks for another number from now on. ``advance`` is to be called: the watermark may move."""
+        self.min_insync_replicas = min(min_insync_replicas, len(self.followers) + 1)
+
     @property
     def has_enough_in_sync(self) -> bool:
         """Whether acks=all may be accepted and the high watermark may move: |ISR| >= min.insync.replicas."""

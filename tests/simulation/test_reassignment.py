@@ -1,4 +1,4 @@
-"""Whole brokers move a partition under load: every acknowledged record is on the new replicas, the old ones are erased."""
+"""Whole brokers move a partition under load: what is acknowledged is on the new replicas, the old ones are erased."""
 
 from __future__ import annotations
 

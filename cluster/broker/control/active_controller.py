@@ -261,13 +261,16 @@ class ActiveController:
             ],
         )
 
-    async def topic_config_changed(self, name: str) -> None:
-        """/config/topics/<name> was changed: what of it concerns elections is taken over."""
-        topic = self.context.topics.get(name)
-        if topic is None:
-            return
-        was_unclean, topic.unclean = topic.unclean, self.view.is_unclean(await self.view.topic_config(name))
-        if topic.unclean and not was_unclean:
+    async def configs_changed(self, name: str | None) -> None:
+        """The configuration of a topic (None: of this broker) has changed: what concerns elections is taken over."""
+        named = [topic for topic in self.context.topics.values() if name in (None, topic.name)]
+        configs = await asyncio.gather(*(self.view.topic_config(topic.name) for topic in named))
+        self.fence.check_held()
+        is_newly_unclean = False
+        for topic, config in zip(named, configs, strict=True):
+            was_unclean, topic.unclean = topic.unclean, self.view.is_unclean(config)
+            is_newly_unclean |= topic.unclean and not was_unclean
+        if is_newly_unclean:
             # What has waited for its in-sync replicas need not wait any longer.
             outbox = Outbox(self.context)
             outbox.add_changes(await self._settle())

@@ -72,6 +72,8 @@ class RoleParts:
     peer_for: Callable[[int], Peer]
     may_run: Callable[[], bool]
     controller_changed: Callable[[int | None], None]
+    #: Whether topics that do not say may be led from outside the ISR, by this broker's configuration of now.
+    unclean_by_default: Callable[[], bool]
 
 
 class ControllerRole:
@@ -154,12 +156,11 @@ class ControllerRole:
         parts = self._parts
         logger.info("broker %d is elected controller of epoch %d", parts.broker_id, fence.epoch)
         parts.journal("controller-elected", {"epoch": fence.epoch})
-        unclean = bool(parts.properties["unclean.leader.election.enable"])
         controller = ActiveController(
             ControllerParts(
                 broker_id=parts.broker_id,
                 fence=fence,
-                view=ClusterView(parts.session, unclean_by_default=unclean),
+                view=ClusterView(parts.session, unclean_by_default=parts.unclean_by_default),
                 channels=ChannelSet(parts.peer_for, self.look_again),
                 rules=parts.rules,
                 journal=parts.journal,

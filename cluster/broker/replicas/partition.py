@@ -122,6 +122,15 @@ class Partition:
         self.leader_id = -1
         self._role_changed()
 
+    def configure(self, settings: TopicSettings, now_ms: int) -> None:
+        """The topic's configuration has changed."""
+        self.settings = settings
+        self.log.update_config(settings.log)
+        if self.leader is not None:
+            self.leader.configure(settings.min_insync_replicas)
+            if self.leader.advance(self.log.log_end_offset, now_ms):
+                self._high_watermark_moved()
+
     def _take_over(self, role: Role) -> None:
         self.leader_id = role.leader
         self.leader_epoch = role.leader_epoch
