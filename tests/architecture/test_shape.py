@@ -11,7 +11,6 @@ LONGEST_FUNCTION = 69
 
 #: Modules that are longer, how long at most, and why.
 LONG_MODULES: dict[str, tuple[int, str]] = {
-    "cluster.client.admin": (320, "one client: each call is short, and they share one way of retrying"),
     "cluster.log.manager": (315, "all replicas of one broker: opening, checkpoints and deletion share their state"),
     "cluster.log.partition_log": (315, "the one face of a replica's log; the work is in the modules beside it"),
     "cluster.metadata.znodes": (330, "one table: Kafka's paths and what stands in each node"),
