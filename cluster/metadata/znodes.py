@@ -27,6 +27,7 @@ CONFIG_CHANGES = "/config/changes"
 CONFIG_CHANGE_PREFIX = f"{CONFIG_CHANGES}/config_change_"
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 CLUSTER_ID = "/cluster/id"
+FEATURE = "/feature"
 
 #: Created by every broker at start if they are absent, parents first.
 PERSISTENT_PATHS = (
@@ -46,8 +47,12 @@ PERSISTENT_PATHS = (
     DELETE_TOPICS,
     "/isr_change_notification",
     "/log_dir_event_notification",
+    PRODUCER_ID_BLOCK,
     "/cluster",
 )
+
+#: What ``/feature`` says of a cluster whose features are versioned and that has finalized none (KIP-584).
+NO_FEATURES = b'{"features":{},"version":2,"status":1}'
 
 #: What /controller_epoch holds before the first controller.
 INITIAL_CONTROLLER_EPOCH = 0
