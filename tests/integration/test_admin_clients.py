@@ -85,6 +85,8 @@ def test_librdkafka_changes_settings(kafka_python: KafkaPython, librdkafka: Conf
     found = kafka_python.admin.describe_configs(resources, config_filter="all")
     entry = found["broker"]["2"]["log.retention.bytes"]
     assert (entry["value"], entry["config_source"]) == ("123456789", "DYNAMIC_BROKER_CONFIG")
+    back = kafka.admin.ConfigResource(kind.BROKER, "2", {"log.retention.bytes": ("DELETE", None)})
+    assert kafka_python.admin.alter_configs([back], raise_on_unknown=False) == {"broker": {"2": "OK"}}
     with pytest.raises(KafkaException, match="cannot be changed while the broker runs"):
         alter(ConfigResource.Type.BROKER, "2", "log.dirs", "/elsewhere")
 
@@ -101,10 +103,10 @@ def test_partitions_move_and_their_leaders_with_them(kafka_python: KafkaPython, 
     assert [value for _, _, value in librdkafka.read(topic, {0: 50})[0]] == [b"v"] * 50
 
     assert admin.alter_partition_reassignments({where: [2, 3]}) == {where: None}
-    assert until(lambda: partition(librdkafka, topic) == (3, [2, 3], {2, 3}), TIMEOUT_S)
+    assert until(lambda: partition(librdkafka, topic)[1:] == ([2, 3], {2, 3}), TIMEOUT_S)
     wanted = [TopicPartition(topic, 0)]
-    outcome = librdkafka.admin.elect_leaders(ElectionType.PREFERRED, wanted).result(TIMEOUT_S)
-    assert list(outcome.values()) == [None]
+    # A controller that has just been elected may have looked at the balance before us.
+    librdkafka.admin.elect_leaders(ElectionType.PREFERRED, wanted).result(TIMEOUT_S)
     assert until(lambda: partition(librdkafka, topic)[0] == 2, TIMEOUT_S)
     outcome = librdkafka.admin.elect_leaders(ElectionType.PREFERRED, wanted).result(TIMEOUT_S)
     assert [error.name() for error in outcome.values()] == ["ELECTION_NOT_NEEDED"]
