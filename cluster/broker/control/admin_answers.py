@@ -17,7 +17,7 @@ _DYNAMIC_TOPIC_CONFIG = 1
 #: TOPIC_DELETION_DISABLED is known from this version of DeleteTopics.
 _DELETION_DISABLED_SINCE = 3
 _NO_TOPIC = UUID(int=0)
-_NOT_CONTROLLER_TEXT = "This is not the correct controller for this cluster."
+NOT_CONTROLLER_TEXT = "This is not the correct controller for this cluster."
 
 
 async def all_answered(answers: Iterable[asyncio.Future[Any]], timeout_ms: float) -> bool:
@@ -30,7 +30,7 @@ async def all_answered(answers: Iterable[asyncio.Future[Any]], timeout_ms: float
 
 def not_controller(names: list[str]) -> AdminOutcome:
     """Every topic refused: clients look for the controller in Metadata and go there."""
-    return AdminOutcome([TopicOutcome(name, ErrorCode.NOT_CONTROLLER, _NOT_CONTROLLER_TEXT) for name in names])
+    return AdminOutcome([TopicOutcome(name, ErrorCode.NOT_CONTROLLER, NOT_CONTROLLER_TEXT) for name in names])
 
 
 def create_topics_response(outcome: AdminOutcome, version: int) -> Any:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cluster.broker.control.active_controller import ActiveController
+from cluster.broker.control.admin_answers import NOT_CONTROLLER_TEXT
 from cluster.broker.control.event_queue import Post
 from cluster.broker.control.state_writer import CHUNK, chunks
 from cluster.controller.context import Partition, TopicPartition
@@ -34,8 +35,6 @@ from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import response_class
 
 logger = logging.getLogger(__name__)
-
-_NOT_CONTROLLER_TEXT = "This is not the correct controller for this cluster."
 
 
 class Reassignments:
@@ -223,10 +222,10 @@ def _altered(results: Mapping[TopicPartition, ReassignmentError | None]) -> Any:
 def alter_refused() -> Any:
     """AlterPartitionReassignments at a broker that is not the controller."""
     response = response_class(ApiKey.ALTER_PARTITION_REASSIGNMENTS)
-    return response(error_code=ErrorCode.NOT_CONTROLLER, error_message=_NOT_CONTROLLER_TEXT, responses=[])
+    return response(error_code=ErrorCode.NOT_CONTROLLER, error_message=NOT_CONTROLLER_TEXT, responses=[])
 
 
 def list_refused() -> Any:
     """ListPartitionReassignments at a broker that is not the controller."""
     response = response_class(ApiKey.LIST_PARTITION_REASSIGNMENTS)
-    return response(error_code=ErrorCode.NOT_CONTROLLER, error_message=_NOT_CONTROLLER_TEXT, topics=[])
+    return response(error_code=ErrorCode.NOT_CONTROLLER, error_message=NOT_CONTROLLER_TEXT, topics=[])
