@@ -57,7 +57,7 @@ def recover_for(directory: str, duration_ms: int) -> int:
     return times
 
 
-@pytest.mark.parametrize("where", ["loop", "thread"])
+@pytest.mark.parametrize("where", ["loop", pytest.param("thread", marks=pytest.mark.full)])
 def test_recovery_does_not_cost_the_session(where: str, zookeeper: tuple[str, int], tmp_path: Path) -> None:
     """Two sessions of recovery: the same session after it, and no connection was lost on the way."""
     directory = str(tmp_path / "data")
