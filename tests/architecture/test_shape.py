@@ -11,6 +11,8 @@ LONGEST_FUNCTION = 69
 
 #: Modules that are longer, how long at most, and why.
 LONG_MODULES: dict[str, tuple[int, str]] = {
+    "cluster.broker.node": (305, "what one broker consists of, and the order of its start and stop"),
+    "cluster.broker.replicas.partition": (305, "one replica's face towards requests, roles and settings"),
     "cluster.log.manager": (315, "all replicas of one broker: opening, checkpoints and deletion share their state"),
     "cluster.log.partition_log": (315, "the one face of a replica's log; the work is in the modules beside it"),
     "cluster.metadata.znodes": (345, "one table: Kafka's paths and what stands in each node"),
