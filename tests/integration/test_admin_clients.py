@@ -25,7 +25,7 @@ def librdkafka(shared_cluster: UpCluster) -> Confluent:
 def kafka_python(shared_cluster: UpCluster) -> Iterator[KafkaPython]:
     client = KafkaPython(shared_cluster.bootstrap)
     yield client
-    client.admin.close()
+    client.close()
 
 
 def placed(kafka_python: KafkaPython, replicas: list[int]) -> str:
