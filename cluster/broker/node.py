@@ -23,6 +23,7 @@ from cluster.broker.control.metadata_cache import MetadataCache
 from cluster.broker.handlers.control_requests import deliver
 from cluster.broker.handlers.controller_requests import TopicCreator
 from cluster.broker.handlers.metadata import MetadataHandler
+from cluster.broker.housekeeping import Housekeeping
 from cluster.broker.listeners import advertised_endpoints
 from cluster.broker.loading import LOADED, load_logs
 from cluster.broker.metrics import Counters
@@ -101,6 +102,7 @@ class Node:
         self._fetchers = Fetchers(self._make_fetcher)
         self._replicas: ReplicaManager | None = None
         self._checkpoints: Checkpoints | None = None
+        self._housekeeping: Housekeeping | None = None
 
     def __repr__(self) -> str:
         return f"<Node {self.config.broker_id} {self.ports} {self._replicas!r}>"
@@ -176,6 +178,10 @@ class Node:
         checkpoints = self._checkpoints = Checkpoints(
             self.logs, replicas.high_watermarks, config, clock, self._storage_failed, self._blocking
         )
+        self._housekeeping = Housekeeping(
+            self.logs, replicas.high_watermarks, config, clock, self._seams.storage, self._storage_failed,
+            self._write_journal, self._seams.blocking,
+        )  # fmt: skip
         services = Services(config, self.counters, self.metadata, control, replicas, roles, checkpoints)
         self._fill_api_tables(services)
         control.deliver = partial(deliver, services)
@@ -184,6 +190,7 @@ class Node:
         self.logs.claim(config.broker_id, self.metadata.cluster_id or "")
         replicas.start()
         checkpoints.start()
+        self._housekeeping.start()
         return control.broker_epoch
 
     def _make_control(self) -> ControlPlane:
@@ -292,6 +299,8 @@ class Node:
             await listener.close()
         if self._replicas is not None:
             self._replicas.stop()
+        if self._housekeeping is not None:
+            await self._housekeeping.stop()
         checkpoints = self._checkpoints
         if checkpoints is not None:
             await checkpoints.stop()

@@ -56,7 +56,7 @@ _LOG: list[Key] = [
     integer("log.retention.minutes", None, "The same in minutes; the hours if unset.", -1),
     integer("log.retention.hours", 168, "The same in hours.", -1),
     integer("log.retention.bytes", -1, "Size above which old segments are deleted; -1 is no limit.", -1),
-    integer("log.retention.check.interval.ms", 300_000, "Time between two looks for old segments.", 1, carried=True),
+    integer("log.retention.check.interval.ms", 300_000, "Time between two looks for old segments.", 1),
     texts("log.cleanup.policy", ("delete",), "What happens to old segments.", ("delete", "compact")),
     flag("log.cleaner.enable", True, "Compact topics whose cleanup.policy says so.", carried=True),
     integer("log.cleaner.threads", 1, "Threads that compact.", 0, carried=True),

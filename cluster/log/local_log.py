@@ -16,6 +16,8 @@ from typing import NamedTuple
 from cluster.log.config import LogConfig
 from cluster.log.errors import OffsetOutOfRange, StorageFailed
 from cluster.log.flush import PendingFlush
+from cluster.log.removal import Doomed
+from cluster.log.retention import SegmentFacts
 from cluster.log.roll import RollState, roll_reason
 from cluster.log.segment import Segment
 from cluster.log.segments import Segments
@@ -43,7 +45,14 @@ class LocalLog:
     """See the module's text. ``directory`` is the replica's own."""
 
     def __init__(
-        self, directory: str, segments: Segments, config: LogConfig, storage: Storage, clock: Clock, recovery_point: int
+        self,
+        directory: str,
+        segments: Segments,
+        config: LogConfig,
+        storage: Storage,
+        clock: Clock,
+        recovery_point: int,
+        doomed: Doomed,
     ) -> None:
         self.directory = directory
         self.segments = segments
@@ -53,6 +62,7 @@ class LocalLog:
         self.failure: str | None = None
         self._storage = storage
         self._clock = clock
+        self._doomed = doomed
         self._cuts = 0
         self._jitter_ms = self._draw_jitter_ms()
         self._last_flush_ms = clock.monotonic_ms()
@@ -165,13 +175,29 @@ class LocalLog:
         self._set_end()
 
     def drop_below(self, offset: int) -> bool:
-        """Delete whole segments below ``offset``; whether there were any. Raises ``StorageFailed``."""
+        """Retire whole segments below ``offset``; whether there were any. Raises ``StorageFailed``."""
+        before = self._cuts
         try:
-            dropped = self.segments.drop_from_start(offset)
+            for segment, paths in self.segments.retire_from_start(offset):
+                self._cuts += 1
+                self._doomed.add(self.config.file_delete_delay_ms, paths=paths, files=[segment.file])
         except OSError as error:
             raise StorageFailed(f"deleting segments of {self.directory} below {offset}: {error}") from error
-        self._cuts += dropped
-        return dropped > 0
+        return self._cuts > before
+
+    def facts(self) -> list[SegmentFacts]:
+        """What retention wants to know of the segments."""
+        segments = list(self.segments)
+        ends = [segment.base_offset for segment in segments[1:]] + [self.log_end_offset]
+        return [
+            SegmentFacts(
+                segment.base_offset,
+                end,
+                segment.size_bytes,
+                segment.max_timestamp if segment.max_timestamp >= 0 else segment.created_ms,
+            )
+            for segment, end in zip(segments, ends, strict=True)
+        ]
 
     def _set_end(self) -> None:
         self.log_end_offset = self.segments.active.next_offset

@@ -13,11 +13,13 @@ from uuid import UUID
 from cluster.log.appending import Appender, AppendInfo
 from cluster.log.checkpoints import PARTITION_METADATA_FILE, partition_metadata_text
 from cluster.log.config import INT64_MAX, LogConfig
-from cluster.log.directories import delete_directory
+from cluster.log.directories import retire_directory
 from cluster.log.errors import OffsetOutOfRange, StorageFailed
 from cluster.log.flush import PendingFlush
 from cluster.log.local_log import LocalLog, ReadResult
 from cluster.log.opening import OpenedLog, open_log
+from cluster.log.removal import Doomed
+from cluster.log.retention import Expired, expired_segments
 from cluster.log.sequence import CheckSequence, check_sequence
 from cluster.log.timestamps import find_timestamp
 from cluster.protocol.batch import BatchHeader
@@ -40,6 +42,7 @@ class PartitionLog:
         opened: OpenedLog,
         recovery_point: int,
         check_sequence: CheckSequence,
+        doomed: Doomed,
     ) -> None:
         self.directory = directory
         self.topic = topic
@@ -50,8 +53,11 @@ class PartitionLog:
         self.log_start_offset = opened.log_start_offset
         #: Called after a truncation that took back what a recovery-point checkpoint may call synced.
         self.on_recovery_point_lowered: Callable[[], None] | None = None
+        #: Called with (start before, why) when the log start has moved.
+        self.on_log_start_moved: Callable[[int, str], None] | None = None
         self._snapshots = opened.snapshots
-        self._local = LocalLog(directory, opened.segments, config, storage, clock, recovery_point)
+        self._doomed = doomed
+        self._local = LocalLog(directory, opened.segments, config, storage, clock, recovery_point, doomed)
         self._appender = Appender(self._local, self.epochs, self.producers, self._snapshots, clock, check_sequence)
         self._storage = storage
         self._clock = clock
@@ -70,6 +76,7 @@ class PartitionLog:
         recovery_point: int = 0,
         log_start_offset: int = 0,
         check_sequence: CheckSequence = check_sequence,
+        doomed: Doomed | None = None,
     ) -> PartitionLog:
         """Open the log in ``directory``, or begin one there at ``log_start_offset``.
 
@@ -86,7 +93,18 @@ class PartitionLog:
             log_start_offset=log_start_offset,
         )
         synced = INT64_MAX if clean else recovery_point
-        return cls(directory, topic, partition, config, storage, clock, opened, synced, check_sequence)
+        return cls(
+            directory,
+            topic,
+            partition,
+            config,
+            storage,
+            clock,
+            opened,
+            synced,
+            check_sequence,
+            Doomed(clock) if doomed is None else doomed,
+        )
 
     def __repr__(self) -> str:
         failed = f", failed: {self._local.failure}" if self._local.failure else ""
@@ -212,17 +230,53 @@ class PartitionLog:
         local.start_anew(offset)
         self.producers.clear()
         self.epochs.clear()
+        start_before = self.log_start_offset
         self.log_start_offset = offset
         self._announce_recovery_point(recovery_point)
+        self._announce_log_start(start_before, "the leader's log begins later")
 
-    def advance_log_start_offset(self, offset: int) -> None:
-        """Let the log begin at ``offset``, which is at most its end; whole segments below it are deleted."""
+    def advance_log_start_offset(self, offset: int, reason: str = "asked for") -> None:
+        """Let the log begin at ``offset``, which is at most its end; whole segments below it are deleted.
+
+        ``reason`` is for the journal. Raises ``OffsetOutOfRange`` or ``StorageFailed``.
+        """
         if offset <= self.log_start_offset:
             return
         if offset > self.log_end_offset:
             raise OffsetOutOfRange(offset, self.log_start_offset, self.log_end_offset)
+        before = self.log_start_offset
         self.log_start_offset = offset
+        self._announce_log_start(before, reason)
         self.epochs.truncate_from_start(offset)
+        self._drop_segments_below(offset)
+
+    def retain(self, high_watermark: int, now_ms: int) -> list[Expired]:
+        """Delete the segments whose time has come, all below ``high_watermark``; ``now_ms`` is wall time.
+
+        Raises ``StorageFailed``.
+        """
+        local = self._local
+        local.check()
+        facts = local.facts()
+        gone = expired_segments(
+            facts,
+            self.config,
+            log_start_offset=self.log_start_offset,
+            high_watermark=high_watermark,
+            now_ms=now_ms,
+        )
+        if not gone:
+            return gone
+        if len(gone) == len(facts):
+            self._appender.roll("all before has expired")
+        end_offset = gone[-1].segment.end_offset
+        if end_offset > self.log_start_offset:
+            self.advance_log_start_offset(end_offset, gone[-1].reason)
+        else:  # they lay below the log start already
+            self._drop_segments_below(end_offset)
+        return gone
+
+    def _drop_segments_below(self, offset: int) -> None:
         if self._local.drop_below(offset):
             try:
                 self._snapshots.drop_below(self._local.segments.first.base_offset)
@@ -235,6 +289,10 @@ class PartitionLog:
             self._snapshots.drop_above(offset)
         except OSError as error:
             raise StorageFailed(f"removing snapshots of {self.directory} above {offset}: {error}") from error
+
+    def _announce_log_start(self, before: int, reason: str) -> None:
+        if self.on_log_start_moved is not None and self.log_start_offset > before:
+            self.on_log_start_moved(before, reason)
 
     def _announce_recovery_point(self, before: int) -> None:
         if self._local.recovery_point < before and self.on_recovery_point_lowered is not None:
@@ -304,6 +362,9 @@ class PartitionLog:
             local.segments.close()
 
     def delete(self) -> None:
-        """Close the files and remove the directory. Raises ``StorageFailed``."""
-        self._local.segments.close()
-        delete_directory(self.directory, self._storage, self._clock.monotonic_ns())
+        """Rename the directory, and remove it when ``file.delete.delay.ms`` has passed. Raises ``StorageFailed``."""
+        doomed = retire_directory(self.directory, self._storage, self._clock.monotonic_ns())
+        files = [segment.file for segment in self._local.segments]
+        self._doomed.add(self.config.file_delete_delay_ms, files=files, directory=doomed)
+        # The files are still open: whoever kept the log must not write to them and be told that it worked.
+        self._local.failure = "it was deleted"

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from cluster.log.config import LogConfig
 from cluster.log.errors import StorageFailed
 from cluster.log.index import OffsetIndex, TimeIndex
+from cluster.log.removal import retire_file
 from cluster.log.roll import SegmentState
 from cluster.log.scan import LOOKUP_CHUNK_BYTES, scan_batches
 from cluster.protocol.batch import BatchHeader
@@ -25,6 +26,8 @@ from cluster.seams.storage import Bytes, File, FileRange, Storage
 
 logger = logging.getLogger(__name__)
 
+#: The files of a segment, that of the batches first.
+SEGMENT_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
 #: Batches that are remembered one by one: at least this many, at most twice as many (16 bytes each).
 RECENT_BATCHES = 256
 #: Places at which readers stopped.
@@ -257,8 +260,16 @@ class Segment:
         self.file.close()
         remove_segment(self._directory, self.base_offset, self._storage)
 
+    def retire(self) -> list[str]:
+        """Give all files the suffix ``.deleted`` and return their names then; the file of batches stays open.
+
+        The batches go first: without them a start takes the indexes for leftovers. Raises ``OSError``.
+        """
+        retired = (retire_file(self._storage, self._stem + suffix) for suffix in SEGMENT_SUFFIXES)
+        return [path for path in retired if path is not None]
+
 
 def remove_segment(directory: str, base_offset: int, storage: Storage) -> None:
     """Remove the files of a segment; its producer snapshot is no part of it."""
-    for suffix in (".log", ".index", ".timeindex", ".txnindex"):
+    for suffix in SEGMENT_SUFFIXES:
         storage.remove(f"{directory}/{base_offset:020d}{suffix}")

@@ -63,14 +63,15 @@ class Segments:
             self._segments.pop().delete()
         self.active = self._segments[-1]
 
-    def drop_from_start(self, offset: int) -> int:
-        """Delete segments that end at or below ``offset``, oldest first, but never the active one; returns how many."""
-        count = 0
+    def retire_from_start(self, offset: int) -> Iterator[tuple[Segment, list[str]]]:
+        """Retire segments that end at or below ``offset``, oldest first, but never the active one.
+
+        Yields each that is gone with its files' names. Raises ``OSError``.
+        """
         while len(self._segments) > 1 and self._bases[1] <= offset:
+            paths = self._segments[0].retire()
             self._bases.pop(0)
-            self._segments.pop(0).delete()
-            count += 1
-        return count
+            yield self._segments.pop(0), paths
 
     def replace_all(self, segment: Segment) -> None:
         """Take ``segment`` as the only one; the others were deleted before."""
