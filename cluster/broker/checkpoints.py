@@ -8,6 +8,7 @@ under a lock that whoever adds or deletes logs takes too.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from cluster.broker.replicas.values import TopicPartition
@@ -16,6 +17,8 @@ from cluster.config.broker import BrokerConfig
 from cluster.log.errors import LogError
 from cluster.log.manager import LogManager
 from cluster.seams.clock import Clock
+
+logger = logging.getLogger(__name__)
 
 #: Runs a function that blocks, beside the loop if there is a beside.
 Blocking = Callable[[Callable[[], None]], Awaitable[None]]
@@ -41,6 +44,8 @@ async def unbroken(blocking: Blocking, work: Callable[[], None]) -> None:
         await asyncio.shield(running)
     except asyncio.CancelledError:
         await asyncio.wait([running])
+        if not running.cancelled() and (error := running.exception()) is not None:
+            logger.warning("stopped while it failed: %s", error)
         raise
 
 

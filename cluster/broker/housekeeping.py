@@ -1,7 +1,8 @@
-"""Housekeeping: old segments go, and deleted files are removed, without holding up the event loop.
+"""Housekeeping: old segments go, logs are compacted, deleted files are removed, without holding up the event loop.
 
-Owns when that is looked at (``log.retention.check.interval.ms``), and the journal's line for each log start that
-moves. Does not own which segments go (``cluster.log.retention``), or how.
+Owns when that is looked at (``log.retention.check.interval.ms``, ``log.cleaner.backoff.ms``), and the journal's line
+for each log start that moves. Does not own which segments go (``cluster.log.retention``), what is compacted
+(``cluster.log.compaction``), or how.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ from cluster.broker.checkpoints import Blocking, in_thread, unbroken
 from cluster.broker.replicas.values import TopicPartition
 from cluster.broker.timers import Timers
 from cluster.config.broker import BrokerConfig
+from cluster.log.cleaner import Cleaning, CleaningCancelled
+from cluster.log.compaction import KEY_BYTES, Cleanable
 from cluster.log.errors import LogError
 from cluster.log.manager import LogManager
 from cluster.log.partition_log import PartitionLog
 from cluster.log.removal import Removal
+from cluster.protocol.errors import CorruptBatch
 from cluster.seams.clock import Clock
 from cluster.seams.storage import Storage
 
@@ -54,6 +58,7 @@ class Housekeeping:
         self._blocking = blocking
         self._journal = journal
         self._timers = Timers(storage_failed)
+        self._cleaning: Cleaning | None = None
 
     def __repr__(self) -> str:
         return f"<Housekeeping of {self._logs!r}>"
@@ -64,10 +69,13 @@ class Housekeeping:
             [
                 (self._config["log.retention.check.interval.ms"], self.retain),
                 (REMOVAL_INTERVAL_MS, self._remove),
+                (self._config["log.cleaner.backoff.ms"] if self._config["log.cleaner.enable"] else 0, self.clean),
             ]
         )
 
     async def stop(self) -> None:
+        if self._cleaning is not None:
+            self._cleaning.cancelled = True
         await self._timers.stop()
 
     def _log_start_moved(self, log: PartitionLog, before: int, reason: str) -> None:
@@ -98,6 +106,50 @@ class Housekeeping:
                     ", ".join(sorted({expired.reason for expired in gone})),
                 )
                 await asyncio.sleep(0)  # many logs may have much to delete
+
+    async def clean(self) -> None:
+        """Compact log after log, the dirtiest first, until none is due. Raises ``StorageFailed``."""
+        passed_over: set[TopicPartition] = set()
+        while (dirtiest := self._dirtiest(passed_over)) is not None:
+            log, what = dirtiest
+            if not await self._clean(log, what):
+                passed_over.add((log.topic, log.partition))
+
+    def _dirtiest(self, passed_over: set[TopicPartition]) -> tuple[PartitionLog, Cleanable] | None:
+        now_ms = self._clock.wall_ms()
+        due = []
+        for key, high_watermark in self._high_watermarks().items():
+            log = self._logs.get(*key)
+            if log is None or log.is_failed or not log.config.is_compacted or key in passed_over:
+                continue
+            what = log.cleanable(high_watermark, now_ms)
+            if what is not None and what.is_due:
+                due.append((log, what))
+        return max(due, key=lambda found: found[1].ratio, default=None)
+
+    async def _clean(self, log: PartitionLog, what: Cleanable) -> bool:
+        """One compaction, beside the loop; False if it came to nothing."""
+        max_keys = self._config["log.cleaner.dedupe.buffer.size"] // KEY_BYTES
+        cleaning = self._cleaning = log.begin_cleaning(what, max_keys, self._clock.wall_ms())
+        size_bytes = log.size_bytes
+        done = False
+        try:
+            await unbroken(self._blocking, cleaning.run)
+            done = not log.is_failed and log.finish_cleaning(cleaning)
+        except (OSError, CorruptBatch, LogError, CleaningCancelled) as error:
+            logger.warning("%s-%d is not compacted: %s", log.topic, log.partition, error)
+            if log.is_failed:  # its files are between two states, which the next start puts right
+                raise
+        finally:
+            self._cleaning = None
+            await unbroken(self._blocking, cleaning.discard)
+        if done:
+            await unbroken(self._blocking, self._logs.checkpoint_cleaned)
+            logger.info(
+                "%s-%d: compacted up to %d, from %d to %d bytes",
+                *(log.topic, log.partition, log.cleaned_to, size_bytes, log.size_bytes),
+            )
+        return done
 
     async def _remove(self) -> None:
         removals = self._logs.removals()

@@ -130,9 +130,7 @@ class Appender:
         newest = self._epochs.entries[-1:]
         # Nothing was written yet in an epoch that begins at the log's end, so an older one may still follow.
         latest_epoch = newest[0].epoch if newest and newest[0].start_offset < local.log_end_offset else -1
-        batches = verify_replicated(
-            records, local.log_end_offset, latest_epoch, holes_allowed=local.config.is_compacted
-        )
+        batches = verify_replicated(records, local.log_end_offset, latest_epoch, holes_allowed=local.holes_allowed)
         if not batches:
             return None
         rest = batches

@@ -17,6 +17,7 @@ from uuid import UUID
 
 from cluster.log.checkpoints import (
     CLEAN_SHUTDOWN_FILE,
+    CLEANER_FILE,
     HIGH_WATERMARK_FILE,
     LOG_START_FILE,
     META_PROPERTIES_FILE,
@@ -117,12 +118,18 @@ class LogManager:
                     self._doomed.add(0, directory=self._path(name))
         except OSError as error:
             raise StorageFailed(f"cannot use the data directory {self.data_dir}: {error}") from error
-        self._offsets.load()
+        missing = self._offsets.load()
+        if CLEANER_FILE in missing:
+            # Without it nobody knows which logs were compacted: this time all may have holes.
+            self._offsets.write(CLEANER_FILE, {})
         for name in names:
             topic_partition = parse_replica_directory_name(name)
             if topic_partition is None or topic_partition in self._logs:
                 continue
             config = (configs or {}).get(topic_partition[0], self._config)
+            cleaned_to = self._offsets.rows(CLEANER_FILE).get(topic_partition)
+            if CLEANER_FILE in missing:
+                cleaned_to = 0
             try:
                 self._open(
                     topic_partition,
@@ -130,6 +137,7 @@ class LogManager:
                     clean=clean,
                     recovery_point=self._offsets.get(RECOVERY_POINT_FILE, topic_partition),
                     log_start_offset=self._offsets.get(LOG_START_FILE, topic_partition),
+                    cleaned_to=cleaned_to,
                 )
             except LogError as error:
                 logger.error("log %s-%d is offline: %s", *topic_partition, error)
@@ -147,6 +155,7 @@ class LogManager:
         clean: bool,
         recovery_point: int = 0,
         log_start_offset: int = 0,
+        cleaned_to: int | None = None,
     ) -> PartitionLog:
         log = PartitionLog.open(
             self._path(replica_directory_name(*topic_partition)),
@@ -159,6 +168,7 @@ class LogManager:
             log_start_offset=log_start_offset,
             check_sequence=self._check_sequence,
             doomed=self._doomed,
+            cleaned_to=cleaned_to,
         )
 
         def on_recovery_point_lowered() -> None:
@@ -199,6 +209,9 @@ class LogManager:
                 )
             log.set_topic_id(topic_id)
         log.update_config(config)
+        if config.is_compacted and topic_partition not in self._offsets.rows(CLEANER_FILE):
+            # From now on it may have holes, and the next start must know that before it knows the topic's settings.
+            self._offsets.update(CLEANER_FILE, {topic_partition: log.cleaned_to})
         return log
 
     def delete(self, topic: str, partition: int) -> None:
@@ -239,6 +252,15 @@ class LogManager:
                 if log.log_start_offset > log.segment_base_offsets[0]
             }
             self._offsets.write(LOG_START_FILE, {**self._lines_of_offline(LOG_START_FILE), **starts})
+
+    def checkpoint_cleaned(self) -> None:
+        """Write ``cleaner-offset-checkpoint``: how far each log was compacted. Raises ``StorageFailed``."""
+        with self._offsets.lock:
+            logs = self._logs.copy()
+            rows = {
+                key: logs[key].cleaned_to if key in logs else to for key, to in self._offsets.rows(CLEANER_FILE).items()
+            }
+            self._offsets.write(CLEANER_FILE, rows)
 
     def _lines_of_offline(self, name: str) -> dict[TopicPartition, int]:
         """Kept as they are: without its recovery point a damaged log would be cut at the next start."""

@@ -22,7 +22,7 @@ from cluster.log.checkpoints import (
 )
 from cluster.log.config import LogConfig
 from cluster.log.epochs import LeaderEpochCache
-from cluster.log.errors import StorageFailed
+from cluster.log.errors import CheckpointError, StorageFailed
 from cluster.log.producers import ProducerStates
 from cluster.log.recovery import UNTIL_THE_END, open_segments, tidy
 from cluster.log.segment import Segment
@@ -55,8 +55,11 @@ def open_log(
     clean: bool,
     recovery_point: int,
     log_start_offset: int,
+    holes_allowed: bool,
 ) -> OpenedLog:
     """Read, verify and mend what is in ``directory``; an empty one gets a segment at ``log_start_offset``.
+
+    ``holes_allowed``: it is or was compacted, so offsets may be missing.
 
     Raises ``StorageFailed``.
     """
@@ -67,8 +70,18 @@ def open_log(
         snapshots = SnapshotFiles(directory, storage)
         producers = ProducerStates()
         epochs = LeaderEpochCache(on_change=None)
+        if holes_allowed:
+            _load_epochs(directory, storage, epochs)
         segments = _walk_segments(
-            directory, config, storage, now_ms, UNTIL_THE_END if clean else recovery_point, snapshots, producers, epochs
+            directory,
+            config,
+            storage,
+            now_ms,
+            UNTIL_THE_END if clean else recovery_point,
+            snapshots,
+            producers,
+            epochs,
+            holes_allowed=holes_allowed,
         )
         if segments is None or segments.active.next_offset < log_start_offset:
             # All that is there lies below the log's start: it was deleted, whatever the files say.
@@ -83,6 +96,7 @@ def open_log(
             logger.warning("%s ends at %d, although it was synced up to %d", directory, end, recovery_point)
         start = max(log_start_offset, segments.first.base_offset)
         epochs.truncate_from_start(start)
+        epochs.truncate_from_end(end)
         for segment in segments:
             if segment is not segments.active:
                 segment.seal()
@@ -105,6 +119,8 @@ def _walk_segments(
     snapshots: SnapshotFiles,
     producers: ProducerStates,
     epochs: LeaderEpochCache,
+    *,
+    holes_allowed: bool,
 ) -> Segments | None:
     """Open what is there and fill ``producers`` and ``epochs`` from it; None if there is nothing."""
     bases = tidy(directory, storage)
@@ -113,7 +129,9 @@ def _walk_segments(
     snapshots.load(bases[0], producers)
 
     def on_batch(header: BatchHeader) -> None:
-        if header.leader_epoch != epochs.latest_number and header.leader_epoch >= 0:
+        if header.leader_epoch > epochs.latest_number or (
+            header.leader_epoch != epochs.latest_number and header.leader_epoch >= 0 and not holes_allowed
+        ):
             epochs.assign(header.leader_epoch, header.base_offset)
         if header.producer_id >= 0:
             producers.update(header, header.base_offset)
@@ -125,10 +143,25 @@ def _walk_segments(
         storage,
         now_ms,
         trusted_below=trusted_below,
+        holes_allowed=holes_allowed,
         on_segment=producers.mark,
         on_batch=on_batch,
     )
     return Segments(opened)
+
+
+def _load_epochs(directory: str, storage: Storage, epochs: LeaderEpochCache) -> None:
+    """Take ``leader-epoch-checkpoint`` for where epochs began: of a compacted log the batches no longer tell.
+
+    What it lacks, because it lags or was lost, comes from the batches nevertheless.
+    """
+    path = f"{directory}/{LEADER_EPOCH_FILE}"
+    try:
+        stored = LeaderEpochCache.from_text(read_text(storage, path) or "")
+    except (CheckpointError, ValueError) as error:
+        logger.warning("passing over %s: %s", path, error)
+        return
+    epochs.replace_with(stored.entries)
 
 
 def _keep_epochs(directory: str, storage: Storage, epochs: LeaderEpochCache) -> None:

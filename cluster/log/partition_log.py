@@ -12,6 +12,8 @@ from uuid import UUID
 
 from cluster.log.appending import Appender, AppendInfo
 from cluster.log.checkpoints import PARTITION_METADATA_FILE, partition_metadata_text
+from cluster.log.cleaner import Cleaning, cleanable_of, plan_cleaning
+from cluster.log.compaction import Cleanable
 from cluster.log.config import INT64_MAX, LogConfig
 from cluster.log.directories import retire_directory
 from cluster.log.errors import OffsetOutOfRange, StorageFailed
@@ -43,6 +45,8 @@ class PartitionLog:
         recovery_point: int,
         check_sequence: CheckSequence,
         doomed: Doomed,
+        cleaned_to: int,
+        holes_allowed: bool,
     ) -> None:
         self.directory = directory
         self.topic = topic
@@ -57,7 +61,9 @@ class PartitionLog:
         self.on_log_start_moved: Callable[[int, str], None] | None = None
         self._snapshots = opened.snapshots
         self._doomed = doomed
-        self._local = LocalLog(directory, opened.segments, config, storage, clock, recovery_point, doomed)
+        self._local = LocalLog(
+            directory, opened.segments, config, storage, clock, recovery_point, doomed, cleaned_to, holes_allowed
+        )
         self._appender = Appender(self._local, self.epochs, self.producers, self._snapshots, clock, check_sequence)
         self._storage = storage
         self._clock = clock
@@ -77,12 +83,15 @@ class PartitionLog:
         log_start_offset: int = 0,
         check_sequence: CheckSequence = check_sequence,
         doomed: Doomed | None = None,
+        cleaned_to: int | None = None,
     ) -> PartitionLog:
         """Open the log in ``directory``, or begin one there at ``log_start_offset``.
 
-        ``clean`` says that the last stop was clean; else everything from ``recovery_point`` on is verified. Raises
-        ``StorageFailed`` if the disk fails or what was stored safely is damaged.
+        ``clean`` says that the last stop was clean; else everything from ``recovery_point`` on is verified.
+        ``cleaned_to`` says that it was compacted up to there; None: never. Raises ``StorageFailed`` if the disk fails
+        or what was stored safely is damaged.
         """
+        holes_allowed = cleaned_to is not None or config.is_compacted
         opened = open_log(
             directory,
             config,
@@ -91,6 +100,7 @@ class PartitionLog:
             clean=clean,
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
+            holes_allowed=holes_allowed,
         )
         synced = INT64_MAX if clean else recovery_point
         return cls(
@@ -104,6 +114,8 @@ class PartitionLog:
             synced,
             check_sequence,
             Doomed(clock) if doomed is None else doomed,
+            cleaned_to or 0,
+            holes_allowed,
         )
 
     def __repr__(self) -> str:
@@ -289,6 +301,43 @@ class PartitionLog:
             self._snapshots.drop_above(offset)
         except OSError as error:
             raise StorageFailed(f"removing snapshots of {self.directory} above {offset}: {error}") from error
+
+    # -- compacting ---------------------------------------------------------------------------------------------------
+
+    @property
+    def cleaned_to(self) -> int:
+        """All below this offset was compacted."""
+        return self._local.cleaned_to
+
+    @property
+    def holes_allowed(self) -> bool:
+        """Whether offsets may be missing, because compaction removed their records."""
+        return self._local.holes_allowed
+
+    def cleanable(self, stable_offset: int, now_ms: int) -> Cleanable | None:
+        """What can be compacted below ``stable_offset``, None if nothing; ``now_ms`` is wall time."""
+        return cleanable_of(
+            self._local, log_start_offset=self.log_start_offset, stable_offset=stable_offset, now_ms=now_ms
+        )
+
+    def begin_cleaning(self, what: Cleanable, max_keys: int, now_ms: int) -> Cleaning:
+        """A compaction whose ``run`` may block another thread; ``finish_cleaning`` must follow on this one."""
+        self._local.check()
+        return plan_cleaning(self._local, self.producers, self._storage, what, max_keys=max_keys, now_ms=now_ms)
+
+    def finish_cleaning(self, cleaning: Cleaning) -> bool:
+        """Put the new segments in place; False if the log was cut meanwhile, so that they are worth nothing.
+
+        Raises ``StorageFailed``.
+        """
+        local = self._local
+        local.check()
+        if local.cuts != cleaning.cuts:
+            return False
+        while cleaning.replacements:
+            local.replace_segments(*cleaning.replacements.pop(0))
+        local.cleaned_to = cleaning.cleaned_to
+        return True
 
     def _announce_log_start(self, before: int, reason: str) -> None:
         if self.on_log_start_moved is not None and self.log_start_offset > before:

@@ -13,19 +13,22 @@ from __future__ import annotations
 import logging
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from cluster.log.config import LogConfig
 from cluster.log.errors import StorageFailed
-from cluster.log.index import OffsetIndex, TimeIndex
+from cluster.log.index import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, OffsetIndex, TimeIndex
 from cluster.log.removal import retire_file
 from cluster.log.roll import SegmentState
 from cluster.log.scan import LOOKUP_CHUNK_BYTES, scan_batches
-from cluster.protocol.batch import BatchHeader
+from cluster.protocol.batch import BatchHeader, parse_header
 from cluster.seams.storage import Bytes, File, FileRange, Storage
 
 logger = logging.getLogger(__name__)
 
+#: How the names of files end while compaction puts them in the place of others.
+CLEANED_SUFFIX = ".cleaned"
+SWAP_SUFFIX = ".swap"
 #: The files of a segment, that of the batches first.
 SEGMENT_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
 #: Batches that are remembered one by one: at least this many, at most twice as many (16 bytes each).
@@ -39,14 +42,18 @@ PENDING_ENTRIES = 512
 class Segment:
     """One segment. ``next_offset`` is where it ends; the file is valid up to ``size_bytes``."""
 
-    def __init__(self, directory: str, base_offset: int, config: LogConfig, storage: Storage, created_ms: int) -> None:
+    def __init__(
+        self, directory: str, base_offset: int, config: LogConfig, storage: Storage, created_ms: int, suffix: str = ""
+    ) -> None:
+        """Open its files, or make them; ``suffix`` ends their names while a compaction writes them."""
         self._directory = directory
         self._stem = f"{directory}/{base_offset:020d}"
+        self._suffix = suffix
         self._storage = storage
         self._config = config
         self.base_offset = base_offset
         self.created_ms = created_ms
-        self.file: File = storage.open(self._stem + ".log")
+        self.file: File = storage.open(self._path(".log"))
         self.reset()
 
     def __repr__(self) -> str:
@@ -70,6 +77,18 @@ class Segment:
         self._recent_positions = array("q")
         self._resume: dict[int, int] = {}
 
+    def _path(self, kind: str) -> str:
+        return self._stem + kind + self._suffix
+
+    @property
+    def paths(self) -> list[str]:
+        """Its files, that of the batches last."""
+        return [self._path(kind) for kind in (".index", ".timeindex", ".log")]
+
+    @property
+    def larger_index_bytes(self) -> int:
+        return max(len(self.offset_index) * OFFSET_ENTRY_BYTES, len(self.time_index) * TIME_ENTRY_BYTES)
+
     @property
     def state(self) -> SegmentState:
         """What the roll decision wants to know, as a value."""
@@ -87,6 +106,13 @@ class Segment:
         except OSError as error:
             self._undo_write()
             raise StorageFailed(f"writing {self.file.path}: {error}") from error
+
+    def write_batches(self, batches: Sequence[bytes]) -> None:
+        """Append whole batches that have their offsets, and note them. Raises ``StorageFailed``."""
+        self.write(b"".join(batches))
+        for batch in batches:
+            header = parse_header(batch)
+            self.note(header.last_offset, header.max_timestamp, len(batch))
 
     def _undo_write(self) -> None:
         try:
@@ -135,8 +161,8 @@ class Segment:
         self._recent_positions = array("q")
 
     def flush_indexes(self) -> None:
-        self.offset_index.flush(self._storage, self._stem + ".index")
-        self.time_index.flush(self._storage, self._stem + ".timeindex")
+        self.offset_index.flush(self._storage, self._path(".index"))
+        self.time_index.flush(self._storage, self._path(".timeindex"))
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
@@ -208,13 +234,16 @@ class Segment:
 
     # -- cutting ------------------------------------------------------------------------------------------------------
 
-    def truncate_to(self, offset: int) -> None:
+    def truncate_to(self, offset: int, *, holes_allowed: bool) -> None:
         """Remove the batches that reach ``offset`` or beyond, also one that begins before it.
 
-        Raises ``StorageFailed``.
+        With ``holes_allowed`` the segment ends at ``offset`` even if its last batch ends before: what was between has
+        been compacted. Raises ``StorageFailed``.
         """
         position = self.locate(offset)
         if position is None:
+            if holes_allowed:
+                self.next_offset = max(self.next_offset, offset)
             return
         (_, header) = next(scan_batches(self.file, position, self.size_bytes, chunk_bytes=LOOKUP_CHUNK_BYTES))
         self.cut(position, min(offset, header.base_offset))
@@ -267,6 +296,12 @@ class Segment:
         """
         retired = (retire_file(self._storage, self._stem + suffix) for suffix in SEGMENT_SUFFIXES)
         return [path for path in retired if path is not None]
+
+    def rename(self, suffix: str) -> None:
+        """Let the names of its files end with ``suffix`` instead, that of the batches last. Raises ``OSError``."""
+        before, self._suffix = self.paths, suffix
+        for source, target in zip(before, self.paths, strict=True):
+            self._storage.rename(source, target)
 
 
 def remove_segment(directory: str, base_offset: int, storage: Storage) -> None:

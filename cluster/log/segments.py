@@ -6,7 +6,7 @@ Owns finding the one that holds an offset, and adding and dropping them from the
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from cluster.log.segment import Segment
 
@@ -72,6 +72,12 @@ class Segments:
             paths = self._segments[0].retire()
             self._bases.pop(0)
             yield self._segments.pop(0), paths
+
+    def replace(self, old: Sequence[Segment], new: Segment) -> None:
+        """Put ``new`` in the place of neighbours that do not include the active one."""
+        at = self._segments.index(old[0])
+        self._segments[at : at + len(old)] = [new]
+        self._bases[at : at + len(old)] = [new.base_offset]
 
     def replace_all(self, segment: Segment) -> None:
         """Take ``segment`` as the only one; the others were deleted before."""
