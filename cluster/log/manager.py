@@ -19,6 +19,7 @@ from cluster.log.checkpoints import (
     CLEAN_SHUTDOWN_FILE,
     CLEANER_FILE,
     HIGH_WATERMARK_FILE,
+    LOCK_FILE,
     LOG_START_FILE,
     META_PROPERTIES_FILE,
     RECOVERY_POINT_FILE,
@@ -43,7 +44,7 @@ from cluster.log.removal import Doomed, Removal
 from cluster.log.sequence import CheckSequence, check_sequence
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import Clock
-from cluster.seams.storage import Storage
+from cluster.seams.storage import Lock, Storage
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +69,7 @@ class LogManager:
         self._offline: dict[TopicPartition, StorageFailed] = {}
         self._offsets = OffsetFiles(data_dir, storage)
         self._doomed = Doomed(clock)
+        self._lock: Lock | None = None
         #: Called with (log, start before, why) when the start of a log has moved.
         self.on_log_start_moved: Callable[[PartitionLog, int, str], None] | None = None
 
@@ -79,6 +81,19 @@ class LogManager:
 
     def __iter__(self) -> Iterator[PartitionLog]:
         return iter(self._logs.values())
+
+    def lock(self) -> None:
+        """Take the data directory for this broker alone, until ``close``. Raises ``StorageFailed``."""
+        try:
+            self._storage.makedirs(self.data_dir)
+            self._lock = self._storage.lock(self._path(LOCK_FILE))
+        except BlockingIOError as error:
+            raise StorageFailed(
+                f"the data directory {self.data_dir} is in use by another broker (it holds {self._path(LOCK_FILE)}): "
+                "stop that one, or give this one a log.dirs of its own"
+            ) from error
+        except OSError as error:
+            raise StorageFailed(f"cannot use the data directory {self.data_dir}: {error}") from error
 
     def claim(self, broker_id: int, cluster_id: str) -> None:
         """Write ``meta.properties``, or check that it names this broker and cluster. Raises ``LogError``."""
@@ -311,6 +326,8 @@ class LogManager:
                 failure = StorageFailed(f"writing the marker of a clean stop: {error}")
         self._logs.clear()
         self._doomed.close()
+        if self._lock is not None:
+            self._lock.release()
         if failure is not None:
             raise failure
 
