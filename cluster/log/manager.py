@@ -29,6 +29,7 @@ from cluster.log.checkpoints import (
     parse_meta_properties,
     read_text,
 )
+from cluster.log.clean_state import CLEAN_STATE_FILE, LogState, clean_state_text, parse_clean_state
 from cluster.log.config import LogConfig
 from cluster.log.directories import (
     is_going_away,
@@ -36,7 +37,7 @@ from cluster.log.directories import (
     replica_directory_name,
     retire_directory,
 )
-from cluster.log.errors import LogError, StorageFailed
+from cluster.log.errors import CheckpointError, LogError, StorageFailed
 from cluster.log.flush import PendingFlush
 from cluster.log.offset_files import OffsetFiles
 from cluster.log.partition_log import PartitionLog
@@ -127,6 +128,7 @@ class LogManager:
             clean = self._storage.exists(marker)
             # First of all: a crash from here on is not clean any more.
             self._storage.remove(marker)
+            states = self._take_clean_states() if clean else {}
             names = self._storage.listdir(self.data_dir)
             for name in names:
                 if is_going_away(name):
@@ -153,6 +155,7 @@ class LogManager:
                     recovery_point=self._offsets.get(RECOVERY_POINT_FILE, topic_partition),
                     log_start_offset=self._offsets.get(LOG_START_FILE, topic_partition),
                     cleaned_to=cleaned_to,
+                    state=states.get(name),
                 )
             except LogError as error:
                 logger.error("log %s-%d is offline: %s", *topic_partition, error)
@@ -161,6 +164,18 @@ class LogManager:
         if any(written.get(key, 0) > log.recovery_point for key, log in self._logs.items()):
             self.checkpoint_recovery_points()
         logger.info("%s: %d logs after a%s stop", self.data_dir, len(self._logs), " clean" if clean else "n unclean")
+
+    def _take_clean_states(self) -> dict[str, LogState]:
+        """What was noted of the logs at the clean stop, by their directories' names. It holds for this start alone."""
+        path = self._path(CLEAN_STATE_FILE)
+        try:
+            text = read_text(self._storage, path)
+            self._storage.remove(path)
+            return {} if text is None else parse_clean_state(text)
+        except CheckpointError as error:
+            logger.warning("passing over %s: %s", path, error)
+            self._storage.remove(path)
+            return {}
 
     def _open(
         self,
@@ -171,6 +186,7 @@ class LogManager:
         recovery_point: int = 0,
         log_start_offset: int = 0,
         cleaned_to: int | None = None,
+        state: LogState | None = None,
     ) -> PartitionLog:
         log = PartitionLog.open(
             self._path(replica_directory_name(*topic_partition)),
@@ -184,6 +200,7 @@ class LogManager:
             check_sequence=self._check_sequence,
             doomed=self._doomed,
             cleaned_to=cleaned_to,
+            state=state,
         )
 
         def on_recovery_point_lowered() -> None:
@@ -308,9 +325,11 @@ class LogManager:
         ``StorageFailed`` with the first failure.
         """
         failure: StorageFailed | None = None
-        for log in self._logs.values():
+        states: dict[str, LogState] = {}
+        for topic_partition, log in self._logs.items():
             try:
-                log.close(clean)
+                if (state := log.close(clean)) is not None:
+                    states[replica_directory_name(*topic_partition)] = state
             except StorageFailed as error:
                 failure = failure or error
         if clean:
@@ -318,6 +337,7 @@ class LogManager:
                 self.checkpoint_recovery_points()
                 self.checkpoint_log_starts()
                 if failure is None and not self._offline:
+                    self._storage.write_atomic(self._path(CLEAN_STATE_FILE), clean_state_text(states).encode())
                     marker = self._path(CLEAN_SHUTDOWN_FILE)
                     self._storage.write_atomic(marker, clean_shutdown_text().encode())
             except StorageFailed as error:

@@ -2,9 +2,10 @@
 
 Owns the order of kafka-semantics 4.4. Does not own the treatment of damage (``recovery.py``).
 
-Epochs and producers are taken from the batches themselves, by walking all headers: a ``leader-epoch-checkpoint`` that
-lags or was lost (KAFKA-16541) and a snapshot with one batch for each producer cannot mislead. Snapshots matter only
-for producers whose batches the log no longer has.
+After a clean stop the log is what was noted then (``clean_state.py``), if every file is as noted. Else epochs and
+producers are taken from the batches themselves, by walking all headers: a ``leader-epoch-checkpoint`` that lags or was
+lost (KAFKA-16541) and a snapshot with one batch for each producer cannot mislead. Snapshots matter only for producers
+whose batches the log no longer has.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from cluster.log.checkpoints import (
     read_text,
     write_unsynced,
 )
+from cluster.log.clean_state import LogState
 from cluster.log.config import LogConfig
-from cluster.log.epochs import LeaderEpochCache
+from cluster.log.epochs import EpochEntry, LeaderEpochCache
 from cluster.log.errors import CheckpointError, StorageFailed
 from cluster.log.producers import ProducerStates
 from cluster.log.recovery import UNTIL_THE_END, open_segments, tidy
@@ -29,6 +31,7 @@ from cluster.log.segment import Segment
 from cluster.log.segments import Segments
 from cluster.log.snapshots import SnapshotFiles
 from cluster.protocol.batch import BatchHeader
+from cluster.protocol.errors import CorruptBatch
 from cluster.seams.storage import Storage
 
 logger = logging.getLogger(__name__)
@@ -56,10 +59,11 @@ def open_log(
     recovery_point: int,
     log_start_offset: int,
     holes_allowed: bool,
+    state: LogState | None = None,
 ) -> OpenedLog:
     """Read, verify and mend what is in ``directory``; an empty one gets a segment at ``log_start_offset``.
 
-    ``holes_allowed``: it is or was compacted, so offsets may be missing.
+    ``holes_allowed``: it is or was compacted, so offsets may be missing. ``state`` is what it was at a clean stop.
 
     Raises ``StorageFailed``.
     """
@@ -70,19 +74,22 @@ def open_log(
         snapshots = SnapshotFiles(directory, storage)
         producers = ProducerStates()
         epochs = LeaderEpochCache(on_change=None)
-        if holes_allowed:
-            _load_epochs(directory, storage, epochs)
-        segments = _walk_segments(
-            directory,
-            config,
-            storage,
-            now_ms,
-            UNTIL_THE_END if clean else recovery_point,
-            snapshots,
-            producers,
-            epochs,
-            holes_allowed=holes_allowed,
-        )
+        segments = None if state is None else _restore(directory, config, storage, now_ms, state, producers, epochs)
+        restored = segments is not None
+        if segments is None:
+            if holes_allowed:
+                _load_epochs(directory, storage, epochs)
+            segments = _walk_segments(
+                directory,
+                config,
+                storage,
+                now_ms,
+                UNTIL_THE_END if clean else recovery_point,
+                snapshots,
+                producers,
+                epochs,
+                holes_allowed=holes_allowed,
+            )
         if segments is None or segments.active.next_offset < log_start_offset:
             # All that is there lies below the log's start: it was deleted, whatever the files say.
             if segments is not None:
@@ -90,6 +97,7 @@ def open_log(
             producers.clear()
             epochs.clear()
             segments = Segments([Segment(directory, log_start_offset, config, storage, now_ms)])
+            restored = False
         end = segments.active.next_offset
         if not clean and end < recovery_point:
             # It was cut and its broker crashed before it could say so, or somebody else took records away.
@@ -97,10 +105,11 @@ def open_log(
         start = max(log_start_offset, segments.first.base_offset)
         epochs.truncate_from_start(start)
         epochs.truncate_from_end(end)
-        for segment in segments:
-            if segment is not segments.active:
-                segment.seal()
-        segments.active.flush_indexes()
+        if not restored:
+            for segment in segments:
+                if segment is not segments.active:
+                    segment.seal()
+            segments.active.flush_indexes()
         snapshots.drop_strays(segments.base_offsets, end)
         if not clean:
             snapshots.write(end, producers)
@@ -148,6 +157,36 @@ def _walk_segments(
         on_batch=on_batch,
     )
     return Segments(opened)
+
+
+def _restore(
+    directory: str,
+    config: LogConfig,
+    storage: Storage,
+    now_ms: int,
+    state: LogState,
+    producers: ProducerStates,
+    epochs: LeaderEpochCache,
+) -> Segments | None:
+    """The log as it was stopped, from what was noted then; None if a file is not as noted, so that all are read."""
+    segments: list[Segment] = []
+    try:
+        bases = tidy(directory, storage)
+        noted = [record.base_offset for record in state.segments]
+        if bases != noted:
+            raise CheckpointError(f"segments {bases} where {noted} were noted")
+        for record in state.segments:
+            segments.append(Segment(directory, record.base_offset, config, storage, now_ms))
+            segments[-1].restore(record)
+        restored = Segments(segments)
+    except (CheckpointError, CorruptBatch, FileNotFoundError, ValueError) as error:
+        logger.warning("%s is not as it was at the clean stop, so all of it is read: %s", directory, error)
+        for segment in segments:
+            segment.close()
+        return None
+    producers.restore(state.producers)
+    epochs.replace_with(EpochEntry(*pair) for pair in state.epochs)
+    return restored
 
 
 def _load_epochs(directory: str, storage: Storage, epochs: LeaderEpochCache) -> None:

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from cluster.log.appending import Appender, AppendInfo
 from cluster.log.checkpoints import PARTITION_METADATA_FILE, partition_metadata_text
+from cluster.log.clean_state import LogState
 from cluster.log.cleaner import Cleaning, cleanable_of, plan_cleaning
 from cluster.log.compaction import Cleanable
 from cluster.log.config import INT64_MAX, LogConfig
@@ -84,11 +85,13 @@ class PartitionLog:
         check_sequence: CheckSequence = check_sequence,
         doomed: Doomed | None = None,
         cleaned_to: int | None = None,
+        state: LogState | None = None,
     ) -> PartitionLog:
         """Open the log in ``directory``, or begin one there at ``log_start_offset``.
 
         ``clean`` says that the last stop was clean; else everything from ``recovery_point`` on is verified.
-        ``cleaned_to`` says that it was compacted up to there; None: never. Raises ``StorageFailed`` if the disk fails
+        ``cleaned_to`` says that it was compacted up to there; None: never. ``state`` is what ``close`` returned, if
+        nothing has happened since. Raises ``StorageFailed`` if the disk fails
         or what was stored safely is damaged.
         """
         holes_allowed = cleaned_to is not None or config.is_compacted
@@ -101,6 +104,7 @@ class PartitionLog:
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
             holes_allowed=holes_allowed,
+            state=state,
         )
         synced = INT64_MAX if clean else recovery_point
         return cls(
@@ -394,21 +398,25 @@ class PartitionLog:
             raise StorageFailed(f"writing {path}: {error}") from error
         self.topic_id = topic_id
 
-    def close(self, clean: bool) -> None:
+    def close(self, clean: bool) -> LogState | None:
         """Close the files; ``clean``: sync everything first, with indexes and a snapshot at the end.
 
-        Raises ``StorageFailed``; the files are closed all the same.
+        Returns what the log is then, for the next start. Raises ``StorageFailed``; the files are closed all the same.
         """
         local = self._local
+        state: LogState | None = None
         try:
             if clean:
                 local.flush()
                 local.segments.active.seal()
                 self._snapshots.write(local.log_end_offset, self.producers)
+                records = tuple(segment.record() for segment in local.segments)
+                state = LogState(records, self.epochs.entries, tuple(self.producers))
         except OSError as error:
             raise StorageFailed(f"closing {self.directory}: {error}") from error
         finally:
             local.segments.close()
+        return state
 
     def delete(self) -> None:
         """Rename the directory, and remove it when ``file.delete.delay.ms`` has passed. Raises ``StorageFailed``."""

@@ -15,8 +15,11 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
+from crc32c import crc32c
+
+from cluster.log.clean_state import SegmentRecord
 from cluster.log.config import LogConfig
-from cluster.log.errors import StorageFailed
+from cluster.log.errors import CheckpointError, StorageFailed
 from cluster.log.index import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, OffsetIndex, TimeIndex
 from cluster.log.removal import retire_file
 from cluster.log.roll import SegmentState
@@ -88,6 +91,49 @@ class Segment:
     @property
     def larger_index_bytes(self) -> int:
         return max(len(self.offset_index) * OFFSET_ENTRY_BYTES, len(self.time_index) * TIME_ENTRY_BYTES)
+
+    def record(self) -> SegmentRecord:
+        """What a sealed segment is, for the next start."""
+        return SegmentRecord(
+            self.base_offset,
+            self.next_offset,
+            self.size_bytes,
+            self.first_timestamp,
+            self.max_timestamp,
+            self.max_timestamp_offset,
+            crc32c(self.offset_index.to_bytes()),
+            crc32c(self.time_index.to_bytes()),
+        )
+
+    def restore(self, record: SegmentRecord) -> None:
+        """Take over what ``record`` said, without reading the batches but for those after the last index entry.
+
+        Raises ``CorruptBatch`` or ``CheckpointError`` if a file is not as it says, ``OSError``.
+        """
+        if self.file.size_bytes != record.size_bytes:
+            raise CheckpointError(f"{self.file.path} has {self.file.size_bytes} bytes, not {record.size_bytes}")
+        self.reset()
+        loads = (
+            (".index", record.offset_index_crc, self.offset_index.load),
+            (".timeindex", record.time_index_crc, self.time_index.load),
+        )
+        for kind, crc, load in loads if record.size_bytes else ():
+            data = self._storage.read(self._path(kind))
+            if crc32c(data) != crc:
+                raise CheckpointError(f"{self._path(kind)} is not as it was at the clean stop")
+            load(data)
+        self.index_full = self.offset_index.is_full or self.time_index.is_full
+        self._last_indexed_position = position = self.offset_index.last_position
+        end_offset = self.base_offset
+        for _, header in scan_batches(self.file, position, record.size_bytes, chunk_bytes=LOOKUP_CHUNK_BYTES):
+            end_offset = header.next_offset
+        if end_offset > record.next_offset:
+            raise CheckpointError(f"{self.file.path} ends at {end_offset}, not {record.next_offset}")
+        self.size_bytes = record.size_bytes
+        self.next_offset = self._recent_floor = record.next_offset
+        self.first_timestamp = record.first_timestamp
+        self.max_timestamp = record.max_timestamp
+        self.max_timestamp_offset = record.max_timestamp_offset
 
     @property
     def state(self) -> SegmentState:
