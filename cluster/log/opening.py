@@ -103,8 +103,9 @@ def open_log(
             # It was cut and its broker crashed before it could say so, or somebody else took records away.
             logger.warning("%s ends at %d, although it was synced up to %d", directory, end, recovery_point)
         start = max(log_start_offset, segments.first.base_offset)
+        if end > start:  # in an empty log the one epoch begins where the log ends
+            epochs.truncate_from_end(end)
         epochs.truncate_from_start(start)
-        epochs.truncate_from_end(end)
         if not restored:
             for segment in segments:
                 if segment is not segments.active:

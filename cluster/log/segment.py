@@ -280,7 +280,7 @@ class Segment:
 
     # -- cutting ------------------------------------------------------------------------------------------------------
 
-    def truncate_to(self, offset: int, *, holes_allowed: bool) -> None:
+    def truncate_to(self, offset: int, *, holes_allowed: bool = False) -> None:
         """Remove the batches that reach ``offset`` or beyond, also one that begins before it.
 
         With ``holes_allowed`` the segment ends at ``offset`` even if its last batch ends before: what was between has
