@@ -23,6 +23,7 @@ from cluster.broker.control.metadata_cache import MetadataCache
 from cluster.broker.handlers.control_requests import deliver
 from cluster.broker.handlers.controller_requests import TopicCreator
 from cluster.broker.handlers.metadata import MetadataHandler
+from cluster.broker.housekeeping import Housekeeping
 from cluster.broker.listeners import advertised_endpoints
 from cluster.broker.loading import LOADED, load_logs
 from cluster.broker.metrics import Counters
@@ -101,6 +102,7 @@ class Node:
         self._fetchers = Fetchers(self._make_fetcher)
         self._replicas: ReplicaManager | None = None
         self._checkpoints: Checkpoints | None = None
+        self._housekeeping: Housekeeping | None = None
 
     def __repr__(self) -> str:
         return f"<Node {self.config.broker_id} {self.ports} {self._replicas!r}>"
@@ -154,6 +156,7 @@ class Node:
 
         Raises ``LogError``, ``BrokerIdTaken``, ``TimeoutError`` (no ZooKeeper).
         """
+        self.logs.lock()
         self._write_journal(LOADED, loaded := load_logs(self.logs, self._seams.storage, self._seams.clock))
         self.counters.log_load_ns = int(loaded["elapsed_ms"] * 1_000_000)
         loop = asyncio.get_running_loop()
@@ -177,6 +180,10 @@ class Node:
             self.logs, replicas.high_watermarks, config, clock, self._storage_failed, self._blocking
         )
         usable_bytes = partial(self._seams.storage.free_bytes, config.data_directory)
+        self._housekeeping = Housekeeping(
+            self.logs, replicas.high_watermarks, config, clock, self._seams.storage, self._storage_failed,
+            self._write_journal, self._seams.blocking,
+        )  # fmt: skip
         services = Services(config, self.counters, self.metadata, control, replicas, roles, checkpoints, usable_bytes)
         self._fill_api_tables(services)
         control.deliver = partial(deliver, services)
@@ -186,6 +193,7 @@ class Node:
         self.logs.claim(config.broker_id, self.metadata.cluster_id or "")
         replicas.start()
         checkpoints.start()
+        self._housekeeping.start()
         return control.broker_epoch
 
     def _make_control(self) -> ControlPlane:
@@ -295,6 +303,8 @@ class Node:
             await listener.close()
         if self._replicas is not None:
             self._replicas.stop()
+        if self._housekeeping is not None:
+            await self._housekeeping.stop()
         checkpoints = self._checkpoints
         if checkpoints is not None:
             await checkpoints.stop()

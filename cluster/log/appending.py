@@ -105,7 +105,7 @@ class Appender:
             self._begin_epoch(leader_epoch, base_offset)
         reason = local.roll_reason(local.segments.active, size, last_offset, header.max_timestamp, now_ms)
         if reason is not None:
-            self._roll(reason)
+            self.roll(reason)
         set_offset_and_epoch(batch, 0, base_offset, leader_epoch)
         local.append(batch, last_offset, header.max_timestamp)
         self._producers.update(header, base_offset)
@@ -130,9 +130,7 @@ class Appender:
         newest = self._epochs.entries[-1:]
         # Nothing was written yet in an epoch that begins at the log's end, so an older one may still follow.
         latest_epoch = newest[0].epoch if newest and newest[0].start_offset < local.log_end_offset else -1
-        batches = verify_replicated(
-            records, local.log_end_offset, latest_epoch, holes_allowed=local.config.is_compacted
-        )
+        batches = verify_replicated(records, local.log_end_offset, latest_epoch, holes_allowed=local.holes_allowed)
         if not batches:
             return None
         rest = batches
@@ -149,7 +147,7 @@ class Appender:
         start, first = batches[0]
         now_ms = self._clock.wall_ms()
         if reason := self._reason_to_roll(local.segments.active, first, now_ms):
-            self._roll(reason)
+            self.roll(reason)
         segment = local.segments.active.state
         if segment.size_bytes == 0:
             segment = segment._replace(first_timestamp=first.max_timestamp)
@@ -171,7 +169,8 @@ class Appender:
     def _reason_to_roll(self, segment: RollState, header: BatchHeader, now_ms: int) -> str | None:
         return self._local.roll_reason(segment, header.size_bytes, header.last_offset, header.max_timestamp, now_ms)
 
-    def _roll(self, reason: str) -> None:
+    def roll(self, reason: str) -> None:
+        """Begin a new segment, with a snapshot of the producers at its base. Raises ``StorageFailed``."""
         base_offset = self._local.roll(reason)
         self._producers.mark(base_offset)
         try:

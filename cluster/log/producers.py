@@ -109,6 +109,11 @@ class ProducerStates:
         self._entries = {}
         self._marks = []
 
+    def restore(self, entries: Iterable[ProducerEntry]) -> None:
+        """Take entries as they were at a clean stop, with all that was known of them."""
+        self._entries = {entry.producer_id: entry for entry in entries}
+        self._marks = []
+
     def mark(self, offset: int) -> None:
         """Remember the entries as they are with the log ending at ``offset``."""
         self._marks.append(_Mark(offset, dict(self._entries)))

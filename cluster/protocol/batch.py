@@ -33,6 +33,7 @@ CODEC_MASK = 0x07
 LOG_APPEND_TIME_BIT = 0x08
 TRANSACTIONAL_BIT = 0x10
 CONTROL_BIT = 0x20
+DELETE_HORIZON_BIT = 0x40
 
 CODEC_NONE, CODEC_GZIP, CODEC_SNAPPY, CODEC_LZ4, CODEC_ZSTD = range(5)
 
@@ -93,6 +94,11 @@ class BatchHeader(NamedTuple):
     @property
     def is_log_append_time(self) -> bool:
         return self.attributes & LOG_APPEND_TIME_BIT != 0
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """From when on compaction may drop the tombstones of this batch, None if it has not met them yet."""
+        return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
 
 
 def increment_sequence(sequence: int, increment: int) -> int:

@@ -11,10 +11,11 @@ LONGEST_FUNCTION = 69
 
 #: Modules that are longer, how long at most, and why.
 LONG_MODULES: dict[str, tuple[int, str]] = {
-    "cluster.broker.node": (305, "what one broker consists of, and the order of its start and stop"),
+    "cluster.broker.node": (325, "what one broker consists of, and the order of its start and stop"),
     "cluster.broker.replicas.partition": (305, "one replica's face towards requests, roles and settings"),
-    "cluster.log.manager": (315, "all replicas of one broker: opening, checkpoints and deletion share their state"),
-    "cluster.log.partition_log": (315, "the one face of a replica's log; the work is in the modules beside it"),
+    "cluster.log.manager": (360, "all replicas of one broker: opening, checkpoints and deletion share their state"),
+    "cluster.log.partition_log": (440, "the one face of a replica's log; the work is in the modules beside it"),
+    "cluster.log.segment": (360, "one file with its indexes: lookups, appends and cuts share their positions"),
     "cluster.metadata.znodes": (345, "one table: Kafka's paths and what stands in each node"),
     "cluster.metadata.zookeeper": (340, "every method of one seam, over kazoo"),
     "cluster.seams.memory_transport": (335, "one network: neither end is understood without the other"),
