@@ -121,7 +121,7 @@ _REPLICATION: list[Key] = [
     integer("controlled.shutdown.retry.backoff.ms", 5000, "Pause between them.", 0),
     integer("fetch.max.bytes", 57_671_680, "Largest fetch response.", 1024),
     integer(
-        "max.incremental.fetch.session.cache.slots", 1000, "Incremental fetch sessions that are kept.", 0, carried=True
+        "max.incremental.fetch.session.cache.slots", 1000, "Fetch sessions that are kept for followers; 0: none.", 0
     ),
 ]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from uuid import UUID
 
-from cluster.broker.replicas.fetch_checks import check_follower, check_position
+from cluster.broker.replicas.fetch_checks import check_follower, check_position, empty_answer
 from cluster.broker.replicas.follower_log import FollowerLog
 from cluster.broker.replicas.values import Host, Reader, Refused, Role, TopicPartition, TopicSettings, fetch_error
 from cluster.broker.replicas.waiters import Waiters
@@ -22,7 +22,7 @@ from cluster.protocol.fetch import FetchPartition, FetchResult
 from cluster.replication.fencing import check_leader_epoch
 from cluster.replication.follower import FetchPosition, Reaction, Restart
 from cluster.replication.isr import IsrAnswer, IsrProposal, Outcome
-from cluster.replication.leader import LeaderState, acknowledgement
+from cluster.replication.leader import IdleFetches, LeaderState, acknowledgement
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +54,7 @@ class Partition:
         self._traffic = host.counters.topic(topic)
         self._follower_log = FollowerLog((topic, partition), log, high_watermark, host.counters)
         self.waiters = Waiters()
+        self._told_log_start_offset = log.log_start_offset
 
     def __repr__(self) -> str:
         role = "leader" if self.leader else f"follower of {self.leader_id}"
@@ -114,6 +115,7 @@ class Partition:
         ):
             self._high_watermark_moved()
         self.partition_epoch = max(self.partition_epoch, role.partition_epoch)
+        self.waiters.tell_followers()
 
     def stop(self) -> None:
         """Neither lead nor follow any more: everybody who waits is told so."""
@@ -178,6 +180,7 @@ class Partition:
     def _high_watermark_moved(self) -> None:
         self.waiters.settle_produces(self.leader)
         self.waiters.wake_consumers()
+        self.waiters.tell_followers()
 
     def _role_changed(self) -> None:
         self.waiters.settle_produces(self.leader)
@@ -201,15 +204,15 @@ class Partition:
                 upper_bound_offset = leader.high_watermark
             diverging = check_position(self.log, wanted)
             if diverging is not None:
-                return self._answer(wanted, leader.high_watermark, diverging=diverging)
+                return empty_answer(self.log, wanted, leader.high_watermark, diverging=diverging)
             if reader.is_follower and arrived:
                 self._follower_fetched(leader, reader, wanted.fetch_offset, now_ms)
             if wanted.fetch_offset >= upper_bound_offset or (max_bytes <= 0 and not at_least_one):
-                return self._answer(wanted, leader.high_watermark)
+                return empty_answer(self.log, wanted, leader.high_watermark)
             found = self.log.read(wanted.fetch_offset, max_bytes, upper_bound_offset, at_least_one)
         except (Refused, LogError) as error:
             return fetch_error(wanted.topic, wanted.partition, error.error_code)
-        result = self._answer(wanted, leader.high_watermark)
+        result = empty_answer(self.log, wanted, leader.high_watermark)
         return result if found.records is None else result._replace(records=found.records)
 
     def _follower_fetched(self, leader: LeaderState, reader: Reader, fetch_offset: int, now_ms: int) -> None:
@@ -221,26 +224,27 @@ class Partition:
         if moved:
             self._high_watermark_moved()
 
-    def _answer(
-        self, wanted: FetchPartition, high_watermark: int, diverging: tuple[int, int] | None = None
-    ) -> FetchResult:
-        return FetchResult(
-            wanted.topic,
-            wanted.partition,
-            ErrorCode.NONE,
-            high_watermark,
-            high_watermark,
-            self.log.log_start_offset,
-            diverging=diverging,
-        )
+    def settle(self, replica_id: int, fetch_offset: int, idle_fetches: IdleFetches) -> bool:
+        """Whether a follower's session need not look here before something changes; then ``idle_fetches`` count."""
+        leader = self.leader
+        if leader is None or not leader.is_settled(replica_id, fetch_offset, self.log.log_end_offset):
+            return False
+        leader.followers[replica_id].idle_fetches = idle_fetches
+        return True
 
     # The in-sync replicas
 
     def check_replicas(self, now_ms: int) -> None:
-        """The periodic look at a leader's followers: drop who lags, and let the watermark pass who only seemed near."""
+        """The periodic look at a leader's followers: drop who lags, and let the watermark pass who only seemed near.
+
+        Retention may have moved the log's start meanwhile, which followers should know.
+        """
         leader = self.leader
         if leader is None:
             return
+        if self.log.log_start_offset != self._told_log_start_offset:
+            self._told_log_start_offset = self.log.log_start_offset
+            self.waiters.tell_followers()
         log_end_offset = self.log.log_end_offset
         proposal = leader.check_lag(log_end_offset, now_ms)
         if proposal is not None:
@@ -254,6 +258,7 @@ class Partition:
         if leader is None or leader.leader_epoch != proposal.leader_epoch:
             return Outcome.STALE
         before = leader.isr.committed
+        self.waiters.tell_followers()
         outcome, moved = leader.answered(proposal, answer, self.log.log_end_offset, now_ms)
         if outcome is Outcome.COMMITTED:
             self.partition_epoch = leader.isr.partition_epoch

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection
 from typing import Protocol
 
 from cluster.broker.metrics import Counters
+from cluster.broker.replicas.fetch_sessions import FetchSession, FetchSessions, SessionPartition
 from cluster.broker.replicas.partition import Partition
 from cluster.broker.replicas.purgatory import DelayedFetch, DelayedProduce, TimerWheel, failed
 from cluster.broker.replicas.reads import Reads
@@ -56,6 +57,7 @@ class ReplicaManager:
         storage_failed: Callable[[LogError], None],
         lag_time_max_ms: int,
         fetch_max_bytes: int,
+        sessions: FetchSessions,
     ) -> None:
         self.broker_id = broker_id
         self.rules = rules
@@ -63,6 +65,7 @@ class ReplicaManager:
         self.lag_time_max_ms = lag_time_max_ms
         self.partitions: dict[TopicPartition, Partition] = {}
         self.wheel = TimerWheel(loop)
+        self.sessions = sessions
         self._clock = clock
         self._loop = loop
         self._proposer = proposer
@@ -183,14 +186,26 @@ class ReplicaManager:
 
     # Reading
 
+    def admit(self, request: FetchRequest, reader: Reader) -> FetchSession | None:
+        """The session of a follower's fetch, if it has one. Raises ``Refused``."""
+        return self.sessions.admit(request, reader, self._clock.monotonic_ms())
+
     def fetch(
-        self, request: FetchRequest, reader: Reader, respond: Callable[[list[FetchResult]], None]
+        self,
+        request: FetchRequest,
+        reader: Reader,
+        respond: Callable[[list[FetchResult]], None],
+        session: FetchSession | None = None,
     ) -> DelayedFetch | None:
         """Answer a fetch now if it may be, else return it waiting: for bytes, a change or its time."""
-
         max_bytes = request.max_bytes if reader.is_follower else min(request.max_bytes, self._fetch_max_bytes)
-        reads = Reads(request, reader, max_bytes, self.find)
-        if reads.first(self._clock.monotonic_ms()) or request.max_wait_ms <= 0 or not request.partitions:
+        wanted = request.partitions if session is None else session.begin(request)
+        reads = Reads(wanted, request.min_bytes, max_bytes, reader, self.find)
+        now_ms = self._clock.monotonic_ms()
+        is_enough = reads.first(now_ms) or request.max_wait_ms <= 0
+        if session is not None:
+            return self._fetch_of_session(session, reads, request.max_wait_ms, is_enough, respond, now_ms)
+        if is_enough or not wanted:
             respond(reads.results)
             return None
 
@@ -202,8 +217,8 @@ class ReplicaManager:
 
         watched = [
             (index, partition)
-            for index, wanted in enumerate(request.partitions)
-            if (partition := self.partitions.get((wanted.topic, wanted.partition))) is not None
+            for index, one in enumerate(wanted)
+            if (partition := self.partitions.get((one.topic, one.partition))) is not None
         ]
 
         def unwatch(fetch: DelayedFetch) -> None:
@@ -213,4 +228,40 @@ class ReplicaManager:
         delayed = DelayedFetch(attempt, unwatch, self._loop, self.wheel, request.max_wait_ms)
         for index, partition in watched:
             partition.waiters.add_fetch(delayed, index, reader)
+        return delayed
+
+    def _fetch_of_session(
+        self,
+        session: FetchSession,
+        reads: Reads,
+        max_wait_ms: int,
+        is_enough: bool,
+        respond: Callable[[list[FetchResult]], None],
+        now_ms: int,
+    ) -> DelayedFetch | None:
+        """The same for a fetch of a session: its partitions tell it of changes, and it tells what is news."""
+        session.read_by(reads, now_ms)
+        for wanted in reads.wanted:
+            partition = self.partitions.get((wanted.topic, wanted.partition))
+            if partition is not None:
+                session.partitions[wanted.topic, wanted.partition].watch(partition.waiters)
+
+        def settle(fetched: SessionPartition) -> bool:
+            partition = self.partitions.get(fetched.key)
+            return partition is not None and partition.settle(
+                session.reader.replica_id, fetched.wanted.fetch_offset, fetched
+            )
+
+        def attempt(changed: set[int] | None) -> bool:
+            indexes = None if changed is None else changed | session.missed()
+            if not reads.again(indexes, self._clock.monotonic_ms()) and changed is not None:
+                return False
+            respond(session.answer(reads.results, settle))
+            return True
+
+        if is_enough or not session.partitions:
+            respond(session.answer(reads.results, settle))
+            return None
+        delayed = DelayedFetch(attempt, session.unpark, self._loop, self.wheel, max_wait_ms)
+        session.park(delayed)
         return delayed

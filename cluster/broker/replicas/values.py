@@ -38,6 +38,10 @@ class Reader:
     def __repr__(self) -> str:
         return f"<Reader {self.replica_id} epoch {self.broker_epoch}>" if self.is_follower else "<Reader>"
 
+    def is_same(self, other: Reader) -> bool:
+        """Whether both are one broker in one life."""
+        return (self.replica_id, self.broker_epoch) == (other.replica_id, other.broker_epoch)
+
 
 class Refused(Exception):
     """A request that this replica must refuse now. Carries the code to answer and a text for people."""

@@ -6,6 +6,7 @@ Owns the queues. Does not own the decision whether a produce is settled, nor the
 from __future__ import annotations
 
 import heapq
+from typing import Protocol
 
 from cluster.broker.replicas.purgatory import DelayedFetch, DelayedProduce
 from cluster.broker.replicas.values import Reader
@@ -16,10 +17,16 @@ from cluster.replication.leader import LeaderState, acknowledgement
 _SWEEP_AT = 1024
 
 
+class Watcher(Protocol):
+    """A fetch session that holds the partition: it is told of changes whether a fetch waits or not."""
+
+    def changed(self, *, wakes: bool) -> None: ...
+
+
 class Waiters:
     """The requests that wait at one partition."""
 
-    __slots__ = ("_arrived", "_consumers", "_followers", "_produces", "_sweep_at")
+    __slots__ = ("_arrived", "_consumers", "_followers", "_produces", "_sweep_at", "_watchers")
 
     def __init__(self) -> None:
         #: (required offset, arrival, leader epoch of the append, request, which part of it)
@@ -29,6 +36,7 @@ class Waiters:
         #: A fetch, and which of its partitions this one is.
         self._consumers: dict[DelayedFetch, int] = {}
         self._followers: dict[DelayedFetch, int] = {}
+        self._watchers: dict[Watcher, None] = {}
 
     def __repr__(self) -> str:
         return f"<Waiters {len(self._produces)} produces, {len(self._consumers) + len(self._followers)} fetches>"
@@ -60,10 +68,23 @@ class Waiters:
     def remove_fetch(self, fetch: DelayedFetch, reader: Reader) -> None:
         (self._followers if reader.is_follower else self._consumers).pop(fetch, None)
 
+    def add_watcher(self, watcher: Watcher) -> None:
+        self._watchers[watcher] = None
+
+    def remove_watcher(self, watcher: Watcher) -> None:
+        self._watchers.pop(watcher, None)
+
     def wake_followers(self) -> None:
         """Something was appended."""
         for fetch, index in self._followers.items():
             fetch.wake(index)
+        for watcher in self._watchers:
+            watcher.changed(wakes=True)
+
+    def tell_followers(self) -> None:
+        """Something changed that followers should know, with their next answer."""
+        for watcher in self._watchers:
+            watcher.changed(wakes=False)
 
     def wake_consumers(self) -> None:
         """Something was committed."""
