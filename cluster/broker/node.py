@@ -173,6 +173,7 @@ class Node:
             lag_time_max_ms=config["replica.lag.time.max.ms"],
             fetch_max_bytes=config["fetch.max.bytes"],
             sessions=FetchSessions(self._seams.random, config["max.incremental.fetch.session.cache.slots"]),
+            journal=self._write_journal,
         )
         roles = Roles(replicas, self._fetchers, self.logs, topic_settings=self._topic_settings, clock=clock)
         checkpoints = self._checkpoints = Checkpoints(

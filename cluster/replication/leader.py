@@ -186,6 +186,7 @@ class LeaderState:
         log_end_offset: int,
         now_ms: int,
         broker_epoch: int = UNKNOWN_BROKER_EPOCH,
+        log_start_offset: int = UNKNOWN_OFFSET,
     ) -> tuple[bool, IsrProposal | None]:
         """Note a follower's fetch: whether the high watermark moved, and the ISR change to ask for.
 
@@ -193,11 +194,17 @@ class LeaderState:
         """
         follower = self.followers[replica_id]
         follower.broker_epoch = max(follower.broker_epoch, broker_epoch)
+        follower.log_start_offset = log_start_offset
         changed = follower.fetched(fetch_offset, log_end_offset, now_ms)
         proposal = None
         if replica_id not in self.isr.committed and self._may_join(follower):
             proposal = self.isr.propose_adding(replica_id, self._broker_epochs())
         return (changed or proposal is not None) and self.advance(log_end_offset, now_ms), proposal
+
+    def low_watermark(self, log_start_offset: int) -> int:
+        """The least log start among ours and those of the live followers; -1 while one has not told its own."""
+        starts = [each.log_start_offset for each in self.followers.values() if self.eligible(each.replica_id)]
+        return min((log_start_offset, *starts))
 
     def is_settled(self, replica_id: int, fetch_offset: int, log_end_offset: int) -> bool:
         """Whether a follower's next fetch can tell us nothing that its last one did not: it is at our end and in sync,

@@ -253,9 +253,7 @@ class Following:
             return
         is_quiet = result.error_code == ErrorCode.NONE and not result.records and result.diverging is None
         partition = followed.partition
-        has_moved = (
-            partition.position() != followed.sent or partition.log.log_start_offset != followed.log_start_offset
-        )
+        has_moved = partition.position() != followed.sent or partition.log.log_start_offset != followed.log_start_offset
         if key not in self._held or not is_quiet or has_moved:
             self._news[key] = followed
 

@@ -184,7 +184,12 @@ class Partition:
 
     def _role_changed(self) -> None:
         self.waiters.settle_produces(self.leader)
+        self.settle_deletions()
         self.waiters.wake_all()
+
+    def settle_deletions(self) -> None:
+        """A replica's log start moved, or which replicas count."""
+        self.waiters.settle_deletions(self.leader, self.log.log_start_offset)
 
     # Reading
 
@@ -206,7 +211,7 @@ class Partition:
             if diverging is not None:
                 return empty_answer(self.log, wanted, leader.high_watermark, diverging=diverging)
             if reader.is_follower and arrived:
-                self._follower_fetched(leader, reader, wanted.fetch_offset, now_ms)
+                self._follower_fetched(leader, reader, wanted, now_ms)
             if wanted.fetch_offset >= upper_bound_offset or (max_bytes <= 0 and not at_least_one):
                 return empty_answer(self.log, wanted, leader.high_watermark)
             found = self.log.read(wanted.fetch_offset, max_bytes, upper_bound_offset, at_least_one)
@@ -215,10 +220,10 @@ class Partition:
         result = empty_answer(self.log, wanted, leader.high_watermark)
         return result if found.records is None else result._replace(records=found.records)
 
-    def _follower_fetched(self, leader: LeaderState, reader: Reader, fetch_offset: int, now_ms: int) -> None:
-        moved, proposal = leader.fetched(
-            reader.replica_id, fetch_offset, self.log.log_end_offset, now_ms, reader.broker_epoch
-        )
+    def _follower_fetched(self, leader: LeaderState, reader: Reader, wanted: FetchPartition, now_ms: int) -> None:
+        told = (wanted.fetch_offset, self.log.log_end_offset, now_ms, reader.broker_epoch, wanted.log_start_offset)
+        moved, proposal = leader.fetched(reader.replica_id, *told)
+        self.settle_deletions()
         if proposal is not None:
             self._host.propose(self, proposal)
         if moved:

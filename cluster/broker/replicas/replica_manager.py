@@ -10,14 +10,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection
-from typing import Protocol
+from typing import Any, Protocol
 
 from cluster.broker.metrics import Counters
 from cluster.broker.replicas.fetch_sessions import FetchSession, FetchSessions, SessionPartition
 from cluster.broker.replicas.partition import Partition
 from cluster.broker.replicas.purgatory import DelayedFetch, DelayedProduce, TimerWheel, failed
 from cluster.broker.replicas.reads import Reads
-from cluster.broker.replicas.values import Reader, Refused, TopicPartition
+from cluster.broker.replicas.record_deletion import RecordDeletion
+from cluster.broker.replicas.values import INTERNAL_TOPICS, Reader, Refused, TopicPartition
 from cluster.broker.rules import Rules
 from cluster.log.errors import LogError
 from cluster.protocol.errors import ErrorCode, InvalidBatch
@@ -28,8 +29,7 @@ from cluster.seams.clock import Clock
 
 logger = logging.getLogger(__name__)
 
-#: Topics that only brokers write to, and the one client that may nevertheless (Kafka's AdminUtils.AdminClientId).
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+#: The one client that may write to internal topics nevertheless (Kafka's AdminUtils.AdminClientId).
 ADMIN_CLIENT_ID = "__admin_client"
 
 VALID_ACKS = frozenset({-1, 0, 1})
@@ -58,6 +58,7 @@ class ReplicaManager:
         lag_time_max_ms: int,
         fetch_max_bytes: int,
         sessions: FetchSessions,
+        journal: Callable[[str, dict[str, Any]], None],
     ) -> None:
         self.broker_id = broker_id
         self.rules = rules
@@ -66,6 +67,7 @@ class ReplicaManager:
         self.partitions: dict[TopicPartition, Partition] = {}
         self.wheel = TimerWheel(loop)
         self.sessions = sessions
+        self.deletion = RecordDeletion(self.find, self.wheel, journal, storage_failed)
         self._clock = clock
         self._loop = loop
         self._proposer = proposer
@@ -91,7 +93,10 @@ class ReplicaManager:
 
     def brokers_changed(self, alive: Collection[int]) -> None:
         """The brokers that are registered now: others cannot join an ISR."""
-        self._alive = frozenset(alive)
+        before, self._alive = self._alive, frozenset(alive)
+        if self._alive != before:
+            for partition in self.partitions.values():
+                partition.settle_deletions()
 
     def start(self) -> None:
         """Begin to look at the followers, every half of ``replica.lag.time.max.ms`` (kafka-semantics 5.1)."""

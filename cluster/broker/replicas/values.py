@@ -25,6 +25,10 @@ TopicPartition = tuple[str, int]
 CONSUMER = -1
 
 
+#: Topics that only brokers write to.
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+
+
 class Reader:
     """Who fetches: a consumer, or a follower in one of its lives (its broker epoch, -1 if it does not say)."""
 

@@ -23,10 +23,21 @@ class Watcher(Protocol):
     def changed(self, *, wakes: bool) -> None: ...
 
 
+class Deletion(Protocol):
+    """A DeleteRecords request that waits for replicas' logs to begin at an offset or above."""
+
+    @property
+    def is_done(self) -> bool: ...
+
+    def began(self, index: int, low_watermark: int) -> None: ...
+
+    def settle(self, index: int, error_code: ErrorCode) -> None: ...
+
+
 class Waiters:
     """The requests that wait at one partition."""
 
-    __slots__ = ("_arrived", "_consumers", "_followers", "_produces", "_sweep_at", "_watchers")
+    __slots__ = ("_arrived", "_consumers", "_deletions", "_followers", "_produces", "_sweep_at", "_watchers")
 
     def __init__(self) -> None:
         #: (required offset, arrival, leader epoch of the append, request, which part of it)
@@ -37,6 +48,8 @@ class Waiters:
         self._consumers: dict[DelayedFetch, int] = {}
         self._followers: dict[DelayedFetch, int] = {}
         self._watchers: dict[Watcher, None] = {}
+        #: (offset, request, which part of it)
+        self._deletions: list[tuple[int, Deletion, int]] = []
 
     def __repr__(self) -> str:
         return f"<Waiters {len(self._produces)} produces, {len(self._consumers) + len(self._followers)} fetches>"
@@ -60,6 +73,25 @@ class Waiters:
                 return
             heapq.heappop(produces)
             produce.settle(index, code)
+
+    def add_deletion(self, offset: int, deletion: Deletion, index: int) -> None:
+        """Settle part ``index`` of ``deletion`` when no live replica's log begins below ``offset`` any more."""
+        self._deletions.append((offset, deletion, index))
+
+    def settle_deletions(self, leader: LeaderState | None, log_start_offset: int) -> None:
+        """Answer those that are done, or all if this replica does not lead any more."""
+        if not self._deletions:
+            return
+        low_watermark = -1 if leader is None else leader.low_watermark(log_start_offset)
+        waiting = self._deletions
+        self._deletions = []
+        for offset, deletion, index in waiting:
+            if leader is None:
+                deletion.settle(index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            elif low_watermark >= offset:
+                deletion.began(index, low_watermark)
+            elif not deletion.is_done:
+                self._deletions.append((offset, deletion, index))
 
     def add_fetch(self, fetch: DelayedFetch, index: int, reader: Reader) -> None:
         """Wake ``fetch`` when there may be more for it here, which is its partition number ``index``."""
