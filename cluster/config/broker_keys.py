@@ -184,7 +184,7 @@ _OURS: list[Key] = [
     text(
         "gapless.unknown.producer",
         "gapless",
-        "The rule for a producer id without state: ours, Kafka's since KIP-360 (any sequence), or an error.",
+        "The rules for producers without state and for old sequences: ours, Kafka's since KIP-360, or its former ones.",
         ("gapless", "kafka", "seed"),
     ),
     integer("gapless.metrics.port", -1, "Prometheus metrics on 127.0.0.1; 0 chooses a port, -1 is off.", -1, 65_535),
