@@ -52,6 +52,13 @@ class LogConfig:
         """Whether holes in the offsets are legal, because compaction made them."""
         return "compact" in self.cleanup_policy
 
+    @property
+    def bounds_timestamps(self) -> bool:
+        """Whether records' own timestamps are checked."""
+        return not self.is_log_append_time and (
+            min(self.message_timestamp_before_max_ms, self.message_timestamp_after_max_ms) < INT64_MAX
+        )
+
     @classmethod
     def from_mapping(cls, topic_config: Mapping[str, Any], defaults: LogConfig | None = None) -> LogConfig:
         """From Kafka's topic keys (``segment.bytes``); what is absent is taken from ``defaults``.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from uuid import UUID
 
+from cluster.broker.replicas.batch_checks import check_inside
 from cluster.broker.replicas.fetch_checks import check_follower, check_position, empty_answer
 from cluster.broker.replicas.follower_log import FollowerLog
 from cluster.broker.replicas.values import Host, Reader, Refused, Role, TopicPartition, TopicSettings, fetch_error
@@ -16,7 +17,7 @@ from cluster.broker.replicas.waiters import Waiters
 from cluster.log.appending import AppendInfo
 from cluster.log.errors import LogError
 from cluster.log.partition_log import PartitionLog
-from cluster.protocol.batch import validate_from_client
+from cluster.protocol.batch import CODEC_MASK, BatchHeader, validate_from_client
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchResult
 from cluster.replication.fencing import check_leader_epoch
@@ -142,12 +143,10 @@ class Partition:
     # Writing
 
     def append(
-        self, records: memoryview, acks: int, *, zstd_allowed: bool, now_ms: int, wall_ms: int
+        self, records: memoryview, header: BatchHeader, acks: int, *, now_ms: int, wall_ms: int
     ) -> tuple[AppendInfo, int]:
-        """Append a client's batch: what became of it, and the leader epoch in which it did.
-
-        Raises ``Refused``, ``InvalidBatch`` or ``LogError``, in the order of kafka-semantics 2.5.
-        """
+        """Append a client's batch: what became of it, and in which leader epoch. The checks are rows 7-22 of
+        kafka-semantics 2.5, in this order. Raises ``Refused``, ``InvalidBatch`` or ``LogError``."""
         leader = self.leader
         if leader is None:
             raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {self.leader_id} leads")
@@ -156,7 +155,10 @@ class Partition:
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"{len(leader.isr.committed)} in sync, {leader.min_insync_replicas} wanted",
             )
-        header = validate_from_client(records, self.settings.log.max_message_bytes, zstd_allowed=zstd_allowed)
+        config = self.log.config
+        validate_from_client(records, header, config.max_message_bytes)
+        if header.attributes & CODEC_MASK or config.is_compacted or config.bounds_timestamps:
+            records, header = check_inside(records, header, self.log, wall_ms)
         if header.is_transactional:
             raise Refused(ErrorCode.INVALID_TXN_STATE, "there is no transaction")
         counters = self._host.counters

@@ -21,6 +21,7 @@ from cluster.broker.replicas.record_deletion import RecordDeletion
 from cluster.broker.replicas.values import INTERNAL_TOPICS, Reader, Refused, TopicPartition
 from cluster.broker.rules import Rules
 from cluster.log.errors import LogError
+from cluster.protocol.batch import BatchHeader, only_batch
 from cluster.protocol.errors import ErrorCode, InvalidBatch
 from cluster.protocol.fetch import FetchRequest, FetchResult
 from cluster.protocol.produce import ProducePartition, ProduceRequest, ProduceResult
@@ -144,10 +145,8 @@ class ReplicaManager:
         waiting: list[tuple[int, Partition, int, int]] = []
         for index, wanted in enumerate(request.partitions):
             try:
-                partition, records = self._admit(wanted, request.acks, client_id)
-                info, epoch = partition.append(
-                    records, request.acks, zstd_allowed=zstd_allowed, now_ms=now_ms, wall_ms=wall_ms
-                )
+                partition, records, header = self._admit(wanted, request.acks, client_id, zstd_allowed)
+                info, epoch = partition.append(records, header, request.acks, now_ms=now_ms, wall_ms=wall_ms)
             except (Refused, InvalidBatch, LogError) as error:
                 results.append(self._refused(wanted, error))
                 continue
@@ -174,20 +173,36 @@ class ReplicaManager:
         for index, partition, required_offset, epoch in waiting:
             partition.waiters.add_produce(required_offset, epoch, delayed, index)
 
-    def _admit(self, wanted: ProducePartition, acks: int, client_id: str | None) -> tuple[Partition, memoryview]:
+    def _admit(
+        self, wanted: ProducePartition, acks: int, client_id: str | None, zstd_allowed: bool
+    ) -> tuple[Partition, memoryview, BatchHeader]:
+        """The checks before the partition's own: rows 2 to 7 of kafka-semantics 2.5. Raises ``Refused``."""
+        topic, number, records = wanted
+        partition = self.partitions.get((topic, number))
+        if partition is None and not self._partition_exists(topic, number):
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no partition {topic}-{number}")
+        if records is None:
+            raise Refused(ErrorCode.INVALID_RECORD, "no records")
+        header = only_batch(records, zstd_allowed=zstd_allowed)
         if acks not in VALID_ACKS:
             raise Refused(ErrorCode.INVALID_REQUIRED_ACKS, f"acks {acks}")
-        if wanted.topic in INTERNAL_TOPICS and client_id != ADMIN_CLIENT_ID:
-            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{wanted.topic} is internal")
-        if wanted.records is None:
-            raise Refused(ErrorCode.INVALID_RECORD, "no records")
-        return self.find(wanted.topic, wanted.partition), wanted.records
+        if topic in INTERNAL_TOPICS and client_id != ADMIN_CLIENT_ID:
+            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is internal")
+        if partition is None:
+            partition = self.find(topic, number)
+        return partition, records, header
 
     def _refused(self, wanted: ProducePartition, error: Refused | InvalidBatch | LogError) -> ProduceResult:
         logger.debug("produce to %s-%d refused: %s", wanted.topic, wanted.partition, error)
         if error.error_code is ErrorCode.KAFKA_STORAGE_ERROR and isinstance(error, LogError):
             self._storage_failed(error)
-        return ProduceResult(wanted.topic, wanted.partition, error.error_code, error_message=error.message)
+        return ProduceResult(
+            wanted.topic,
+            wanted.partition,
+            error.error_code,
+            error_message=error.message,
+            record_errors=error.record_errors if isinstance(error, InvalidBatch) else (),
+        )
 
     # Reading
 
