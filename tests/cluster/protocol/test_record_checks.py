@@ -51,6 +51,13 @@ def test_what_is_told(codec: int) -> None:
     assert not walk(with_payload(record(0) + record(2), codec, 2)).has_offsets_in_order
 
 
+def test_a_long_way_to_say_null() -> None:
+    """-1 in two bytes is no key all the same."""
+    long = record(key=None).replace(b"\x01", b"\x81\x00", 1)
+    body = write_varint(len(long) - 1) + long[1:]
+    assert walk(with_payload(body, 0, 1)).without_key == [0]
+
+
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize(
     ("payload", "count"),
