@@ -11,6 +11,8 @@ from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchResult, build_response, parse_request
 
 READ_COMMITTED = 1
+#: Up to this version a client does not know KAFKA_STORAGE_ERROR.
+NO_STORAGE_ERROR_VERSION = 5
 
 
 def handle(replicas: ReplicaManager, exchange: Exchange, body: memoryview, *, from_brokers: bool) -> None:
@@ -25,6 +27,8 @@ def handle(replicas: ReplicaManager, exchange: Exchange, body: memoryview, *, fr
         if request.isolation_level == READ_COMMITTED:
             # A list says that we know of aborted transactions; null is for those who did not ask.
             results = [result._replace(aborted=[]) for result in results]
+        if version <= NO_STORAGE_ERROR_VERSION:
+            results = [_as_known(result) for result in results]
         session_id = NO_SESSION if session is None else session.session_id
         exchange.respond(build_response(version, exchange.correlation_id, error_code, session_id, results))
 
@@ -47,3 +51,10 @@ def handle(replicas: ReplicaManager, exchange: Exchange, body: memoryview, *, fr
     delayed = replicas.fetch(request, reader, respond, session)
     if delayed is not None:
         exchange.park(delayed)
+
+
+def _as_known(result: FetchResult) -> FetchResult:
+    """Kafka's answer to old clients: they look for another leader."""
+    if result.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
+        return result._replace(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    return result
