@@ -206,15 +206,16 @@ class LeaderState:
         starts = [each.log_start_offset for each in self.followers.values() if self.eligible(each.replica_id)]
         return min((log_start_offset, *starts))
 
-    def is_settled(self, replica_id: int, fetch_offset: int, log_end_offset: int) -> bool:
+    def settle(self, replica_id: int, fetch_offset: int, log_end_offset: int, idle_fetches: IdleFetches) -> bool:
         """Whether a follower's next fetch can tell us nothing that its last one did not: it is at our end and in sync,
-        and it said so in this leader epoch."""
+        and it said so in this leader epoch. Then ``idle_fetches`` are fetches of it."""
         follower = self.followers.get(replica_id)
-        return (
-            follower is not None
-            and follower.log_end_offset == fetch_offset == log_end_offset
-            and replica_id in self.isr.committed
-        )
+        if follower is None or replica_id not in self.isr.committed:
+            return False
+        if not follower.log_end_offset == fetch_offset == log_end_offset:
+            return False
+        follower.idle_fetches = idle_fetches
+        return True
 
     def _broker_epochs(self) -> dict[int, int]:
         return {

@@ -13,6 +13,7 @@ LONGEST_FUNCTION = 69
 LONG_MODULES: dict[str, tuple[int, str]] = {
     "cluster.broker.control.active_controller": (320, "one event after the other; its steps are read together"),
     "cluster.broker.control.control_plane": (320, "the one face of a broker's part in control"),
+    "cluster.broker.node": (310, "the wiring of one broker, and the order in which its parts start and stop"),
     "cluster.client.admin": (320, "one client: each call is short, and they share one way of retrying"),
     "cluster.log.manager": (315, "all replicas of one broker: opening, checkpoints and deletion share their state"),
     "cluster.log.partition_log": (315, "the one face of a replica's log; the work is in the modules beside it"),

@@ -24,6 +24,8 @@ def _answer(exchange: Exchange, results: list[DeletionResult]) -> None:
     topic_class = response.DeleteRecordsTopicResult
     topics: dict[str, list[object]] = {}
     for result in results:
+        if result.error_code:
+            exchange.connection.counters.api.failed(ApiKey.DELETE_RECORDS, result.error_code)
         topics.setdefault(result.topic, []).append(
             topic_class.DeleteRecordsPartitionResult(
                 partition_index=result.partition, low_watermark=result.low_watermark, error_code=result.error_code

@@ -23,7 +23,7 @@ from cluster.protocol.fetch import FetchPartition, FetchResult
 from cluster.replication.fencing import check_leader_epoch
 from cluster.replication.follower import FetchPosition, Reaction, Restart
 from cluster.replication.isr import IsrAnswer, IsrProposal, Outcome
-from cluster.replication.leader import IdleFetches, LeaderState, acknowledgement
+from cluster.replication.leader import LeaderState, acknowledgement
 
 logger = logging.getLogger(__name__)
 
@@ -230,14 +230,6 @@ class Partition:
             self._host.propose(self, proposal)
         if moved:
             self._high_watermark_moved()
-
-    def settle(self, replica_id: int, fetch_offset: int, idle_fetches: IdleFetches) -> bool:
-        """Whether a follower's session need not look here before something changes; then ``idle_fetches`` count."""
-        leader = self.leader
-        if leader is None or not leader.is_settled(replica_id, fetch_offset, self.log.log_end_offset):
-            return False
-        leader.followers[replica_id].idle_fetches = idle_fetches
-        return True
 
     # The in-sync replicas
 

@@ -268,8 +268,10 @@ class ReplicaManager:
 
         def settle(fetched: SessionPartition) -> bool:
             partition = self.partitions.get(fetched.key)
-            return partition is not None and partition.settle(
-                session.reader.replica_id, fetched.wanted.fetch_offset, fetched
+            if partition is None or partition.leader is None:
+                return False
+            return partition.leader.settle(
+                session.reader.replica_id, fetched.wanted.fetch_offset, partition.log.log_end_offset, fetched
             )
 
         def attempt(changed: set[int] | None) -> bool:
