@@ -15,9 +15,11 @@ from cluster.broker.handlers import (
     api_versions,
     control_requests,
     controller_requests,
+    delete_records,
     describe_cluster,
     describe_configs,
     describe_log_dirs,
+    describe_producers,
     fetch,
     find_coordinator,
     init_producer_id,
@@ -36,6 +38,7 @@ _SYNC: dict[ApiKey, Callable[[Services, Any, Exchange], Any]] = {
     ApiKey.FIND_COORDINATOR: find_coordinator.handle,
     ApiKey.DESCRIBE_CLUSTER: describe_cluster.handle,
     ApiKey.DESCRIBE_LOG_DIRS: describe_log_dirs.handle,
+    ApiKey.DESCRIBE_PRODUCERS: describe_producers.handle,
 }
 _ASYNC: dict[ApiKey, Callable[[Services, Any, Exchange], Awaitable[Any]]] = {
     ApiKey.INIT_PRODUCER_ID: init_producer_id.handle,
@@ -66,6 +69,7 @@ def api_table(services: Services, metadata: MetadataHandler, *, for_brokers: boo
     handlers: dict[ApiKey, Callable[[Exchange, memoryview], None]] = {
         ApiKey.PRODUCE: partial(produce.handle, services.replicas),
         ApiKey.FETCH: partial(fetch.handle, services.replicas, from_brokers=for_brokers),
+        ApiKey.DELETE_RECORDS: partial(delete_records.handle, services),
         ApiKey.METADATA: answering(ApiKey.METADATA, metadata.handle),
         **{key: answering(key, partial(handler, services)) for key, handler in _SYNC.items()},
         **{key: answering_later(key, partial(handler, services)) for key, handler in _ASYNC.items()},

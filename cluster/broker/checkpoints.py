@@ -113,6 +113,6 @@ class Checkpoints:
             log.finish_flush(pending, error)
 
     async def _expire_producers(self) -> None:
-        now_ms = self._clock.wall_ms()
+        wall_ms, monotonic_ms = self._clock.wall_ms(), self._clock.monotonic_ms()
         for log in self._logs:
-            log.producers.expire(now_ms, self._config["producer.id.expiration.ms"])
+            log.producers.expire(wall_ms, monotonic_ms, self._config["producer.id.expiration.ms"])

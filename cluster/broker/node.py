@@ -27,6 +27,7 @@ from cluster.broker.housekeeping import Housekeeping
 from cluster.broker.listeners import advertised_endpoints
 from cluster.broker.loading import LOADED, load_logs
 from cluster.broker.metrics import Counters
+from cluster.broker.replicas.fetch_sessions import FetchSessions
 from cluster.broker.replicas.fetcher import Fetcher, FetcherSettings
 from cluster.broker.replicas.fetchers import Fetchers
 from cluster.broker.replicas.isr_proposals import IsrProposals
@@ -174,6 +175,8 @@ class Node:
             storage_failed=self._storage_failed,
             lag_time_max_ms=config["replica.lag.time.max.ms"],
             fetch_max_bytes=config["fetch.max.bytes"],
+            sessions=FetchSessions(self._seams.random, config["max.incremental.fetch.session.cache.slots"]),
+            journal=self._write_journal,
         )
         roles = Roles(replicas, self._fetchers, self.logs, topic_settings=self._topic_settings, clock=clock)
         checkpoints = self._checkpoints = Checkpoints(

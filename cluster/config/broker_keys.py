@@ -124,7 +124,7 @@ _REPLICATION: list[Key] = [
     integer("controlled.shutdown.retry.backoff.ms", 5000, "Pause between them.", 0),
     integer("fetch.max.bytes", 57_671_680, "Largest fetch response.", 1024),
     integer(
-        "max.incremental.fetch.session.cache.slots", 1000, "Incremental fetch sessions that are kept.", 0, carried=True
+        "max.incremental.fetch.session.cache.slots", 1000, "Fetch sessions that are kept for followers; 0: none.", 0
     ),
 ]
 
@@ -187,7 +187,7 @@ _OURS: list[Key] = [
     text(
         "gapless.unknown.producer",
         "gapless",
-        "The rule for a producer id without state: ours, Kafka's since KIP-360 (any sequence), or an error.",
+        "The rules for producers without state and for old sequences: ours, Kafka's since KIP-360, or its former ones.",
         ("gapless", "kafka", "seed"),
     ),
     integer("gapless.metrics.port", -1, "Prometheus metrics on 127.0.0.1; 0 chooses a port, -1 is off.", -1, 65_535),

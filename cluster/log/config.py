@@ -60,6 +60,13 @@ class LogConfig:
         """``segment.ms``, or less where records must be compacted sooner: the active segment never is."""
         return min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms
 
+    @property
+    def bounds_timestamps(self) -> bool:
+        """Whether records' own timestamps are checked."""
+        return not self.is_log_append_time and (
+            min(self.message_timestamp_before_max_ms, self.message_timestamp_after_max_ms) < INT64_MAX
+        )
+
     @classmethod
     def from_mapping(cls, topic_config: Mapping[str, Any], defaults: LogConfig | None = None) -> LogConfig:
         """From Kafka's topic keys (``segment.bytes``); what is absent is taken from ``defaults``.

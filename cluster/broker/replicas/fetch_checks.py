@@ -8,7 +8,7 @@ from __future__ import annotations
 from cluster.broker.replicas.values import Reader, Refused
 from cluster.log.partition_log import PartitionLog
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.fetch import FetchPartition
+from cluster.protocol.fetch import FetchPartition, FetchResult
 from cluster.replication.fencing import diverging_epoch
 from cluster.replication.leader import LeaderState
 
@@ -43,3 +43,18 @@ def check_position(log: PartitionLog, wanted: FetchPartition) -> tuple[int, int]
     if not log.log_start_offset <= wanted.fetch_offset <= log_end_offset:
         raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {wanted.fetch_offset}")
     return None
+
+
+def empty_answer(
+    log: PartitionLog, wanted: FetchPartition, high_watermark: int, diverging: tuple[int, int] | None = None
+) -> FetchResult:
+    """The answer without records. There are no transactions: all that is committed is stable."""
+    return FetchResult(
+        wanted.topic,
+        wanted.partition,
+        ErrorCode.NONE,
+        high_watermark,
+        high_watermark,
+        log.log_start_offset,
+        diverging=diverging,
+    )
