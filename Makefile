@@ -14,7 +14,7 @@ SLOW_TESTS := tests/integration
 TESTS := $(filter-out $(SLOW_TESTS)/,$(sort $(filter-out tests/__pycache__/,$(wildcard tests/*/)))) $(SLOW_TESTS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-full lint simulate bench demo-red clean
+.PHONY: help setup run test test-full lint simulate bench demo-red chaos soak clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,16 @@ demo-red: setup ## an experiment with a planted defect: it succeeds when the ver
 	@$(BIN)/gapless run --name demo-red --defect lose-acked:0.01 $(ARGS); status=$$?; \
 	if [ $$status -eq 1 ]; then echo "The defect was found: see the report above."; \
 	else echo "The defect was not found (exit status $$status)."; exit 1; fi
+
+# Every fault, composed; tiny segments and little batching, so that rolls, indexes and recovery have much to do.
+# Retention is off by the profile. Three replicas, two of them in sync, acks=all are the defaults of a run.
+CHAOS := --faults all --overlap --topic-config segment.bytes=1048576 --producer-config linger.ms=50
+
+chaos: setup ## five minutes of every fault, composed, on 1 MB segments, then the verdict; ARGS="..." is passed on
+	@$(BIN)/gapless run --name chaos --time-limit 300 --rate 2000 $(CHAOS) $(ARGS)
+
+soak: setup ## the same for an hour, 7 million records: needs 10 GB of disk; ARGS="--rate 500" asks for less
+	@$(BIN)/gapless run --name soak --time-limit 3600 --rate 2000 $(CHAOS) $(ARGS)
 
 clean: ## remove .venv, build products and caches; results/ stays
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

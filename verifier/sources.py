@@ -40,12 +40,12 @@ class HistoryFilePath(NamedTuple):
     path: str
 
 
-class _Item(InputPartition):  # type: ignore[misc]
-    """One file to read; ``value`` is the list of the file's fields."""
+class _Items(InputPartition):  # type: ignore[misc]
+    """Files to read one after the other; ``value`` is a list with the fields of each."""
 
 
 class SegmentSource(DataSource):  # type: ignore[misc]
-    """Option ``files``: a JSON list of ``SegmentFile`` as lists."""
+    """Option ``files``: a JSON list of parts, each a list of ``SegmentFile`` as lists."""
 
     @classmethod
     def name(cls) -> str:
@@ -59,7 +59,7 @@ class SegmentSource(DataSource):  # type: ignore[misc]
 
 
 class HistorySource(DataSource):  # type: ignore[misc]
-    """Option ``files``: a JSON list of ``HistoryFilePath`` as lists."""
+    """Option ``files``: a JSON list of parts, each a list of ``HistoryFilePath`` as lists."""
 
     @classmethod
     def name(cls) -> str:
@@ -77,17 +77,19 @@ class _FileReader(DataSourceReader):  # type: ignore[misc]
         self._files = files
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [_Item(fields) for fields in json.loads(self._files)]
+        return [_Items(part) for part in json.loads(self._files)]
 
 
 class _SegmentReader(_FileReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        yield from rows.read_segment(rows.SegmentFile(*partition.value))
+        for fields in partition.value:
+            yield from rows.read_segment(rows.SegmentFile(*fields))
 
 
 class _HistoryReader(_FileReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        yield from history_rows(HistoryFilePath(*partition.value))
+        for fields in partition.value:
+            yield from history_rows(HistoryFilePath(*fields))
 
 
 def history_rows(file: HistoryFilePath) -> Iterator[pa.RecordBatch]:
@@ -120,14 +122,19 @@ def register(spark: SparkSession) -> None:
     spark.dataSource.register(HistorySource)
 
 
-def load_segments(spark: SparkSession, files: Sequence[rows.SegmentFile]) -> DataFrame:
-    """All rows of these segments (``verifier.segments.rows``), read by Spark's workers: one partition per file."""
-    return spark.read.format(SegmentSource.name()).option("files", json.dumps(files)).load()
+def load_segments(spark: SparkSession, files: Sequence[rows.SegmentFile], parts: int = 1) -> DataFrame:
+    """All rows of these segments (``verifier.segments.rows``), read by Spark's workers in at most ``parts`` parts.
+
+    A long run has thousands of small segments, and a part each would cost more than reading them. They are dealt out
+    one by one, so that every part has its share of each replica.
+    """
+    dealt = [files[number::parts] for number in range(min(parts, len(files)))]
+    return spark.read.format(SegmentSource.name()).option("files", json.dumps(dealt)).load()
 
 
 def load_histories(spark: SparkSession, files: Sequence[HistoryFilePath]) -> DataFrame:
-    """All rows of these histories (``HISTORY_COLUMNS``), read by Spark's workers: one partition per file."""
-    return spark.read.format(HistorySource.name()).option("files", json.dumps(files)).load()
+    """All rows of these histories (``HISTORY_COLUMNS``), read by Spark's workers: one part per file."""
+    return spark.read.format(HistorySource.name()).option("files", json.dumps([[file] for file in files])).load()
 
 
 def read_segments(spark: SparkSession, files: Sequence[rows.SegmentFile]) -> DataFrame:

@@ -114,6 +114,14 @@ class Verdict:
         """The same, with one more reason not to call it valid."""
         return replace(self, verdict=worst([self.verdict, "unknown"]), doubts=(*self.doubts, reason))
 
+    def with_figures(self, *, recoveries: Mapping[str, Any], memory_mb: Mapping[str, Any]) -> Verdict:
+        """The same, with figures that decide nothing: how brokers recovered, and the memory of the run's processes."""
+        return replace(
+            self,
+            availability={**self.availability, "recoveries": recoveries},
+            stats={**self.stats, "memory_mb": memory_mb},
+        )
+
     def to_json(self) -> dict[str, Any]:
         """``verdict.json``."""
         return {
@@ -230,12 +238,23 @@ def _stats(injected: Sequence[Injected], audit: Audit) -> dict[str, Any]:
             "injected": len(injected),
             "effective": sum(each.effective for each in injected),
             "skipped": sum(each.skipped for each in injected),
+            "kinds": _kinds(injected),
         },
         "regions": [
             {"acked": region.acked, "in_log": region.logged, "read": region.seen, "values": region.values}
             for region in sorted(audit.regions, key=lambda r: (not r.acked, not r.logged, not r.seen))
         ],
     }
+
+
+def _kinds(injected: Sequence[Injected]) -> dict[str, dict[str, int]]:
+    """How many of each kind of fault were injected, and how many of those bit."""
+    kinds: dict[str, dict[str, int]] = {}
+    for each in injected:
+        counted = kinds.setdefault(each.fault, {"injected": 0, "effective": 0})
+        counted["injected"] += 1
+        counted["effective"] += each.effective
+    return kinds
 
 
 def _availability(audit: Audit) -> dict[str, Any]:

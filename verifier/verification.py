@@ -10,6 +10,7 @@ from pathlib import Path
 from verifier.effectiveness import Injected, injections
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
+from verifier.recoveries import memory, recoveries, summary
 from verifier.report import write_reports
 from verifier.verdict import Verdict, decide, undecidable
 
@@ -37,6 +38,7 @@ def verify(
     verdict = _judge(directory, run, injected, spark_master, progress)
     if complaint is not None:
         verdict = verdict.doubted(complaint)
+    verdict = verdict.with_figures(recoveries=summary(recoveries(directory)), memory_mb=memory(directory))
     progress("writing the report")
     write_reports(directory, run, injected, verdict)
     return verdict

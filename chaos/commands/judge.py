@@ -18,7 +18,9 @@ from verifier.evidence.run_model import RunModel
 from verifier.report import write_reports
 from verifier.verdict import result_lines, undecidable
 
+#: For a small run, and a second more for each so many bytes of evidence.
 VERIFY_TIMEOUT_S = 900.0
+VERIFIED_BYTES_PER_S = 2_000_000
 END_TIMEOUT_S = 5.0
 
 
@@ -47,7 +49,7 @@ def run_verifier(
         on_start(child)
     previous = {each: signal.signal(each, _interrupt) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
-        code = child.wait(VERIFY_TIMEOUT_S)
+        code = child.wait(VERIFY_TIMEOUT_S + directory.size_bytes() / VERIFIED_BYTES_PER_S)
     finally:
         for each, handler in previous.items():
             signal.signal(each, handler)

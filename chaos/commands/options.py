@@ -41,10 +41,14 @@ Seed = Annotated[
 Faults = Annotated[
     str | None,
     typer.Option(
-        help="Comma list of faults (gapless list faults), 'all' or 'none'. [dim]default: all[/dim]",
+        help="Comma list of faults (gapless list faults), 'basic', 'all' or 'none'. [dim]default: basic[/dim]",
         show_default=False,
         rich_help_panel=CHAOS,
     ),
+]
+Overlap = Annotated[
+    bool,
+    typer.Option("--overlap", help="Compose faults: some begin while another lasts.", rich_help_panel=CHAOS),
 ]
 Schedule = Annotated[
     Path | None,

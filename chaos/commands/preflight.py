@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 
+from chaos.conductor.resources import LEAVE_FREE_BYTES
 from chaos.conductor.settings import ExperimentSettings
 from chaos.exits import BadRequest
 from chaos.links import LinkError, Links
@@ -15,8 +16,6 @@ from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.storage import Storage
 from cluster.seams.transport import Connection
 
-#: What a run must leave free beyond what it writes itself.
-FREE_BYTES = 2_000_000_000
 REACH_TIMEOUT_MS = 3_000
 
 
@@ -51,10 +50,10 @@ def check_java() -> None:
 def check_disk(settings: ExperimentSettings, storage: Storage, path: str) -> float:
     """The gigabytes that the run expects to write. Raises BadRequest if they do not fit."""
     free, expected = storage.free_bytes(path), settings.expected_disk_bytes()
-    if free < expected + FREE_BYTES:
+    if free < expected + LEAVE_FREE_BYTES:
         raise BadRequest(
             f"the run expects to write {expected / 1e9:.1f} GB and must leave 2 GB free, but {path} has "
-            f"{free / 1e9:.1f} GB; free some, or choose another place with --out"
+            f"{free / 1e9:.1f} GB; free some, ask for less (--rate, --time-limit), or choose another place with --out"
         )
     return expected / 1e9
 

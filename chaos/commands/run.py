@@ -31,6 +31,7 @@ def run(
     time_limit: options.TimeLimit = 60.0,
     seed: options.Seed = None,
     faults: options.Faults = None,
+    overlap: options.Overlap = False,
     schedule: options.Schedule = None,
     defect: options.Defect = None,
     toxiproxy: options.Toxiproxy = None,
@@ -74,6 +75,7 @@ def run(
         record_bytes=record_bytes,
         client=client,
         faults=faults,
+        overlap=overlap,
         schedule=None if schedule is None else _schedule(schedule),
         defects=tuple(defect or ()),
         profile=profile,
@@ -134,4 +136,5 @@ def _repro(asked: Asked, schedule: Path | None) -> str:
         "--producer-config": asked.producer_config,
         "--consumer-config": asked.consumer_config,
     }
-    return shlex.join([".venv/bin/gapless", *repro(options, multiple)])
+    flags = ["--overlap"] if asked.overlap else []
+    return shlex.join([".venv/bin/gapless", *repro(options, multiple), *flags])

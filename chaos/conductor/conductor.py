@@ -11,13 +11,14 @@ import logging
 from contextlib import AbstractContextManager
 from typing import Any
 
-from chaos.conductor.deployment import Deployment
+from chaos.conductor.deployment import Deployment, StartFailure
 from chaos.conductor.final import FinalState
 from chaos.conductor.health import LagMeter, harness_health
-from chaos.conductor.injector import Injector
+from chaos.conductor.injector import Injector, NotHealed
 from chaos.conductor.load import Load
 from chaos.conductor.observer import Observer
 from chaos.conductor.record import RunRecord
+from chaos.conductor.resources import Resources, disk_problem, running
 from chaos.conductor.settings import ExperimentSettings
 from chaos.conductor.target import Target
 from chaos.conductor.workbench import Workbench
@@ -34,7 +35,6 @@ LOAD_STARTS_MS = 30_000
 HEALED_MS = 60_000
 SETTLED_MS = 20_000
 STATUS_EVERY_S = 1.0
-LOW_DISK_BYTES = 2_000_000_000
 
 
 class Incomplete(Exception):
@@ -143,13 +143,14 @@ class Conductor:
     async def _chaos(self, started_ms: int) -> None:
         bench, settings = self._bench, self._settings
         timeout = int(settings.broker_config.get("zookeeper.session.timeout.ms", "18000"))
-        target = Target(self._deployment, self._observer, settings.topic, settings.partitions, timeout)
+        target = Target(self._deployment, self._observer, bench.directory, settings.topic, settings.partitions, timeout)
         self._injector = Injector(
             target, bench.clock, bench.storage, str(bench.directory.faults_jsonl), bench.progress.note
         )
         watch = asyncio.create_task(self._watch(started_ms))
         try:
-            faults = asyncio.create_task(self._injector.run(self._schedule, started_ms))
+            until_ms = started_ms + settings.time_limit_s * 1000
+            faults = asyncio.create_task(self._injector.run(self._schedule, started_ms, until_ms))
             left_s = settings.time_limit_s - (bench.clock.monotonic_ms() - started_ms) / 1000
             planned: asyncio.Future[Any] = asyncio.gather(faults, asyncio.sleep(max(0.0, left_s)))
             died: asyncio.Future[Any] = asyncio.create_task(self._load_died.wait())
@@ -158,6 +159,8 @@ class Conductor:
                 await asyncio.wait([planned, died], return_when=asyncio.FIRST_COMPLETED)
                 if planned.done():
                     planned.result()
+            except NotHealed as failed:
+                raise Incomplete(f"unavailable: {failed}") from failed
             finally:
                 planned.cancel()
                 died.cancel()
@@ -168,6 +171,7 @@ class Conductor:
     async def _watch(self, started_ms: int) -> None:
         """The live line, and an eye on the disk and the load."""
         bench = self._bench
+        resources = Resources(bench.clock, bench.storage, str(bench.directory.resources_jsonl))
         while True:
             status = await self._load.status()
             elapsed_s = (bench.clock.monotonic_ms() - started_ms) / 1000
@@ -176,10 +180,11 @@ class Conductor:
                 f"{elapsed_s:.0f}/{self._settings.time_limit_s:g} s  {status.sentence()}"
                 f"{'  fault: ' + active if active else ''}"
             )
-            if bench.storage.free_bytes(str(bench.directory.path)) < LOW_DISK_BYTES:
-                self._record.problem("stopped: less than 2 GB of disk left")
-                if self._task is not None:
-                    self._task.cancel()
+            free_bytes = bench.storage.free_bytes(str(bench.directory.path))
+            resources.sample_if_due(running(bench.supervisor.children), free_bytes)
+            if (full := disk_problem(free_bytes)) is not None and self._task is not None:
+                self._record.problem(full)
+                self._task.cancel()
             dead = self._load.dead()
             if dead and not self._load_died.is_set():
                 self._record.problem(f"load process {dead[0]} died")
@@ -195,7 +200,10 @@ class Conductor:
             process = self._deployment.process(broker_id)
             if not process.is_running():
                 self._record.problem(f"broker {broker_id} died by itself (exit code {process.wait(0)})")
-                await self._deployment.restart(broker_id)
+                try:
+                    await self._deployment.restart(broker_id)
+                except StartFailure as error:
+                    raise Incomplete(f"unavailable: {error}") from error
 
         async def in_sync() -> bool:
             return (await self._observer.view()).in_sync(self._settings.partitions)
@@ -223,6 +231,7 @@ class Conductor:
         with self._phase("stop"):
             if self._injector is not None:
                 await self._injector.heal_all()
+            await self._open_links()
             await self._load.stop()
             try:
                 self._record.update(harness=await harness_health(self._deployment, self._observer, self._lag))
@@ -231,6 +240,14 @@ class Conductor:
             killed = await self._deployment.stop()
             for broker_id in killed:
                 self._record.problem(f"broker {broker_id} did not stop in good order and was killed")
+
+    async def _open_links(self) -> None:
+        """Whatever a fault that was cut short may have left on a link: the brokers are to stop in good order."""
+        if self._deployment.is_proxied:
+            try:
+                await asyncio.to_thread(self._deployment.links.reset)
+            except LinkError as error:
+                log.warning("the links could not be opened: %s", error)
 
     def _phase(self, name: str, detail: str = "") -> AbstractContextManager[None]:
         self._bench.progress.phase(name, detail)

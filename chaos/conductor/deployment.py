@@ -10,17 +10,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from chaos.conductor.observer import Observer
 from chaos.conductor.settings import ExperimentSettings
 from chaos.links import Links
-from cluster.process.java import find_java
+from cluster.process.java import JavaHome, find_java
 from cluster.process.supervisor import Child, Supervisor
 from cluster.process.topology import ZOOKEEPER, LinkName, Topology, link_names
-from cluster.process.zookeeper import start_zookeeper
+from cluster.process.zookeeper import ZooKeeperFailure, ZooKeeperHandle, restart_zookeeper, start_zookeeper
 from verifier.evidence.run_directory import RunDirectory
 
 log = logging.getLogger(__name__)
@@ -29,7 +29,8 @@ HOST = "127.0.0.1"
 #: Where a proxy leads before its broker has bound its ports: nothing listens on port 1.
 NOWHERE = f"{HOST}:1"
 LOAD_GROUPS = ("producers", "readers")
-START_TIMEOUT_S = 40.0
+#: A machine that does much else may take most of a minute for what takes a second.
+START_TIMEOUT_S = 90.0
 
 
 class StartFailure(Exception):
@@ -58,6 +59,9 @@ class Deployment:
         self.topology = Topology(self.broker_ids)
         self._links: Links | None = None
         self.zookeeper_address = ""
+        self._zookeeper: ZooKeeperHandle | None = None
+        self._java: JavaHome | None = None
+        self._restarting: dict[str, asyncio.Task[None]] = {}
         self.java_source = "none needed"
         self.starts: dict[int, int] = {}
 
@@ -89,21 +93,52 @@ class Deployment:
         await asyncio.gather(*(self._start_broker(broker_id) for broker_id in self.broker_ids))
 
     async def restart(self, broker_id: int) -> None:
-        """Start a dead broker again on its own data directory."""
-        await self._start_broker(broker_id)
+        """Start a dead broker again on its own data directory; a start that is under way is waited for instead.
+
+        Raises StartFailure.
+        """
+        await self._once(f"broker-{broker_id}", lambda: self._start_broker(broker_id))
+
+    @property
+    def zookeeper(self) -> ZooKeeperHandle | None:
+        """ZooKeeper's process and address; None if it is not ours."""
+        return self._zookeeper
+
+    async def restart_zookeeper(self) -> None:
+        """Start a dead ZooKeeper again on its data and its port. Raises StartFailure."""
+        await self._once("zookeeper", self._start_zookeeper_again)
+
+    async def stop_broker(self, broker_id: int, timeout_s: float) -> bool:
+        """Ask one broker to end in good order; whether it did, in time."""
+        self._observer.forget(broker_id)
+        child = self._brokers[broker_id]
+        await asyncio.to_thread(child.terminate)
+        return await asyncio.to_thread(child.wait, timeout_s) is not None
+
+    async def _once(self, name: str, start: Callable[[], Awaitable[None]]) -> None:
+        """Start something, or wait for its start that is under way: faults overlap, and an interrupt cuts in.
+
+        A start that was begun is never given up half way: its child would run and not be known.
+        """
+
+        async def started() -> None:
+            await start()
+
+        task = self._restarting.get(name)
+        if task is None or task.done():
+            task = self._restarting[name] = asyncio.create_task(started())
+        await asyncio.shield(task)
 
     async def stop(self, timeout_s: float = 15.0) -> list[int]:
         """Stop the brokers in good order and answer with those that had to be killed.
 
         One after the other, so that a controlled shutdown has somewhere to move leadership to.
         """
+        if under_way := [task for task in self._restarting.values() if not task.done()]:
+            await asyncio.wait(under_way, timeout=START_TIMEOUT_S)
         killed = []
         for broker_id, child in self._brokers.items():
-            if not child.is_running():
-                continue
-            self._observer.forget(broker_id)
-            await asyncio.to_thread(child.terminate)
-            if await asyncio.to_thread(child.wait, timeout_s) is None:
+            if child.is_running() and not await self.stop_broker(broker_id, timeout_s):
                 await asyncio.to_thread(child.kill)
                 killed.append(broker_id)
         return killed
@@ -112,11 +147,24 @@ class Deployment:
         if self._settings.zookeeper is not None:
             self.zookeeper_address = self._settings.zookeeper
             return
-        java = await asyncio.to_thread(find_java)
+        java = self._java = await asyncio.to_thread(find_java)
         self.java_source = f"{java.source} (Java {java.version})"
-        directory = os.path.join(str(self._directory.nodes_dir), "zookeeper")
-        handle = await asyncio.to_thread(start_zookeeper, self._supervisor, directory, java)
-        self.zookeeper_address = f"{handle.host}:{handle.port}"
+        handle = await asyncio.to_thread(start_zookeeper, self._supervisor, self._zookeeper_directory, java)
+        self._zookeeper = handle
+        self.zookeeper_address = handle.address
+
+    async def _start_zookeeper_again(self) -> None:
+        if self._zookeeper is None or self._java is None:
+            raise StartFailure("ZooKeeper is not this run's own and cannot be started by it")
+        arguments = (self._supervisor, self._zookeeper, self._zookeeper_directory, self._java)
+        try:
+            self._zookeeper = await asyncio.to_thread(restart_zookeeper, *arguments)
+        except ZooKeeperFailure as error:
+            raise StartFailure(str(error)) from error
+
+    @property
+    def _zookeeper_directory(self) -> str:
+        return os.path.join(str(self._directory.nodes_dir), "zookeeper")
 
     async def _start_proxy(self) -> str:
         """Start the proxy's server, or find the one that was given; its URL."""
@@ -151,6 +199,15 @@ class Deployment:
         )
         self._brokers[broker_id] = child
         self.starts[broker_id] = self.starts.get(broker_id, 0) + 1
+        try:
+            await self._introduce(broker_id, name, child)
+        except Exception:
+            # One that came up after all would serve behind links that lead to its predecessor's ports.
+            await asyncio.to_thread(child.kill)
+            raise
+
+    async def _introduce(self, broker_id: int, name: str, child: Child) -> None:
+        """Hear on which ports a newborn broker listens, and tell everybody."""
         ports: Mapping[str, int] = (await self._message(child, name, "bound"))["ports"]
         bound = {name: f"{HOST}:{port}" for name, port in ports.items()}
         self.topology = replace(self.topology, listeners={**self.topology.listeners, broker_id: bound})

@@ -23,6 +23,8 @@ from verifier.evidence.series import SeriesPoint
 
 SENTINEL_DEADLINE_S = 40.0
 FINAL_READ_DEADLINE_S = 120.0
+#: A final reader gets a second more for each so many records: a slow machine reads several times as many.
+FINAL_READ_RECORDS_PER_S = 10_000
 #: For starting and ending a tool, beside its own deadline.
 MARGIN_S = 15.0
 
@@ -122,8 +124,9 @@ class Load:
         if not through:
             return ["unavailable: no sentinel was acknowledged, so there is nothing to read through"]
         bootstrap = self._deployment.topology.bootstrap(READERS)
-        argv = final_read_command(self._bench.directory, bootstrap, json.dumps(through), FINAL_READ_DEADLINE_S)
-        code, _ = await self._tool("final-read", argv, FINAL_READ_DEADLINE_S)
+        deadline_s = FINAL_READ_DEADLINE_S + sum(through.values()) / FINAL_READ_RECORDS_PER_S
+        argv = final_read_command(self._bench.directory, bootstrap, json.dumps(through), deadline_s)
+        code, _ = await self._tool("final-read", argv, deadline_s)
         return [] if code == 0 else [f"unavailable: the final read did not reach every sentinel (exit status {code})"]
 
     async def _tool(self, name: str, argv: list[str], deadline_s: float) -> tuple[int | None, dict[str, object]]:

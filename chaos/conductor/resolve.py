@@ -10,14 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from chaos.conductor.settings import ExperimentSettings, SettingsError, check
-from chaos.faults.catalogue import FAULTS, check_faults, parse_faults
+from chaos.faults.catalogue import DEFAULT, FAULTS, check_faults, parse_faults
 from chaos.schedules.generator import generate
 from chaos.schedules.model import Schedule
 from cluster.config import broker, consumer, producer, profiles, topic
 from cluster.defects import parse as parse_defect
-
-#: What a run breaks unless it is told otherwise.
-DEFAULT_FAULTS = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +36,7 @@ class Asked:
     record_bytes: int = 200
     client: str = "confluent"
     faults: str | None = None
+    overlap: bool = False
     schedule: Schedule | None = None
     defects: Sequence[str] = ()
     profile: str = "chaos"
@@ -58,6 +56,8 @@ def resolve(asked: Asked) -> tuple[ExperimentSettings, list[str]]:
         raise SettingsError(f"--client {asked.client} is not there yet; use --client confluent (librdkafka)")
     if asked.faults is not None and asked.schedule is not None:
         raise SettingsError("--schedule and --faults exclude each other: a schedule names its faults")
+    if asked.overlap and asked.schedule is not None:
+        raise SettingsError("--schedule and --overlap exclude each other: a schedule says what overlaps")
     profile = profiles.find(asked.profile)
     minimum = 2 if asked.replication_factor > 2 else 1
     broker_text = {**profile.broker, **_pairs("--broker-config", asked.broker_config)}
@@ -72,7 +72,7 @@ def resolve(asked: Asked) -> tuple[ExperimentSettings, list[str]]:
         _pairs("--consumer-config", asked.consumer_config), asked.client, profile.consumer_base(asked.client)
     )
     defects = tuple(str(parse_defect(text)) for text in asked.defects)
-    faults = () if asked.schedule is not None else parse_faults(asked.faults or DEFAULT_FAULTS)
+    faults = () if asked.schedule is not None else parse_faults(asked.faults or DEFAULT)
     if asked.schedule is not None:
         check_faults(asked.schedule.kinds())
     settings = ExperimentSettings(
@@ -91,6 +91,7 @@ def resolve(asked: Asked) -> tuple[ExperimentSettings, list[str]]:
         record_bytes=asked.record_bytes,
         client=asked.client,
         faults=faults,
+        overlap=asked.overlap,
         schedule=asked.schedule,
         defects=defects,
         profile=asked.profile,
@@ -118,6 +119,7 @@ def plan(settings: ExperimentSettings) -> Schedule:
         warmup_s=settings.warmup_s,
         time_limit_s=settings.time_limit_s,
         partitions=settings.partitions,
+        overlap=settings.overlap,
     )
 
 

@@ -38,6 +38,7 @@ class ExperimentSettings:
     record_bytes: int = 200
     client: str = "confluent"
     faults: tuple[str, ...] = ()
+    overlap: bool = False
     schedule: Schedule | None = None
     defects: tuple[str, ...] = ()
     profile: str = "chaos"

@@ -6,33 +6,46 @@ Everything that blocks (the proxy's HTTP API, starting processes) runs in thread
 from __future__ import annotations
 
 import asyncio
+import itertools
 
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.observer import Observer
-from chaos.faults.base import Direction, LinkStats, Process
+from chaos.faults.base import Process
+from chaos.faults.damage import Direction, LinkStats, Marks
 from chaos.links import Links
+from cluster.process.zookeeper import serves
+from verifier.evidence.run_directory import RunDirectory
+
+#: What a broker leaves in its data directory when it stops in good order (Kafka's name).
+CLEAN_STOP_MARKER = ".kafka_cleanshutdown"
 
 
 class AsyncLinks:
-    """The links of a run, for a caller on the event loop."""
+    """The links of a run, for a caller on the event loop. Every call marks its toxics with a number of its own."""
 
     def __init__(self, links: Links) -> None:
         self._links = links
+        self._numbers = itertools.count(1)
 
-    async def cut(self, link: str, direction: Direction, *, lossless: bool) -> None:
-        await asyncio.to_thread(self._links.cut, link, direction, lossless=lossless)
+    async def cut(self, link: str, direction: Direction, *, lossless: bool) -> Marks:
+        name = f"cut{next(self._numbers)}"
+        return Marks(link, await asyncio.to_thread(self._links.cut, link, direction, lossless=lossless, name=name))
 
-    async def heal(self, link: str) -> None:
-        await asyncio.to_thread(self._links.heal, link)
+    async def stall(self, link: str, *, probability: float, min_ms: int, max_ms: int) -> Marks:
+        name = f"stall{next(self._numbers)}"
 
-    async def is_clear(self, link: str) -> bool:
-        return await asyncio.to_thread(self._links.is_clear, link)
-
-    async def stall(self, link: str, *, probability: float, min_ms: int, max_ms: int) -> str:
-        def both_ways() -> str:
-            return self._links.stall(link, "both", probability=probability, min_ms=min_ms, max_ms=max_ms).kind
+        def both_ways() -> Marks:
+            made = self._links.stall(link, "both", probability=probability, min_ms=min_ms, max_ms=max_ms, name=name)
+            return Marks(link, made.toxics, made.kind)
 
         return await asyncio.to_thread(both_ways)
+
+    async def heal(self, marks: Marks) -> None:
+        await asyncio.to_thread(self._links.heal, marks.link, marks.toxics)
+
+    async def remaining(self, marks: Marks) -> tuple[str, ...]:
+        there = {toxic.name for toxic in (await asyncio.to_thread(self._links.show, marks.link)).toxics}
+        return tuple(name for name in marks.toxics if name in there)
 
     async def stats(self, link: str) -> LinkStats | None:
         found = await asyncio.to_thread(self._links.stats, link)
@@ -51,10 +64,17 @@ class Target:
     """``ClusterUnderTest`` over the real thing."""
 
     def __init__(
-        self, deployment: Deployment, observer: Observer, topic: str, partitions: int, session_timeout_ms: int
+        self,
+        deployment: Deployment,
+        observer: Observer,
+        directory: RunDirectory,
+        topic: str,
+        partitions: int,
+        session_timeout_ms: int,
     ) -> None:
         self._deployment = deployment
         self._observer = observer
+        self._directory = directory
         self.topic = topic
         self.partitions = partitions
         self.session_timeout_ms = session_timeout_ms
@@ -67,6 +87,30 @@ class Target:
 
     async def restart(self, broker_id: int) -> None:
         await self._deployment.restart(broker_id)
+
+    async def stop(self, broker_id: int, timeout_ms: int) -> bool:
+        return await self._deployment.stop_broker(broker_id, timeout_ms / 1000)
+
+    def stopped_cleanly(self, broker_id: int) -> bool:
+        return (self._directory.node(broker_id) / "data" / CLEAN_STOP_MARKER).exists()
+
+    def zookeeper(self) -> Process | None:
+        handle = self._deployment.zookeeper
+        return None if handle is None else handle.child
+
+    async def restart_zookeeper(self) -> None:
+        await self._deployment.restart_zookeeper()
+
+    async def zookeeper_answers(self, timeout_ms: int) -> bool:
+        handle = self._deployment.zookeeper
+        return handle is not None and await asyncio.to_thread(serves, handle.port, timeout_ms / 1000)
+
+    async def journaled(self, event: str) -> int:
+        def count() -> int:
+            journals = (self._directory.read_journal(broker_id) for broker_id in self.broker_ids)
+            return sum(entry.get("event") == event for journal in journals for entry in journal)
+
+        return await asyncio.to_thread(count)
 
     async def leader(self, partition: int) -> tuple[int, int] | None:
         seen = (await self._observer.view()).partitions.get(partition)

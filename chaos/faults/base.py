@@ -11,13 +11,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Protocol
 
-from chaos.schedules.generator import Kind
+from chaos.faults.damage import Damage, LinkControl
+from chaos.schedules.generator import Hits, Kind
 from chaos.schedules.model import Injection
 from cluster.seams.clock import Clock
-
-Direction = Literal["request", "response", "both"]
 
 
 class PreconditionMissing(Exception):
@@ -25,7 +24,11 @@ class PreconditionMissing(Exception):
 
 
 class Process(Protocol):
-    """What a fault may do to a broker's process."""
+    """What a fault may do to the process of a broker, or of ZooKeeper.
+
+    What sends a signal also waits until it has taken effect: it is called in a thread, since a conductor that stands
+    still meanwhile would look like an overloaded one.
+    """
 
     @property
     def pid(self) -> int: ...
@@ -39,39 +42,6 @@ class Process(Protocol):
     def resume(self) -> None: ...
 
     def is_suspended(self) -> bool: ...
-
-
-@dataclass(frozen=True, slots=True)
-class LinkStats:
-    """Counters of one link, as its proxy has them: bytes delivered and dropped each way, and held back now."""
-
-    request_bytes: int
-    response_bytes: int
-    dropped_request_bytes: int
-    dropped_response_bytes: int
-    held_bytes: int
-
-
-class LinkControl(Protocol):
-    """What a fault may do to links. A link is named opener first: ``b2-b1``, ``producers-b3``, ``b1-zk``."""
-
-    async def cut(self, link: str, direction: Direction, *, lossless: bool) -> None:
-        """Stop the bytes of one direction."""
-        ...
-
-    async def heal(self, link: str) -> None:
-        """Remove every toxic that we put on the link, and read back that it is gone."""
-        ...
-
-    async def is_clear(self, link: str) -> bool: ...
-
-    async def stall(self, link: str, *, probability: float, min_ms: int, max_ms: int) -> str:
-        """Hold random chunks back for a while, both ways; answers with the name of the model in use."""
-        ...
-
-    async def stats(self, link: str) -> LinkStats | None:
-        """None where the proxy is not ours and has no counters."""
-        ...
 
 
 class ClusterUnderTest(Protocol):
@@ -98,7 +68,34 @@ class ClusterUnderTest(Protocol):
     def process(self, broker_id: int) -> Process: ...
 
     async def restart(self, broker_id: int) -> None:
-        """Start a dead broker again on its own data directory, and point its links at its new ports."""
+        """Start a dead broker again on its own data directory, and point its links at its new ports.
+
+        If that is being done already, this waits for the same start.
+        """
+        ...
+
+    async def stop(self, broker_id: int, timeout_ms: int) -> bool:
+        """Ask a broker to end in good order (a controlled shutdown); whether it did, in time."""
+        ...
+
+    def stopped_cleanly(self, broker_id: int) -> bool:
+        """Whether the broker's data directory bears the marker of a clean stop."""
+        ...
+
+    def zookeeper(self) -> Process | None:
+        """ZooKeeper's process, None if it is not ours."""
+        ...
+
+    async def restart_zookeeper(self) -> None:
+        """Start a dead ZooKeeper again on its data directory and its port; waits for a start that is under way."""
+        ...
+
+    async def zookeeper_answers(self, timeout_ms: int) -> bool:
+        """Whether ZooKeeper serves, asked without a proxy between."""
+        ...
+
+    async def journaled(self, event: str) -> int:
+        """How often the brokers' journals name this event, all brokers together."""
         ...
 
     async def leader(self, partition: int) -> tuple[int, int] | None:
@@ -153,16 +150,19 @@ class Fault(ABC):
     #: Bounds of the duration in seconds, and the seconds the cluster needs afterwards; for the generator.
     duration_s: ClassVar[tuple[float, float]] = (2.5, 4.0)
     recovery_s: ClassVar[float] = 3.0
+    #: What it takes away, so that the generator composes only what leaves something to observe.
+    hits: ClassVar[Hits] = "broker"
 
     def __init__(self, injection: Injection, cluster: ClusterUnderTest, clock: Clock, random: Random) -> None:
         self.injection = injection
         self.cluster = cluster
         self.clock = clock
         self.random = random
+        self.damage = Damage(cluster.links)
 
     @classmethod
     def kind(cls) -> Kind:
-        return Kind(cls.name, cls.duration_s, cls.recovery_s)
+        return Kind(cls.name, cls.duration_s, cls.recovery_s, cls.hits)
 
     @abstractmethod
     async def choose(self) -> str:
@@ -196,6 +196,14 @@ class Fault(ABC):
         if not self.cluster.process(found[0]).is_running():
             raise PreconditionMissing(f"broker {found[0]} leads partition {partition} but does not run")
         return found
+
+    @property
+    def patience_ms(self) -> int:
+        """How long the cluster may take to note that a broker is gone: the session, and the elections after it.
+
+        ZooKeeper may be away at the same time; whoever waits goes on as soon as it is noted.
+        """
+        return self.cluster.session_timeout_ms + 20_000
 
     @property
     def _partition(self) -> int:

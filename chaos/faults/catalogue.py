@@ -11,13 +11,21 @@ from chaos.faults.drop_packets import DropPackets
 from chaos.faults.drop_response import DropResponse
 from chaos.faults.isolate_broker import IsolateBroker
 from chaos.faults.kill_controller import KillController
+from chaos.faults.kill_follower import KillFollower
 from chaos.faults.kill_leader import KillLeader
 from chaos.faults.pause_leader import PauseLeader
+from chaos.faults.pause_zookeeper import PauseZookeeper
+from chaos.faults.restart_zookeeper import RestartZookeeper
+from chaos.faults.rolling_restart import RollingRestart
 
-FAULTS: dict[str, type[Fault]] = {
-    fault.name: fault
-    for fault in (KillLeader, PauseLeader, CutLink, IsolateBroker, DropResponse, KillController, DropPackets)
-}
+_BASIC = (KillLeader, PauseLeader, CutLink, IsolateBroker, DropResponse, KillController, DropPackets)
+_MORE = (KillFollower, PauseZookeeper, RestartZookeeper, RollingRestart)
+
+FAULTS: dict[str, type[Fault]] = {fault.name: fault for fault in (*_BASIC, *_MORE)}
+
+#: What a run breaks unless it is told otherwise: what fits into its default minute.
+DEFAULT = "basic"
+_GROUPS = {"none": (), "all": tuple(FAULTS), DEFAULT: tuple(fault.name for fault in _BASIC)}
 
 
 class UnknownFault(ValueError):
@@ -25,12 +33,10 @@ class UnknownFault(ValueError):
 
 
 def parse_faults(text: str) -> tuple[str, ...]:
-    """``a,b`` or ``all`` or ``none`` to names. Raises UnknownFault."""
+    """``a,b`` or ``basic``, ``all`` or ``none`` to names. Raises UnknownFault."""
     names = [name.strip() for name in text.split(",") if name.strip()]
-    if names == ["none"]:
-        return ()
-    if names == ["all"]:
-        return tuple(FAULTS)
+    if len(names) == 1 and names[0] in _GROUPS:
+        return _GROUPS[names[0]]
     check_faults(names)
     return tuple(dict.fromkeys(names))
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from chaos.faults.base import Direction, Fault, LinkStats, PreconditionMissing, Probe, until
+from chaos.faults.base import Fault, PreconditionMissing, Probe, until
+from chaos.faults.damage import Direction, LinkStats, stats_of
 
 #: A link that is cut must show no byte for this long before we call it cut.
 _QUIET_MS = 300
@@ -26,6 +27,7 @@ class CutLink(Fault):
     summary = "stop one directed link, requests or responses only, lossless or lossy"
     duration_s = (2.0, 5.0)
     recovery_s = 2.5
+    hits = "link"
 
     async def choose(self) -> str:
         wanted = self.injection.target.get("link")
@@ -49,11 +51,10 @@ class CutLink(Fault):
 
     async def inject(self) -> None:
         self._before = await self._stats()
-        links = self.cluster.links
-        await asyncio.gather(*(links.cut(link, self._direction, lossless=self._lossless) for link in self._links))
+        await self.damage.cut(self._links, self._direction, lossless=self._lossless)
 
     async def bites(self) -> Probe:
-        in_place = not any([await self.cluster.links.is_clear(link) for link in self._links])
+        in_place = await self.damage.in_place()
         first = await self._stats()
         await asyncio.sleep(_QUIET_MS / 1000)
         second = await self._stats()
@@ -69,10 +70,10 @@ class CutLink(Fault):
         return Probe(bitten and (self._lossless or await self._loses(self._before, seen)), seen)
 
     async def heal(self) -> None:
-        await asyncio.gather(*(self.cluster.links.heal(link) for link in self._links))
+        await self.damage.heal()
 
     async def gone(self) -> Probe:
-        clear = all([await self.cluster.links.is_clear(link) for link in self._links])
+        clear = await self.damage.clear()
         before = await self._stats()
 
         async def flows() -> bool:
@@ -92,9 +93,7 @@ class CutLink(Fault):
         return await until(dropped, clock=self.clock, timeout_ms=2_000)
 
     async def _stats(self) -> list[LinkStats] | None:
-        found = await asyncio.gather(*(self.cluster.links.stats(link) for link in self._links))
-        known = [stats for stats in found if stats is not None]
-        return known if len(known) == len(self._links) else None
+        return await stats_of(self.cluster.links, self._links)
 
     def _carried(self, stats: list[LinkStats]) -> int:
         return sum(each.request_bytes if self._direction == "request" else each.response_bytes for each in stats)

@@ -8,10 +8,10 @@ would hit every process of the machine and outlive a killed conductor, so it is 
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
-from chaos.faults.base import Fault, LinkStats, Probe, until
+from chaos.faults.base import Fault, Probe, until
+from chaos.faults.damage import stats_of
 
 
 class DropPackets(Fault):
@@ -21,6 +21,7 @@ class DropPackets(Fault):
     summary = "random retransmission stalls per chunk on all links of one broker (a model of packet loss)"
     duration_s = (2.0, 5.0)
     recovery_s = 1.5
+    hits = "traffic"
 
     async def choose(self) -> str:
         self._broker_id, _ = await self._leader()
@@ -32,20 +33,16 @@ class DropPackets(Fault):
     async def inject(self) -> None:
         parameters = self.injection.parameters
         loss = float(parameters.get("loss", 0.05))
-        models = await asyncio.gather(
-            *(self.cluster.links.stall(link, probability=loss, min_ms=200, max_ms=400) for link in self._links)
-        )
-        self._model = models[0]
+        await self.damage.stall(self._links, probability=loss, min_ms=200, max_ms=400)
 
     async def bites(self) -> Probe:
-        seen: dict[str, Any] = {"broker": self._broker_id, "model": self._model}
+        seen: dict[str, Any] = {"broker": self._broker_id, "model": self.damage.model}
 
         async def held() -> bool:
-            now = await self._stats()
+            now = await stats_of(self.cluster.links, self._links)
             if now is None:
-                clear = [await self.cluster.links.is_clear(link) for link in self._links]
                 seen["counters"] = "none: a foreign Toxiproxy has no counters"
-                return not any(clear)
+                return await self.damage.in_place()
             held_bytes = sum(stats.held_bytes for stats in now)
             seen["held_bytes"] = held_bytes
             return held_bytes > 0
@@ -53,13 +50,8 @@ class DropPackets(Fault):
         return Probe(await until(held, clock=self.clock, timeout_ms=2_500, interval_ms=20), seen)
 
     async def heal(self) -> None:
-        await asyncio.gather(*(self.cluster.links.heal(link) for link in self._links))
+        await self.damage.heal()
 
     async def gone(self) -> Probe:
-        clear = all([await self.cluster.links.is_clear(link) for link in self._links])
+        clear = await self.damage.clear()
         return Probe(clear, {"links_clear": clear})
-
-    async def _stats(self) -> list[LinkStats] | None:
-        found = await asyncio.gather(*(self.cluster.links.stats(link) for link in self._links))
-        known = [stats for stats in found if stats is not None]
-        return known if len(known) == len(found) else None

@@ -20,6 +20,7 @@ class DropResponse(Fault):
     summary = "drop the responses to producers for under a second, then close: the retry meets what was done"
     duration_s = (0.4, 0.8)
     recovery_s = 2.5
+    hits = "traffic"
 
     async def choose(self) -> str:
         self._broker_id, _ = await self._leader()
@@ -30,7 +31,7 @@ class DropResponse(Fault):
         self._retries = await self._retries_counted()
         self._batches = await self.cluster.counter(self._broker_id, BATCHES) or 0.0
         self._before = await self.cluster.links.stats(self._link)
-        await self.cluster.links.cut(self._link, "response", lossless=False)
+        await self.damage.cut([self._link], "response", lossless=False)
 
     async def bites(self) -> Probe:
         seen: dict[str, object] = {"link": self._link}
@@ -49,14 +50,14 @@ class DropResponse(Fault):
         return Probe(await until(answered_into_the_void, clock=self.clock, timeout_ms=300, interval_ms=20), seen)
 
     async def heal(self) -> None:
-        await self.cluster.links.heal(self._link)
+        await self.damage.heal()
 
     async def gone(self) -> Probe:
         async def came_again() -> bool:
             return await self._retries_counted() > self._retries
 
         retried = await until(came_again, clock=self.clock, timeout_ms=4_000)
-        clear = await self.cluster.links.is_clear(self._link)
+        clear = await self.damage.clear()
         retries = await self._retries_counted() - self._retries
         self._retried = retried
         return Probe(clear, {"link_clear": clear, "retries": int(retries)})

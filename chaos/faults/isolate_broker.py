@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from chaos.faults.base import Fault, Probe, until
 
 
@@ -22,23 +20,22 @@ class IsolateBroker(Fault):
 
     async def inject(self) -> None:
         lossless = bool(self.injection.parameters.get("lossless", True))
-        links = self.cluster.links
-        await asyncio.gather(*(links.cut(link, "both", lossless=lossless) for link in self._links))
+        await self.damage.cut(self._links, "both", lossless=lossless)
 
     async def bites(self) -> Probe:
         async def dropped() -> bool:
             return self._broker_id not in await self.cluster.alive()
 
-        out = await until(dropped, clock=self.clock, timeout_ms=self.cluster.session_timeout_ms + 6_000)
+        out = await until(dropped, clock=self.clock, timeout_ms=self.patience_ms)
         runs = await self.cluster.answers(self._broker_id, timeout_ms=1_000)
         moved = await self._moved_from(self._broker_id, 3_000)
         seen = {"broker": self._broker_id, "counted_dead": out, "runs": runs, "leader_moved": moved}
         return Probe(out and runs, seen)
 
     async def heal(self) -> None:
-        await asyncio.gather(*(self.cluster.links.heal(link) for link in self._links))
+        await self.damage.heal()
 
     async def gone(self) -> Probe:
-        clear = all([await self.cluster.links.is_clear(link) for link in self._links])
+        clear = await self.damage.clear()
         rejoined = await self._rejoined()
         return Probe(clear and rejoined, {"links_clear": clear, "isr_full": rejoined})

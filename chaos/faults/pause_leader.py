@@ -5,6 +5,8 @@ Longer than the ZooKeeper session, so that the broker wakes up as a zombie that 
 
 from __future__ import annotations
 
+import asyncio
+
 from chaos.faults.base import Fault, Probe
 
 
@@ -21,17 +23,17 @@ class PauseLeader(Fault):
         return f"broker {self._broker_id}, leader of {self.cluster.topic}-{self._partition}"
 
     async def inject(self) -> None:
-        self.cluster.process(self._broker_id).suspend()
+        await asyncio.to_thread(self.cluster.process(self._broker_id).suspend)
 
     async def bites(self) -> Probe:
         stopped = self.cluster.process(self._broker_id).is_suspended()
         silent = not await self.cluster.answers(self._broker_id, timeout_ms=300)
-        moved = await self._moved_from(self._broker_id, self.cluster.session_timeout_ms + 6_000)
+        moved = await self._moved_from(self._broker_id, self.patience_ms)
         seen = {"broker": self._broker_id, "stopped": stopped, "silent": silent, "leader_moved": moved}
         return Probe(stopped and silent and moved, seen)
 
     async def heal(self) -> None:
-        self.cluster.process(self._broker_id).resume()
+        await asyncio.to_thread(self.cluster.process(self._broker_id).resume)
 
     async def gone(self) -> Probe:
         answers = await self.cluster.answers(self._broker_id, timeout_ms=3_000)

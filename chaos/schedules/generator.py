@@ -1,9 +1,10 @@
 """The seeded generator of schedules. Owns when what is broken; a pure function of its arguments.
 
-Faults come one after the other, each with room to heal before the next: with three replicas and
-min.insync.replicas 2, two brokers down at once would only measure how long a client can wait. Every kind asked for
-comes at least once, and the deck is dealt again until the time is used up, ``kill-leader`` (where it is asked for)
-opening each deal: it is the fault that a replicated log is built for.
+Faults come one after the other, each with room to heal before the next, unless ``overlap`` asks for composed ones:
+then some begin while the one before lasts. With three replicas and min.insync.replicas 2, two brokers
+down at once would only measure how long a client can wait, so of two that overlap at most one takes a broker away.
+Every kind asked for comes at least once, and the deck is dealt again until the time is used up, ``kill-leader``
+(where it is asked for) opening each deal: it is the fault that a replicated log is built for.
 """
 
 from __future__ import annotations
@@ -11,9 +12,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Literal
 
 from chaos.schedules.model import Injection, Schedule
 from cluster.seams.randomness import derive
+
+#: What a fault takes away: a broker, some links, traffic that must flow for it to bite (without a broker acks=all
+#: waits), ZooKeeper, or so much that nothing may come beside it.
+Hits = Literal["broker", "link", "traffic", "zookeeper", "everything"]
+
+#: The share of the faults that could overlap with the one before and do.
+_OVERLAPPING = 0.75
+#: An overlapping fault begins this long after the one that it overlaps, as a share of that one's duration.
+_BEGINS = (0.1, 0.7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +34,19 @@ class Kind:
     name: str
     duration_s: tuple[float, float]
     recovery_s: float
+    hits: Hits = "broker"
+
+    def may_overlap(self, other: Kind) -> bool:
+        """Whether both at once leave something to observe."""
+        both = {self.hits, other.hits}
+        if "everything" in both or both in ({"broker"}, {"zookeeper"}):
+            return False
+        return both != {"broker", "traffic"}
 
 
-def generate(kinds: Sequence[Kind], *, seed: int, warmup_s: float, time_limit_s: float, partitions: int) -> Schedule:
+def generate(
+    kinds: Sequence[Kind], *, seed: int, warmup_s: float, time_limit_s: float, partitions: int, overlap: bool = False
+) -> Schedule:
     """Deal ``kinds`` over the time between warm-up and the limit.
 
     A kind that no longer fits is still planned if it has not come yet (the run is then longer than the limit by as
@@ -38,15 +59,22 @@ def generate(kinds: Sequence[Kind], *, seed: int, warmup_s: float, time_limit_s:
     injections: list[Injection] = []
     seen: set[str] = set()
     while True:
+        #: The fault before and its injection, if one may still begin beside it.
+        open_to: tuple[Kind, Injection] | None = None
         for kind in _deal(kinds, random):
             duration_s = round(random.uniform(*kind.duration_s), 2)
-            fits = at_s + duration_s + kind.recovery_s <= time_limit_s
-            if not fits and kind.name in seen:
+            target: Mapping[str, int] = {"partition": random.randrange(partitions)}
+            begins_s = at_s
+            beside = open_to is not None and open_to[0].may_overlap(kind) and random.random() < _OVERLAPPING
+            if beside and open_to is not None:
+                begins_s = open_to[1].at_s + random.uniform(*_BEGINS) * open_to[1].duration_s
+            ends_s = begins_s + duration_s + kind.recovery_s
+            if ends_s > time_limit_s and kind.name in seen:
                 continue
             seen.add(kind.name)
-            target: Mapping[str, int] = {"partition": random.randrange(partitions)}
-            injections.append(Injection(round(at_s, 2), kind.name, duration_s, target))
-            at_s += duration_s + kind.recovery_s + random.uniform(0.0, 0.5)
+            injections.append(Injection(round(begins_s, 2), kind.name, duration_s, target, overlap=beside))
+            open_to = (kind, injections[-1]) if overlap and not beside else None
+            at_s = max(at_s, ends_s + random.uniform(0.0, 0.5))
         if at_s + min(kind.duration_s[1] + kind.recovery_s for kind in kinds) > time_limit_s:
             return Schedule(seed, tuple(injections))
 

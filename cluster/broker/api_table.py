@@ -11,11 +11,15 @@ from functools import partial
 from typing import Any
 
 from cluster.broker.handlers import (
+    alter_configs,
     api_versions,
     control_requests,
     controller_requests,
+    delete_records,
     describe_cluster,
     describe_configs,
+    describe_log_dirs,
+    describe_producers,
     fetch,
     find_coordinator,
     init_producer_id,
@@ -32,19 +36,26 @@ _SYNC: dict[ApiKey, Callable[[Services, Any, Exchange], Any]] = {
     ApiKey.LIST_OFFSETS: list_offsets.handle,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch.handle,
     ApiKey.FIND_COORDINATOR: find_coordinator.handle,
-    ApiKey.DESCRIBE_CONFIGS: describe_configs.handle,
     ApiKey.DESCRIBE_CLUSTER: describe_cluster.handle,
+    ApiKey.DESCRIBE_LOG_DIRS: describe_log_dirs.handle,
+    ApiKey.DESCRIBE_PRODUCERS: describe_producers.handle,
 }
 _ASYNC: dict[ApiKey, Callable[[Services, Any, Exchange], Awaitable[Any]]] = {
     ApiKey.INIT_PRODUCER_ID: init_producer_id.handle,
-    ApiKey.CREATE_TOPICS: controller_requests.create_topics,
-    ApiKey.DELETE_TOPICS: controller_requests.delete_topics,
-    ApiKey.CREATE_PARTITIONS: controller_requests.create_partitions,
+    ApiKey.DESCRIBE_CONFIGS: describe_configs.handle,
+    ApiKey.ALTER_CONFIGS: alter_configs.handle_whole,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: alter_configs.handle_incremental,
+    ApiKey.CREATE_TOPICS: controller_requests.serve,
+    ApiKey.DELETE_TOPICS: controller_requests.serve,
+    ApiKey.CREATE_PARTITIONS: controller_requests.serve,
+    ApiKey.ELECT_LEADERS: controller_requests.serve,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: controller_requests.serve,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: controller_requests.serve,
 }
 _BETWEEN_BROKERS: dict[ApiKey, Callable[[Services, Any, Exchange], Awaitable[Any]]] = {
-    ApiKey.ALTER_PARTITION: controller_requests.alter_partition,
-    ApiKey.CONTROLLED_SHUTDOWN: controller_requests.controlled_shutdown,
-    ApiKey.ALLOCATE_PRODUCER_IDS: controller_requests.allocate_producer_ids,
+    ApiKey.ALTER_PARTITION: controller_requests.serve,
+    ApiKey.CONTROLLED_SHUTDOWN: controller_requests.serve,
+    ApiKey.ALLOCATE_PRODUCER_IDS: controller_requests.serve,
 }
 _FROM_CONTROLLER: dict[ApiKey, Callable[[Services, Any], Awaitable[Any]]] = {
     ApiKey.LEADER_AND_ISR: control_requests.leader_and_isr,
@@ -58,6 +69,7 @@ def api_table(services: Services, metadata: MetadataHandler, *, for_brokers: boo
     handlers: dict[ApiKey, Callable[[Exchange, memoryview], None]] = {
         ApiKey.PRODUCE: partial(produce.handle, services.replicas),
         ApiKey.FETCH: partial(fetch.handle, services.replicas, from_brokers=for_brokers),
+        ApiKey.DELETE_RECORDS: partial(delete_records.handle, services),
         ApiKey.METADATA: answering(ApiKey.METADATA, metadata.handle),
         **{key: answering(key, partial(handler, services)) for key, handler in _SYNC.items()},
         **{key: answering_later(key, partial(handler, services)) for key, handler in _ASYNC.items()},

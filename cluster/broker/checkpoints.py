@@ -12,6 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from cluster.broker.replicas.values import TopicPartition
+from cluster.broker.timers import Timers
 from cluster.config.broker import BrokerConfig
 from cluster.log.errors import LogError
 from cluster.log.manager import LogManager
@@ -36,6 +37,18 @@ async def in_place(function: Callable[[], None]) -> None:
     function()
 
 
+async def unbroken(blocking: Blocking, work: Callable[[], None]) -> None:
+    """Run ``work`` by ``blocking``; a cancellation meanwhile is raised only when it is done, for a thread goes on."""
+    running = asyncio.ensure_future(blocking(work))
+    try:
+        await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        if not running.cancelled() and (error := running.exception()) is not None:
+            logger.warning("stopped while it failed: %s", error)
+        raise
+
+
 class Checkpoints:
     """The timers of one broker's files."""
 
@@ -53,41 +66,26 @@ class Checkpoints:
         self._high_watermarks = high_watermarks
         self._config = config
         self._clock = clock
-        self._storage_failed = storage_failed
         self._blocking = blocking
-        self._tasks: list[asyncio.Task[None]] = []
+        self._timers = Timers(storage_failed)
 
     def __repr__(self) -> str:
         return f"<Checkpoints of {self._logs!r}>"
 
     def start(self) -> None:
         config = self._config
-        for interval_ms, work in (
-            (config["replica.high.watermark.checkpoint.interval.ms"], self.write_high_watermarks),
-            (config["log.flush.offset.checkpoint.interval.ms"], self._write_recovery_points),
-            (config["log.flush.start.offset.checkpoint.interval.ms"], self._write_log_starts),
-            (config["producer.id.expiration.check.interval.ms"], self._expire_producers),
-            (FLUSH_INTERVAL_MS, self._flush),
-        ):
-            if interval_ms > 0:
-                self._tasks.append(asyncio.get_running_loop().create_task(self._repeat(interval_ms, work)))
+        self._timers.start(
+            [
+                (config["replica.high.watermark.checkpoint.interval.ms"], self.write_high_watermarks),
+                (config["log.flush.offset.checkpoint.interval.ms"], self._write_recovery_points),
+                (config["log.flush.start.offset.checkpoint.interval.ms"], self._write_log_starts),
+                (config["producer.id.expiration.check.interval.ms"], self._expire_producers),
+                (FLUSH_INTERVAL_MS, self._flush),
+            ]
+        )
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        # A thread cannot be cancelled: wait for the one that may be writing.
-        async with self.lock:
-            self._tasks.clear()
-
-    async def _repeat(self, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
-        while True:
-            await asyncio.sleep(interval_ms / 1000)
-            try:
-                await work()
-            except LogError as error:
-                logger.error("%s", error)
-                self._storage_failed(error)
+        await self._timers.stop()
 
     async def write_high_watermarks(self) -> None:
         """Raises ``StorageFailed``."""
@@ -102,13 +100,7 @@ class Checkpoints:
 
     async def _locked(self, work: Callable[[], None]) -> None:
         async with self.lock:
-            # Shielded: if we are cancelled meanwhile, the lock stays ours until the thread is done.
-            running = asyncio.ensure_future(self._blocking(work))
-            try:
-                await asyncio.shield(running)
-            except asyncio.CancelledError:
-                await asyncio.wait([running])
-                raise
+            await unbroken(self._blocking, work)
 
     async def _flush(self) -> None:
         self._logs.flush_due()
@@ -121,6 +113,6 @@ class Checkpoints:
             log.finish_flush(pending, error)
 
     async def _expire_producers(self) -> None:
-        now_ms = self._clock.wall_ms()
+        wall_ms, monotonic_ms = self._clock.wall_ms(), self._clock.monotonic_ms()
         for log in self._logs:
-            log.producers.expire(now_ms, self._config["producer.id.expiration.ms"])
+            log.producers.expire(wall_ms, monotonic_ms, self._config["producer.id.expiration.ms"])

@@ -23,8 +23,11 @@ from cluster.broker.control.metadata_cache import MetadataCache
 from cluster.broker.handlers.control_requests import deliver
 from cluster.broker.handlers.controller_requests import TopicCreator
 from cluster.broker.handlers.metadata import MetadataHandler
+from cluster.broker.housekeeping import Housekeeping
 from cluster.broker.listeners import advertised_endpoints
+from cluster.broker.loading import LOADED, load_logs
 from cluster.broker.metrics import Counters
+from cluster.broker.replicas.fetch_sessions import FetchSessions
 from cluster.broker.replicas.fetcher import Fetcher, FetcherSettings
 from cluster.broker.replicas.fetchers import Fetchers
 from cluster.broker.replicas.isr_proposals import IsrProposals
@@ -100,6 +103,7 @@ class Node:
         self._fetchers = Fetchers(self._make_fetcher)
         self._replicas: ReplicaManager | None = None
         self._checkpoints: Checkpoints | None = None
+        self._housekeeping: Housekeeping | None = None
 
     def __repr__(self) -> str:
         return f"<Node {self.config.broker_id} {self.ports} {self._replicas!r}>"
@@ -153,9 +157,9 @@ class Node:
 
         Raises ``LogError``, ``BrokerIdTaken``, ``TimeoutError`` (no ZooKeeper).
         """
-        began_ns = self._seams.clock.monotonic_ns()
-        self.logs.load()
-        self.counters.log_load_ns = self._seams.clock.monotonic_ns() - began_ns
+        self.logs.lock()
+        self._write_journal(LOADED, loaded := load_logs(self.logs, self._seams.storage, self._seams.clock))
+        self.counters.log_load_ns = int(loaded["elapsed_ms"] * 1_000_000)
         loop = asyncio.get_running_loop()
         config, clock = self.config, self._seams.clock
         control = self._control = self._make_control()
@@ -171,19 +175,28 @@ class Node:
             storage_failed=self._storage_failed,
             lag_time_max_ms=config["replica.lag.time.max.ms"],
             fetch_max_bytes=config["fetch.max.bytes"],
+            sessions=FetchSessions(self._seams.random, config["max.incremental.fetch.session.cache.slots"]),
+            journal=self._write_journal,
         )
         roles = Roles(replicas, self._fetchers, self.logs, topic_settings=self._topic_settings, clock=clock)
         checkpoints = self._checkpoints = Checkpoints(
             self.logs, replicas.high_watermarks, config, clock, self._storage_failed, self._blocking
         )
-        services = Services(config, self.counters, self.metadata, control, replicas, roles, checkpoints)
+        usable_bytes = partial(self._seams.storage.free_bytes, config.data_directory)
+        self._housekeeping = Housekeeping(
+            self.logs, replicas.high_watermarks, config, clock, self._seams.storage, self._storage_failed,
+            self._write_journal, self._seams.blocking,
+        )  # fmt: skip
+        services = Services(config, self.counters, self.metadata, control, replicas, roles, checkpoints, usable_bytes)
         self._fill_api_tables(services)
         control.deliver = partial(deliver, services)
+        control.settings_changed = roles.configure
         self.metadata.on_update(self._metadata_updated)
         await control.start()
         self.logs.claim(config.broker_id, self.metadata.cluster_id or "")
         replicas.start()
         checkpoints.start()
+        self._housekeeping.start()
         return control.broker_epoch
 
     def _make_control(self) -> ControlPlane:
@@ -239,11 +252,12 @@ class Node:
 
     def _topic_settings(self, topic: str) -> TopicSettings:
         """Settings that cannot be meant are passed over: the topic must be served all the same."""
+        broker = self.control.configs.broker_config
         try:
-            config = topic_config.validate(self.metadata.topic_config(topic), self.config)
+            config = topic_config.validate(self.metadata.topic_config(topic), broker)
         except ConfigError as error:
             logger.error("topic %s goes by the broker's defaults: %s", topic, error)
-            config = topic_config.validate({}, self.config)
+            config = topic_config.validate({}, broker)
         return TopicSettings(LogConfig.from_mapping(config, self._log_defaults), config["min.insync.replicas"])
 
     def _metadata_updated(self) -> None:
@@ -292,6 +306,8 @@ class Node:
             await listener.close()
         if self._replicas is not None:
             self._replicas.stop()
+        if self._housekeeping is not None:
+            await self._housekeeping.stop()
         checkpoints = self._checkpoints
         if checkpoints is not None:
             await checkpoints.stop()

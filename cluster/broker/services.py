@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from cluster.broker.checkpoints import Checkpoints
@@ -24,3 +25,5 @@ class Services:
     replicas: ReplicaManager
     roles: Roles
     checkpoints: Checkpoints
+    #: Free space where the logs are.
+    usable_bytes: Callable[[], int]

@@ -1,27 +1,23 @@
 """Admin: questions and orders to a cluster, asked again until its deadline as long as the answer may change.
 
-Owns the choice of broker, the retries, and what they mean for orders that may have been carried out already. Does
-not own connections (``BrokerConnection``) nor layouts.
+Owns the questions about topics and offsets, and what a retry means for orders that may have been carried out already.
+The other orders are in ``cluster_calls``, the choice of broker and the retries in ``asking``.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-from cluster.client.cluster_view import ClusterView, TopicView, cluster_view
-from cluster.client.connection import BrokerConnection
+from cluster.client.asking import Retriable, parse_address
+from cluster.client.cluster_calls import ClusterCalls
+from cluster.client.cluster_view import ClusterView, TopicView
 from cluster.client.errors import AdminError
-from cluster.client.negotiation import api_versions, choose_version
 from cluster.client.new_topic import NewTopic, creatable
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
-from cluster.seams.clock import Clock
-from cluster.seams.transport import Transport
 
 __all__ = [
     "EARLIEST_TIMESTAMP",
@@ -34,9 +30,6 @@ __all__ = [
     "parse_address",
 ]
 
-log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 TopicPartition = tuple[str, int]
 
 LATEST_TIMESTAMP = -1
@@ -44,11 +37,6 @@ EARLIEST_TIMESTAMP = -2
 #: A replica id of ListOffsets for which every replica answers, not only the leader, and with its log end offset.
 DEBUGGING_REPLICA = -2
 _CONSUMER = -1
-_BACKOFF_S = 0.1
-
-
-class _Retriable(Exception):
-    """The cluster said: not now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,47 +48,11 @@ class ListedOffset:
     leader_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Node:
-    connection: BrokerConnection
-    windows: dict[int, tuple[int, int]]
-
-
-class Admin:
+class Admin(ClusterCalls):
     """``bootstrap`` is ``host:port`` strings. Every call may take ``timeout_ms`` and then raises ``TimeoutError``.
 
     Answers that do not change by waiting raise ``AdminError``. Close it after use.
     """
-
-    def __init__(
-        self,
-        bootstrap: Sequence[str],
-        transport: Transport,
-        clock: Clock,
-        timeout_ms: int,
-        *,
-        request_timeout_ms: int = 3_000,
-        client_id: str = "gapless-admin",
-    ) -> None:
-        self._bootstrap = [parse_address(address) for address in bootstrap]
-        self._transport = transport
-        self._clock = clock
-        self._timeout_ms = timeout_ms
-        self._request_timeout_ms = min(request_timeout_ms, timeout_ms)
-        self._client_id = client_id
-        self._nodes: dict[tuple[str, int], _Node] = {}
-        self._view: ClusterView | None = None
-
-    def __repr__(self) -> str:
-        return f"Admin({self._bootstrap}, {len(self._nodes)} connections)"
-
-    async def close(self) -> None:
-        """Close all connections."""
-        for node in self._nodes.values():
-            node.connection.close()
-        self._nodes.clear()
-        # The transport tells the end of a connection in the next turn of the loop.
-        await asyncio.sleep(0)
 
     async def api_versions(self, host_port: str) -> dict[int, tuple[int, int]]:
         """The version windows that one broker advertises, by API key."""
@@ -122,7 +74,7 @@ class Admin:
             view = await self._metadata(topics)
             for name in topics:
                 if name not in view.topics or not view.topics[name].is_ready:
-                    raise _Retriable(f"{name} is not ready")
+                    raise Retriable(f"{name} is not ready")
             return {name: view.topics[name] for name in topics}
 
         return await self._retrying(f"topics {', '.join(topics)}", attempt)
@@ -153,7 +105,7 @@ class Admin:
                 elif not code.retriable:
                     raise AdminError(code, f"{result.name}: {result.error_message or 'not created'}")
             if outstanding:
-                raise _Retriable(f"not created: {', '.join(outstanding)}")
+                raise Retriable(f"not created: {', '.join(outstanding)}")
 
         await self._retrying("CreateTopics", attempt)
 
@@ -181,7 +133,7 @@ class Admin:
                     elif not answer.retriable:
                         raise AdminError(answer, f"offset of {key[0]}-{key[1]}")
             if outstanding:
-                raise _Retriable(
+                raise Retriable(
                     f"no leader for {sorted(without_leader)}" if without_leader else "not all leaders answered"
                 )
             return found
@@ -197,28 +149,20 @@ class Admin:
             for topic, partition in partitions:
                 described = view.topics[topic].partitions.get(partition) if topic in view.topics else None
                 if described is None:
-                    raise _Retriable(f"{topic}-{partition} is unknown")
+                    raise Retriable(f"{topic}-{partition} is unknown")
                 for broker_id in described.replicas:
                     by_broker.setdefault(broker_id, {})[topic, partition] = LATEST_TIMESTAMP
             offsets: dict[TopicPartition, dict[int, int]] = {}
             for broker_id, asked in by_broker.items():
                 for key, answer in (await self._list_offsets_of(broker_id, asked, DEBUGGING_REPLICA, 0)).items():
                     if not isinstance(answer, ListedOffset):
-                        raise _Retriable(f"{key[0]}-{key[1]} on broker {broker_id}: {answer.name}")
+                        raise Retriable(f"{key[0]}-{key[1]} on broker {broker_id}: {answer.name}")
                     offsets.setdefault(key, {})[broker_id] = answer.offset
             return offsets
 
         return await self._retrying("log end offsets", attempt)
 
     # One attempt each.
-
-    async def _metadata(self, topics: Sequence[str] | None) -> ClusterView:
-        message_class = request_class(ApiKey.METADATA)
-        topic_class = message_class.MetadataRequestTopic
-        wanted = None if topics is None else [topic_class(name=name) for name in topics]
-        response = await self._ask_any(ApiKey.METADATA, topics=wanted, allow_auto_topic_creation=False)
-        self._view = cluster_view(response)
-        return self._view
 
     async def _list_offsets_of(
         self, broker_id: int, wanted: Mapping[TopicPartition, int], replica_id: int, isolation_level: int
@@ -248,71 +192,3 @@ class Admin:
                     else code
                 )
         return answers
-
-    # Whom to ask.
-
-    async def _ask_any(self, api_key: ApiKey, **fields: Any) -> Any:
-        last: OSError | None = None
-        for address in self._addresses():
-            try:
-                return await self._ask(address, api_key, fields)
-            except OSError as error:
-                last = error
-        raise last or ConnectionError("no broker to ask")
-
-    async def _ask_controller(self, api_key: ApiKey, **fields: Any) -> Any:
-        view = await self._metadata([])
-        return await self._ask_broker(view.controller_id, api_key, **fields)
-
-    async def _ask_broker(self, broker_id: int, api_key: ApiKey, **fields: Any) -> Any:
-        broker = None if self._view is None else self._view.brokers.get(broker_id)
-        if broker is None:
-            raise _Retriable(f"broker {broker_id} is not alive")
-        return await self._ask((broker.host, broker.port), api_key, fields)
-
-    async def _ask(self, address: tuple[str, int], api_key: ApiKey, fields: Mapping[str, Any]) -> Any:
-        node = await self._node(address)
-        version = choose_version(api_key, node.windows)
-        return await node.connection.send(request_class(api_key)(**fields), version, self._request_timeout_ms)
-
-    def _addresses(self) -> Iterable[tuple[str, int]]:
-        known = [] if self._view is None else [(broker.host, broker.port) for broker in self._view.brokers.values()]
-        # Open connections first: a dead broker costs a timeout.
-        addresses = dict.fromkeys([*self._bootstrap, *known])
-        return sorted(addresses, key=lambda address: address not in self._nodes)
-
-    async def _node(self, address: tuple[str, int]) -> _Node:
-        node = self._nodes.get(address)
-        if node is not None and not node.connection.is_closed:
-            return node
-        connection = await BrokerConnection.open(self._transport, *address, self._client_id, self._request_timeout_ms)
-        try:
-            node = _Node(connection, await api_versions(connection))
-        except BaseException:
-            connection.close()
-            raise
-        self._nodes[address] = node
-        return node
-
-    async def _retrying(self, what: str, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Try until the deadline, which also ends the last attempt."""
-        deadline_ms = self._clock.monotonic_ms() + self._timeout_ms
-        last: Exception | None = None
-        while (left_ms := deadline_ms - self._clock.monotonic_ms()) > 0:
-            try:
-                async with asyncio.timeout(left_ms / 1000):
-                    return await attempt()
-            except (OSError, _Retriable) as error:
-                log.debug("%s: %r; trying again", what, error)
-                # What the deadline cut short says less than what failed before it.
-                last = error if str(error) or last is None else last
-            await asyncio.sleep(min(_BACKOFF_S, max(0, deadline_ms - self._clock.monotonic_ms()) / 1000))
-        raise TimeoutError(f"{what}: {str(last) or 'no answer'} (tried for {self._timeout_ms} ms)") from last
-
-
-def parse_address(address: str) -> tuple[str, int]:
-    """``host:port`` as a pair; an IPv6 host stands in brackets. Raises ``ValueError``."""
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
-        raise ValueError(f"not a host:port address: {address!r}")
-    return host.removeprefix("[").removesuffix("]"), int(port)

@@ -56,19 +56,17 @@ _LOG: list[Key] = [
     integer("log.retention.minutes", None, "The same in minutes; the hours if unset.", -1),
     integer("log.retention.hours", 168, "The same in hours.", -1),
     integer("log.retention.bytes", -1, "Size above which old segments are deleted; -1 is no limit.", -1),
-    integer("log.retention.check.interval.ms", 300_000, "Time between two looks for old segments.", 1, carried=True),
+    integer("log.retention.check.interval.ms", 300_000, "Time between two looks for old segments.", 1),
     texts("log.cleanup.policy", ("delete",), "What happens to old segments.", ("delete", "compact")),
-    flag("log.cleaner.enable", True, "Compact topics whose cleanup.policy says so.", carried=True),
+    flag("log.cleaner.enable", True, "Compact topics whose cleanup.policy says so."),
     integer("log.cleaner.threads", 1, "Threads that compact.", 0, carried=True),
-    integer("log.cleaner.dedupe.buffer.size", 134_217_728, "Memory for the keys of one compaction.", carried=True),
+    integer("log.cleaner.dedupe.buffer.size", 134_217_728, "Memory for the keys of one compaction."),
     integer("log.cleaner.io.buffer.size", 524_288, "Read and write buffer of the cleaner.", 0, carried=True),
-    integer("log.cleaner.backoff.ms", 15_000, "Pause of the cleaner when nothing is to be done.", 0, carried=True),
+    integer("log.cleaner.backoff.ms", 15_000, "Pause of the cleaner when nothing is to be done.", 0),
     integer("log.cleaner.delete.retention.ms", 86_400_000, "How long compacted topics keep tombstones.", 0),
-    integer("log.cleaner.min.compaction.lag.ms", 0, "Shortest time a record stays uncompacted.", 0, carried=True),
-    integer("log.cleaner.max.compaction.lag.ms", LONG_MAX, "Longest time a record stays uncompacted.", 1, carried=True),
-    number(
-        "log.cleaner.min.cleanable.ratio", 0.5, "Uncompacted share of a log that starts compaction.", 0, 1, carried=True
-    ),
+    integer("log.cleaner.min.compaction.lag.ms", 0, "Shortest time a record stays uncompacted.", 0),
+    integer("log.cleaner.max.compaction.lag.ms", LONG_MAX, "Longest time a record stays uncompacted.", 1),
+    number("log.cleaner.min.cleanable.ratio", 0.5, "Uncompacted share of a log that starts compaction.", 0, 1),
     integer("log.index.interval.bytes", 4096, "Bytes of log between two index entries.", 0),
     integer("log.index.size.max.bytes", 10_485_760, "Largest size of an index file.", 4, INT_MAX),
     integer("log.flush.interval.messages", LONG_MAX, "Records between two fsyncs of a log.", 1),
@@ -113,15 +111,20 @@ _REPLICATION: list[Key] = [
     integer("num.replica.fetchers", 1, "Connections to each leader.", 1, carried=True),
     integer("replica.high.watermark.checkpoint.interval.ms", 5000, "Time between two high-watermark checkpoints.", 1),
     integer("controller.socket.timeout.ms", 30_000, "Longest wait of the controller for a broker's answer.", 1),
-    flag("auto.leader.rebalance.enable", True, "Move leadership back to preferred replicas.", carried=True),
-    integer("leader.imbalance.check.interval.seconds", 300, "Time between two looks at leadership.", 1, carried=True),
-    integer("leader.imbalance.per.broker.percentage", 10, "Imbalance that is left alone.", 0, carried=True),
+    flag("auto.leader.rebalance.enable", True, "Move leadership back to preferred replicas."),
+    integer("leader.imbalance.check.interval.seconds", 300, "Time between two looks at leadership.", 1),
+    integer(
+        "leader.imbalance.per.broker.percentage",
+        10,
+        "Share of a broker's partitions led by others that is left alone.",
+        0,
+    ),
     flag("controlled.shutdown.enable", True, "Move leadership away before stopping."),
     integer("controlled.shutdown.max.retries", 3, "Attempts at that.", 1),
     integer("controlled.shutdown.retry.backoff.ms", 5000, "Pause between them.", 0),
     integer("fetch.max.bytes", 57_671_680, "Largest fetch response.", 1024),
     integer(
-        "max.incremental.fetch.session.cache.slots", 1000, "Incremental fetch sessions that are kept.", 0, carried=True
+        "max.incremental.fetch.session.cache.slots", 1000, "Fetch sessions that are kept for followers; 0: none.", 0
     ),
 ]
 
@@ -184,7 +187,7 @@ _OURS: list[Key] = [
     text(
         "gapless.unknown.producer",
         "gapless",
-        "The rule for a producer id without state: ours, Kafka's since KIP-360 (any sequence), or an error.",
+        "The rules for producers without state and for old sequences: ours, Kafka's since KIP-360, or its former ones.",
         ("gapless", "kafka", "seed"),
     ),
     integer("gapless.metrics.port", -1, "Prometheus metrics on 127.0.0.1; 0 chooses a port, -1 is off.", -1, 65_535),

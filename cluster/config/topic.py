@@ -29,7 +29,7 @@ TOPIC_KEYS = KeyTable(
         integer("flush.messages", LONG_MAX, "Records between two fsyncs of the log.", 1),
         integer("flush.ms", LONG_MAX, "Time between two fsyncs of the log.", 0),
         integer("index.interval.bytes", 4096, "Bytes of log between two index entries.", 0, INT_MAX),
-        integer("max.compaction.lag.ms", LONG_MAX, "Longest time a record stays uncompacted.", 1, carried=True),
+        integer("max.compaction.lag.ms", LONG_MAX, "Longest time a record stays uncompacted.", 1),
         integer("max.message.bytes", 1_048_588, "Largest record batch that is accepted.", 0, INT_MAX),
         integer("message.timestamp.after.max.ms", LONG_MAX, "How far a timestamp may lie in the future.", 0),
         integer("message.timestamp.before.max.ms", LONG_MAX, "How far a timestamp may lie in the past.", 0),
@@ -39,10 +39,8 @@ TOPIC_KEYS = KeyTable(
             "Whether records carry the producer's time or the broker's.",
             ("CreateTime", "LogAppendTime"),
         ),
-        number(
-            "min.cleanable.dirty.ratio", 0.5, "Uncompacted share of a log that starts compaction.", 0, 1, carried=True
-        ),
-        integer("min.compaction.lag.ms", 0, "Shortest time a record stays uncompacted.", 0, carried=True),
+        number("min.cleanable.dirty.ratio", 0.5, "Uncompacted share of a log that starts compaction.", 0, 1),
+        integer("min.compaction.lag.ms", 0, "Shortest time a record stays uncompacted.", 0),
         integer("min.insync.replicas", 1, "In-sync replicas without which acks=all is refused.", 1, INT_MAX),
         flag("preallocate", False, "Reserve a segment's space when it is created.", carried=True),
         integer("retention.bytes", -1, "Size above which old segments are deleted; -1 is no limit.", -1),

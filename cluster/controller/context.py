@@ -49,6 +49,9 @@ class Partition:
 
     ``found_zxid`` is that of the write which made the state that the controller found when it took over, comparable
     with brokers' epochs.
+
+    While it is moved (KIP-455) ``replicas`` holds those it goes to, in their order, then the others of those it comes
+    from; ``adding`` are the new ones among them, ``removing`` those that will go.
     """
 
     replicas: tuple[int, ...]
@@ -56,6 +59,10 @@ class Partition:
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     found_zxid: int = 0
+
+    @property
+    def is_moving(self) -> bool:
+        return bool(self.adding or self.removing)
 
 
 @dataclass(slots=True)

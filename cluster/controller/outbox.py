@@ -6,7 +6,7 @@ Owns who is told what, and the order within one batch: LeaderAndIsr, then Update
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from cluster.controller.context import ControllerContext, TopicPartition
@@ -47,15 +47,20 @@ class Outbox:
         if changed:
             self.add_update_metadata(changed)
 
-    def add_leader_and_isr(self, topic_partition: TopicPartition, *, is_new: bool = False) -> None:
-        """To each registered replica of the partition; nothing if it has no leader state yet."""
+    def add_leader_and_isr(
+        self, topic_partition: TopicPartition, *, is_new: bool = False, new_replicas: Collection[int] = ()
+    ) -> None:
+        """To each registered replica of the partition; nothing if it has no leader state yet.
+
+        To ``new_replicas`` the partition is new, though to the others it is not.
+        """
         partition = self._context.partition(topic_partition)
         if partition is None or partition.state is None:
             return
         for replica in partition.replicas:
             if replica in self._context.brokers:
                 sent = self._parcel(replica).leader_and_isr
-                sent[topic_partition] = sent.get(topic_partition, False) or is_new
+                sent[topic_partition] = sent.get(topic_partition, False) or is_new or replica in new_replicas
 
     def add_all_leader_and_isr(self, broker_id: int) -> None:
         """Every partition that one broker hosts: it has just come, or this controller has."""

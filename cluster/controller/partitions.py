@@ -114,7 +114,7 @@ def plan_repairs(context: ControllerContext, elect_offline: ElectOffline) -> lis
             partition, registered=registered, eligible=eligible, unclean=topic.unclean, elect_offline=elect_offline
         )
         if state is not None and partition.state is not None:
-            changes.append(_change(context, topic_partition, partition.state, state, _reason(partition.state, state)))
+            changes.append(change_of(context, topic_partition, partition.state, state, _reason(partition.state, state)))
     return changes
 
 
@@ -145,7 +145,7 @@ def plan_unseen_bounces(context: ControllerContext, elect_offline: ElectOffline)
                 elect_offline=elect_offline,
             )
             if repaired is not None:
-                changes.append(_change(context, topic_partition, state, repaired, "bounced unseen"))
+                changes.append(change_of(context, topic_partition, state, repaired, "bounced unseen"))
     return changes
 
 
@@ -191,13 +191,13 @@ def plan_controlled_shutdown(context: ControllerContext, broker_id: int) -> Shut
                 remaining.append(topic_partition)
                 continue
             moved = replace(state, leader=election.leader, isr=election.isr, leader_epoch=state.leader_epoch + 1)
-            changes.append(_change(context, topic_partition, state, moved, "controlled shutdown of the leader"))
+            changes.append(change_of(context, topic_partition, state, moved, "controlled shutdown of the leader"))
         else:
             stop.append(topic_partition)
             others = tuple(member for member in state.isr if member != broker_id)
             if others and others != state.isr:
                 left = replace(state, isr=others, leader_epoch=state.leader_epoch + 1)
-                changes.append(_change(context, topic_partition, state, left, "controlled shutdown of a follower"))
+                changes.append(change_of(context, topic_partition, state, left, "controlled shutdown of a follower"))
     return ShutdownPlan(tuple(changes), tuple(stop), tuple(remaining))
 
 
@@ -208,13 +208,14 @@ def apply_change(context: ControllerContext, change: Change, partition_epoch: in
         partition.state = replace(change.state, partition_epoch=partition_epoch)
 
 
-def _change(
+def change_of(
     context: ControllerContext,
     topic_partition: TopicPartition,
     before: PartitionState,
     after: PartitionState,
     reason: str,
 ) -> Change:
+    """The change from ``before`` to ``after``, signed with this controller's epoch."""
     return Change(
         topic_partition, replace(after, controller_epoch=context.controller_epoch), before.partition_epoch, reason
     )

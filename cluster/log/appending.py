@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
+from cluster.log.config import LogConfig
 from cluster.log.epochs import LeaderEpochCache
 from cluster.log.errors import LogError
 from cluster.log.local_log import LocalLog
@@ -83,29 +84,26 @@ class Appender:
         stamps = config.message_timestamp_type == "LogAppendTime"
         if local.failure is not None:
             local.check()
+        size = len(batch)
         if header.producer_id >= 0:
             entry = self._producers.get(header.producer_id)
             verdict = self._check_sequence(entry, header, log_start_offset, config.unknown_producer)
             if verdict.kind is not VerdictKind.ACCEPT:
+                if verdict.kind is VerdictKind.REJECT:
+                    # What Kafka judges first is told first. A duplicate was judged when it was new.
+                    _check_batch(size, header, config, now_ms)
                 return _answer_without_append(verdict, log_start_offset, stamps=stamps)
-        size = len(batch)
-        if size > config.segment_bytes:
-            raise LogError(
-                ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"a batch of {size} bytes, more than segment.bytes {config.segment_bytes}",
-            )
+        _check_batch(size, header, config, now_ms)
         if stamps:
             set_log_append_time(batch, 0, now_ms)
             header = header._replace(max_timestamp=now_ms)
-        elif problem := timestamp_problem(header, config, now_ms):
-            raise LogError(ErrorCode.INVALID_TIMESTAMP, problem)
         base_offset = local.log_end_offset
         last_offset = base_offset + header.last_offset_delta
         if leader_epoch != self._epochs.latest_number:
             self._begin_epoch(leader_epoch, base_offset)
         reason = local.roll_reason(local.segments.active, size, last_offset, header.max_timestamp, now_ms)
         if reason is not None:
-            self._roll(reason)
+            self.roll(reason)
         set_offset_and_epoch(batch, 0, base_offset, leader_epoch)
         local.append(batch, last_offset, header.max_timestamp)
         self._producers.update(header, base_offset)
@@ -130,9 +128,7 @@ class Appender:
         newest = self._epochs.entries[-1:]
         # Nothing was written yet in an epoch that begins at the log's end, so an older one may still follow.
         latest_epoch = newest[0].epoch if newest and newest[0].start_offset < local.log_end_offset else -1
-        batches = verify_replicated(
-            records, local.log_end_offset, latest_epoch, holes_allowed=local.config.is_compacted
-        )
+        batches = verify_replicated(records, local.log_end_offset, latest_epoch, holes_allowed=local.holes_allowed)
         if not batches:
             return None
         rest = batches
@@ -149,7 +145,7 @@ class Appender:
         start, first = batches[0]
         now_ms = self._clock.wall_ms()
         if reason := self._reason_to_roll(local.segments.active, first, now_ms):
-            self._roll(reason)
+            self.roll(reason)
         segment = local.segments.active.state
         if segment.size_bytes == 0:
             segment = segment._replace(first_timestamp=first.max_timestamp)
@@ -171,13 +167,25 @@ class Appender:
     def _reason_to_roll(self, segment: RollState, header: BatchHeader, now_ms: int) -> str | None:
         return self._local.roll_reason(segment, header.size_bytes, header.last_offset, header.max_timestamp, now_ms)
 
-    def _roll(self, reason: str) -> None:
+    def roll(self, reason: str) -> None:
+        """Begin a new segment, with a snapshot of the producers at its base. Raises ``StorageFailed``."""
         base_offset = self._local.roll(reason)
         self._producers.mark(base_offset)
         try:
             self._snapshots.write(base_offset, self._producers)
         except OSError as error:  # it can be made again from the log, as it is at every start
             logger.warning("%s: cannot write the snapshot at %d: %s", self._local.directory, base_offset, error)
+
+
+def _check_batch(size_bytes: int, header: BatchHeader, config: LogConfig, now_ms: int) -> None:
+    """Rows 16 and 17 of kafka-semantics 2.5, as far as the header tells. Raises ``LogError``."""
+    if not config.is_log_append_time and (problem := timestamp_problem(header, config, now_ms)):
+        raise LogError(ErrorCode.INVALID_TIMESTAMP, problem)
+    if size_bytes > config.segment_bytes:
+        raise LogError(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"a batch of {size_bytes} bytes, more than segment.bytes {config.segment_bytes}",
+        )
 
 
 def _answer_without_append(verdict: Verdict, log_start_offset: int, *, stamps: bool) -> AppendInfo:

@@ -22,7 +22,7 @@ class LogConfig:
     """Settings of one log. ``flush_messages``, ``flush_ms`` and the timestamp bounds are off at INT64_MAX.
 
     ``unknown_producer`` (a broker's setting, not a topic's) says what becomes of a batch whose producer the log does
-    not know (``sequence.py``). The retention fields are carried for those who enforce them.
+    not know (``sequence.py``).
     """
 
     segment_bytes: int = 1_073_741_824
@@ -42,6 +42,9 @@ class LogConfig:
     cleanup_policy: tuple[str, ...] = ("delete",)
     delete_retention_ms: int = 24 * HOUR_MS
     file_delete_delay_ms: int = MINUTE_MS
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = INT64_MAX
+    min_cleanable_dirty_ratio: float = 0.5
 
     @property
     def is_log_append_time(self) -> bool:
@@ -51,6 +54,18 @@ class LogConfig:
     def is_compacted(self) -> bool:
         """Whether holes in the offsets are legal, because compaction made them."""
         return "compact" in self.cleanup_policy
+
+    @property
+    def longest_segment_ms(self) -> int:
+        """``segment.ms``, or less where records must be compacted sooner: the active segment never is."""
+        return min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms
+
+    @property
+    def bounds_timestamps(self) -> bool:
+        """Whether records' own timestamps are checked."""
+        return not self.is_log_append_time and (
+            min(self.message_timestamp_before_max_ms, self.message_timestamp_after_max_ms) < INT64_MAX
+        )
 
     @classmethod
     def from_mapping(cls, topic_config: Mapping[str, Any], defaults: LogConfig | None = None) -> LogConfig:
@@ -78,6 +93,9 @@ _TOPIC_KEYS = {
     "cleanup.policy": "cleanup_policy",
     "delete.retention.ms": "delete_retention_ms",
     "file.delete.delay.ms": "file_delete_delay_ms",
+    "min.compaction.lag.ms": "min_compaction_lag_ms",
+    "max.compaction.lag.ms": "max_compaction_lag_ms",
+    "min.cleanable.dirty.ratio": "min_cleanable_dirty_ratio",
 }
 
 _TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
@@ -96,6 +114,8 @@ def _read(mapping: Mapping[str, Any]) -> dict[str, Any]:
             if raw not in _TIMESTAMP_TYPES:
                 raise ValueError(f"{key} is {raw!r}, not one of {', '.join(_TIMESTAMP_TYPES)}")
             values[name] = raw
+        elif name == "min_cleanable_dirty_ratio":
+            values[name] = float(raw)
         else:
             values[name] = int(raw)
     return values

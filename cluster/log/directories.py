@@ -1,6 +1,6 @@
 """The directories in a broker's log directory (kafka-semantics 4.1).
 
-Owns ``<topic>-<partition>``, the names of directories that are going away, and their removal.
+Owns ``<topic>-<partition>`` and the names of directories that are going away. Removing them is ``removal.py``'s.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ def doomed_directory(directory: str, salt: int) -> str:
     return posixpath.join(parent, name[: _NAME_BYTES - len(suffix)] + suffix)
 
 
-def delete_directory(directory: str, storage: Storage, salt: int) -> None:
-    """Remove a replica's directory under another name, so that a crash meanwhile leaves no half a log.
+def retire_directory(directory: str, storage: Storage, salt: int) -> str:
+    """Give a replica's directory its last name and return that; a crash before its removal leaves no half a log.
 
     Raises ``StorageFailed``.
     """
     doomed = doomed_directory(directory, salt)
     try:
         storage.rename(directory, doomed)
-        storage.remove_tree(doomed)
     except OSError as error:
         raise StorageFailed(f"deleting {directory}: {error}") from error
+    return doomed

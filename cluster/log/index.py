@@ -81,11 +81,29 @@ class OffsetIndex:
 
     def flush(self, storage: Storage, path: str) -> None:
         """Bring the file up to date: cut it to what was written and still holds, then add what is pending."""
-        pairs = array("i", bytes(self.pending * OFFSET_ENTRY_BYTES))
-        pairs[0::2] = self._offsets[self._written :]
-        pairs[1::2] = self._positions[self._written :]
-        _append_entries(storage, path, self._written * OFFSET_ENTRY_BYTES, _big_endian(pairs))
+        _append_entries(storage, path, self._written * OFFSET_ENTRY_BYTES, self.to_bytes(self._written))
         self._written = len(self._offsets)
+
+    def to_bytes(self, first: int = 0) -> bytes:
+        """The file's bytes from its entry ``first`` on."""
+        pairs = array("i", bytes((len(self) - first) * OFFSET_ENTRY_BYTES))
+        pairs[0::2] = self._offsets[first:]
+        pairs[1::2] = self._positions[first:]
+        return _big_endian(pairs)
+
+    def load(self, data: bytes) -> None:
+        """Take the entries of a file that is known to be good."""
+        pairs = array("i", data)
+        if sys.byteorder == "little":
+            pairs.byteswap()
+        self._offsets = pairs[0::2]
+        self._positions = pairs[1::2]
+        self._written = len(self._offsets)
+
+    @property
+    def last_position(self) -> int:
+        """The start of the newest indexed batch, 0 if there is none."""
+        return self._positions[-1] if self._positions else 0
 
     @staticmethod
     def parse(data: bytes, base_offset: int) -> list[tuple[int, int]]:
@@ -160,10 +178,20 @@ class TimeIndex:
 
     def flush(self, storage: Storage, path: str) -> None:
         """Bring the file up to date: cut it to what was written and still holds, then add what is pending."""
-        new = zip(self._timestamps[self._written :], self._offsets[self._written :], strict=True)
-        data = b"".join(_TIME_ENTRY.pack(timestamp, offset) for timestamp, offset in new)
-        _append_entries(storage, path, self._written * TIME_ENTRY_BYTES, data)
+        _append_entries(storage, path, self._written * TIME_ENTRY_BYTES, self.to_bytes(self._written))
         self._written = len(self._timestamps)
+
+    def to_bytes(self, first: int = 0) -> bytes:
+        """The file's bytes from its entry ``first`` on."""
+        entries = zip(self._timestamps[first:], self._offsets[first:], strict=True)
+        return b"".join(_TIME_ENTRY.pack(timestamp, offset) for timestamp, offset in entries)
+
+    def load(self, data: bytes) -> None:
+        """Take the entries of a file that is known to be good."""
+        entries = list(_TIME_ENTRY.iter_unpack(data))
+        self._timestamps = array("q", [timestamp for timestamp, _ in entries])
+        self._offsets = array("i", [offset for _, offset in entries])
+        self._written = len(entries)
 
     @staticmethod
     def parse(data: bytes, base_offset: int) -> list[tuple[int, int]]:

@@ -16,8 +16,10 @@ from typing import NamedTuple
 from cluster.log.config import LogConfig
 from cluster.log.errors import OffsetOutOfRange, StorageFailed
 from cluster.log.flush import PendingFlush
+from cluster.log.removal import Doomed
+from cluster.log.retention import SegmentFacts
 from cluster.log.roll import RollState, roll_reason
-from cluster.log.segment import Segment
+from cluster.log.segment import SWAP_SUFFIX, Segment
 from cluster.log.segments import Segments
 from cluster.protocol.batch import BatchHeader
 from cluster.seams.clock import Clock
@@ -43,7 +45,16 @@ class LocalLog:
     """See the module's text. ``directory`` is the replica's own."""
 
     def __init__(
-        self, directory: str, segments: Segments, config: LogConfig, storage: Storage, clock: Clock, recovery_point: int
+        self,
+        directory: str,
+        segments: Segments,
+        config: LogConfig,
+        storage: Storage,
+        clock: Clock,
+        recovery_point: int,
+        doomed: Doomed,
+        cleaned_to: int,
+        holes_allowed: bool,
     ) -> None:
         self.directory = directory
         self.segments = segments
@@ -53,7 +64,12 @@ class LocalLog:
         self.failure: str | None = None
         self._storage = storage
         self._clock = clock
-        self._cuts = 0
+        self._doomed = doomed
+        #: How often the files were changed otherwise than by appends.
+        self.cuts = 0
+        #: All below was compacted.
+        self.cleaned_to = cleaned_to
+        self._holes_allowed = holes_allowed
         self._jitter_ms = self._draw_jitter_ms()
         self._last_flush_ms = clock.monotonic_ms()
 
@@ -141,14 +157,19 @@ class LocalLog:
                 return ReadResult(records, segment.base_offset, more)
         return ReadResult(None, self.segments.active.base_offset, False)
 
+    @property
+    def holes_allowed(self) -> bool:
+        """Whether offsets may be missing: compaction makes holes, and they outlive a change of the policy."""
+        return self._holes_allowed or self.config.is_compacted
+
     # -- cutting ------------------------------------------------------------------------------------------------------
 
     def truncate_to(self, offset: int) -> None:
         """Remove everything at or above ``offset``, which is not below the first segment. Raises ``StorageFailed``."""
-        self._cuts += 1
+        self.cuts += 1
         try:
             self.segments.drop_from_end(offset)
-            self.segments.active.truncate_to(offset)
+            self.segments.active.truncate_to(offset, holes_allowed=self.holes_allowed)
             self.segments.active.flush_indexes()
         except OSError as error:
             raise self.fail(f"truncating to {offset}: {error}") from error
@@ -156,7 +177,7 @@ class LocalLog:
 
     def start_anew(self, offset: int) -> None:
         """Remove everything and begin at ``offset``. Raises ``StorageFailed``."""
-        self._cuts += 1
+        self.cuts += 1
         try:
             self.segments.delete_all()
             self.segments.replace_all(self._new_segment(offset))
@@ -165,16 +186,46 @@ class LocalLog:
         self._set_end()
 
     def drop_below(self, offset: int) -> bool:
-        """Delete whole segments below ``offset``; whether there were any. Raises ``StorageFailed``."""
+        """Retire whole segments below ``offset``; whether there were any. Raises ``StorageFailed``."""
+        before = self.cuts
         try:
-            dropped = self.segments.drop_from_start(offset)
+            for segment, paths in self.segments.retire_from_start(offset):
+                self.cuts += 1
+                self._doomed.add(self.config.file_delete_delay_ms, paths=paths, files=[segment.file])
         except OSError as error:
             raise StorageFailed(f"deleting segments of {self.directory} below {offset}: {error}") from error
-        self._cuts += dropped
-        return dropped > 0
+        return self.cuts > before
+
+    def replace_segments(self, old: Sequence[Segment], new: Segment) -> None:
+        """Put a compacted segment in the place of its originals (``cleaner.py``). Raises ``StorageFailed``."""
+        self.cuts += 1
+        try:
+            new.rename(SWAP_SUFFIX)
+            # The newest first: what a crash leaves of them lies within the new segment, or is compacted again.
+            for segment in reversed(old):
+                self._doomed.add(self.config.file_delete_delay_ms, paths=segment.retire(), files=[segment.file])
+            new.rename("")
+        except OSError as error:
+            raise self.fail(f"replacing segments from {new.base_offset} on: {error}") from error
+        self.segments.replace(old, new)
+
+    def facts(self) -> list[SegmentFacts]:
+        """What retention wants to know of the segments."""
+        segments = list(self.segments)
+        ends = [segment.base_offset for segment in segments[1:]] + [self.log_end_offset]
+        return [
+            SegmentFacts(
+                segment.base_offset,
+                end,
+                segment.size_bytes,
+                segment.max_timestamp if segment.max_timestamp >= 0 else segment.created_ms,
+            )
+            for segment, end in zip(segments, ends, strict=True)
+        ]
 
     def _set_end(self) -> None:
         self.log_end_offset = self.segments.active.next_offset
+        self.cleaned_to = min(self.cleaned_to, self.log_end_offset)
         self.recovery_point = min(self.recovery_point, self.log_end_offset)
 
     # -- flushing -----------------------------------------------------------------------------------------------------
@@ -192,7 +243,7 @@ class LocalLog:
         files = [
             segment.file for segment in self.segments.from_offset(self.recovery_point) if segment.base_offset < offset
         ]
-        return PendingFlush(tuple(files), offset, self._cuts)
+        return PendingFlush(tuple(files), offset, self.cuts)
 
     def finish_flush(self, pending: PendingFlush, error: OSError | None = None) -> None:
         """Take note that ``pending`` ran, or with what ``error``. It proves nothing if the log was cut meanwhile.
@@ -200,7 +251,7 @@ class LocalLog:
         Raises ``StorageFailed`` for an error.
         """
         self._last_flush_ms = self._clock.monotonic_ms()
-        if pending.cuts != self._cuts:
+        if pending.cuts != self.cuts:
             return
         if error is not None:
             raise self.fail(f"syncing: {error}") from error

@@ -4,50 +4,50 @@ Owns which logs exist, opening them at start, the recovery-point, log-start and 
 ``meta.properties`` and the marker of a clean stop. Does not own when checkpoints are written (the broker's timers),
 or the high watermarks: it is handed them.
 
-Checkpoints may be written from another thread than the one that appends, as they wait for the disk. One lock orders
-the writers, and what is written is looked up under it: a truncation that lowers a recovery point must not be
-overtaken by a checkpoint that was begun before.
+Checkpoints may be written from another thread than the one that appends. What is written is looked up under the lock
+of ``OffsetFiles``: a truncation that lowers a recovery point must not be overtaken by a checkpoint that was begun
+before.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from uuid import UUID
 
 from cluster.log.checkpoints import (
     CLEAN_SHUTDOWN_FILE,
+    CLEANER_FILE,
     HIGH_WATERMARK_FILE,
+    LOCK_FILE,
     LOG_START_FILE,
     META_PROPERTIES_FILE,
     RECOVERY_POINT_FILE,
     TopicPartition,
     clean_shutdown_text,
     meta_properties_text,
-    offsets_text,
     parse_meta_properties,
-    parse_offsets,
     read_text,
 )
+from cluster.log.clean_state import CLEAN_STATE_FILE, LogState, clean_state_text, parse_clean_state
 from cluster.log.config import LogConfig
 from cluster.log.directories import (
-    delete_directory,
     is_going_away,
     parse_replica_directory_name,
     replica_directory_name,
+    retire_directory,
 )
 from cluster.log.errors import CheckpointError, LogError, StorageFailed
 from cluster.log.flush import PendingFlush
+from cluster.log.offset_files import OffsetFiles
 from cluster.log.partition_log import PartitionLog
+from cluster.log.removal import Doomed, Removal
 from cluster.log.sequence import CheckSequence, check_sequence
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import Clock
-from cluster.seams.storage import Storage
+from cluster.seams.storage import Lock, Storage
 
 logger = logging.getLogger(__name__)
-
-CHECKPOINT_FILES = (RECOVERY_POINT_FILE, LOG_START_FILE, HIGH_WATERMARK_FILE)
 
 
 class LogManager:
@@ -68,9 +68,11 @@ class LogManager:
         self._check_sequence = check_sequence
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._offline: dict[TopicPartition, StorageFailed] = {}
-        self._writing = threading.RLock()
-        #: What each checkpoint file says, by its name.
-        self._written: dict[str, dict[TopicPartition, int]] = {name: {} for name in CHECKPOINT_FILES}
+        self._offsets = OffsetFiles(data_dir, storage)
+        self._doomed = Doomed(clock)
+        self._lock: Lock | None = None
+        #: Called with (log, start before, why) when the start of a log has moved.
+        self.on_log_start_moved: Callable[[PartitionLog, int, str], None] | None = None
 
     def __repr__(self) -> str:
         return f"LogManager({self.data_dir}, {len(self._logs)} logs, {len(self._offline)} offline)"
@@ -80,6 +82,19 @@ class LogManager:
 
     def __iter__(self) -> Iterator[PartitionLog]:
         return iter(self._logs.values())
+
+    def lock(self) -> None:
+        """Take the data directory for this broker alone, until ``close``. Raises ``StorageFailed``."""
+        try:
+            self._storage.makedirs(self.data_dir)
+            self._lock = self._storage.lock(self._path(LOCK_FILE))
+        except BlockingIOError as error:
+            raise StorageFailed(
+                f"the data directory {self.data_dir} is in use by another broker (it holds {self._path(LOCK_FILE)}): "
+                "stop that one, or give this one a log.dirs of its own"
+            ) from error
+        except OSError as error:
+            raise StorageFailed(f"cannot use the data directory {self.data_dir}: {error}") from error
 
     def claim(self, broker_id: int, cluster_id: str) -> None:
         """Write ``meta.properties``, or check that it names this broker and cluster. Raises ``LogError``."""
@@ -113,40 +128,53 @@ class LogManager:
             clean = self._storage.exists(marker)
             # First of all: a crash from here on is not clean any more.
             self._storage.remove(marker)
+            states = self._take_clean_states() if clean else {}
             names = self._storage.listdir(self.data_dir)
             for name in names:
                 if is_going_away(name):
-                    self._storage.remove_tree(self._path(name))
+                    self._doomed.add(0, directory=self._path(name))
         except OSError as error:
             raise StorageFailed(f"cannot use the data directory {self.data_dir}: {error}") from error
-        self._written = {name: self._read_offsets(name) for name in CHECKPOINT_FILES}
+        missing = self._offsets.load()
+        if CLEANER_FILE in missing:
+            # Without it nobody knows which logs were compacted: this time all may have holes.
+            self._offsets.write(CLEANER_FILE, {})
         for name in names:
             topic_partition = parse_replica_directory_name(name)
             if topic_partition is None or topic_partition in self._logs:
                 continue
             config = (configs or {}).get(topic_partition[0], self._config)
+            cleaned_to = self._offsets.rows(CLEANER_FILE).get(topic_partition)
+            if CLEANER_FILE in missing:
+                cleaned_to = 0
             try:
                 self._open(
                     topic_partition,
                     config,
                     clean=clean,
-                    recovery_point=self._written[RECOVERY_POINT_FILE].get(topic_partition, 0),
-                    log_start_offset=self._written[LOG_START_FILE].get(topic_partition, 0),
+                    recovery_point=self._offsets.get(RECOVERY_POINT_FILE, topic_partition),
+                    log_start_offset=self._offsets.get(LOG_START_FILE, topic_partition),
+                    cleaned_to=cleaned_to,
+                    state=states.get(name),
                 )
             except LogError as error:
                 logger.error("log %s-%d is offline: %s", *topic_partition, error)
                 self._offline[topic_partition] = StorageFailed(error.message)
-        written = self._written[RECOVERY_POINT_FILE]
+        written = self._offsets.rows(RECOVERY_POINT_FILE)
         if any(written.get(key, 0) > log.recovery_point for key, log in self._logs.items()):
             self.checkpoint_recovery_points()
         logger.info("%s: %d logs after a%s stop", self.data_dir, len(self._logs), " clean" if clean else "n unclean")
 
-    def _read_offsets(self, name: str) -> dict[TopicPartition, int]:
-        """A checkpoint, or nothing: without it more is verified, and high watermarks are learned again."""
+    def _take_clean_states(self) -> dict[str, LogState]:
+        """What was noted of the logs at the clean stop, by their directories' names. It holds for this start alone."""
+        path = self._path(CLEAN_STATE_FILE)
         try:
-            return parse_offsets(read_text(self._storage, self._path(name)) or "")
-        except (CheckpointError, OSError) as error:
-            logger.warning("passing over %s: %s", self._path(name), error)
+            text = read_text(self._storage, path)
+            self._storage.remove(path)
+            return {} if text is None else parse_clean_state(text)
+        except CheckpointError as error:
+            logger.warning("passing over %s: %s", path, error)
+            self._storage.remove(path)
             return {}
 
     def _open(
@@ -157,6 +185,8 @@ class LogManager:
         clean: bool,
         recovery_point: int = 0,
         log_start_offset: int = 0,
+        cleaned_to: int | None = None,
+        state: LogState | None = None,
     ) -> PartitionLog:
         log = PartitionLog.open(
             self._path(replica_directory_name(*topic_partition)),
@@ -168,14 +198,22 @@ class LogManager:
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
             check_sequence=self._check_sequence,
+            doomed=self._doomed,
+            cleaned_to=cleaned_to,
+            state=state,
         )
 
         def on_recovery_point_lowered() -> None:
-            with self._writing:
-                if self._written[RECOVERY_POINT_FILE].get(topic_partition, 0) > log.recovery_point:
+            with self._offsets.lock:
+                if self._offsets.get(RECOVERY_POINT_FILE, topic_partition) > log.recovery_point:
                     self.checkpoint_recovery_points()
 
+        def on_log_start_moved(before: int, reason: str) -> None:
+            if self.on_log_start_moved is not None:
+                self.on_log_start_moved(log, before, reason)
+
         log.on_recovery_point_lowered = on_recovery_point_lowered
+        log.on_log_start_moved = on_log_start_moved
         self._logs[topic_partition] = log
         return log
 
@@ -193,7 +231,7 @@ class LogManager:
             raise self._offline[topic_partition]
         log = self._logs.get(topic_partition)
         if log is None:
-            self._forget(topic_partition)
+            self._offsets.forget(topic_partition)
             log = self._open(topic_partition, config, clean=True)
         if topic_id is not None and log.topic_id != topic_id:
             if log.topic_id is not None:
@@ -203,65 +241,62 @@ class LogManager:
                 )
             log.set_topic_id(topic_id)
         log.update_config(config)
+        if config.is_compacted and topic_partition not in self._offsets.rows(CLEANER_FILE):
+            # From now on it may have holes, and the next start must know that before it knows the topic's settings.
+            self._offsets.update(CLEANER_FILE, {topic_partition: log.cleaned_to})
         return log
 
     def delete(self, topic: str, partition: int) -> None:
-        """Delete a log with all its files and its lines in the checkpoints. Raises ``StorageFailed``."""
+        """Delete a log and its checkpoint lines; its files go later (``removals``). Raises ``StorageFailed``."""
         topic_partition = (topic, partition)
         log = self._logs.pop(topic_partition, None)
         offline = self._offline.pop(topic_partition, None)
-        self._forget(topic_partition)
+        self._offsets.forget(topic_partition)
         if log is not None:
             log.delete()
         elif offline is not None:
-            delete_directory(
-                self._path(replica_directory_name(topic, partition)), self._storage, self._clock.monotonic_ns()
-            )
-
-    def _forget(self, topic_partition: TopicPartition) -> None:
-        """Remove a log's lines, so that the next one of this name does not take them for its own."""
-        with self._writing:
-            for name, offsets in self._written.items():
-                if offsets.pop(topic_partition, 0) > 0:
-                    self._write_offsets(name, offsets)
+            directory = self._path(replica_directory_name(topic, partition))
+            doomed = retire_directory(directory, self._storage, self._clock.monotonic_ns())
+            self._doomed.add(self._config.file_delete_delay_ms, directory=doomed)
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
 
     def high_watermark(self, topic: str, partition: int) -> int:
         """As last checkpointed, 0 if never; the log may end below it."""
-        return self._written[HIGH_WATERMARK_FILE].get((topic, partition), 0)
+        return self._offsets.get(HIGH_WATERMARK_FILE, (topic, partition))
 
     def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         """Write ``replication-offset-checkpoint``; logs that are not in the mapping keep their former lines."""
-        with self._writing:
-            self._write_offsets(HIGH_WATERMARK_FILE, {**self._written[HIGH_WATERMARK_FILE], **high_watermarks})
+        self._offsets.update(HIGH_WATERMARK_FILE, high_watermarks)
 
     def checkpoint_recovery_points(self) -> None:
         """Write ``recovery-point-offset-checkpoint``. Raises ``StorageFailed``."""
-        with self._writing:
+        with self._offsets.lock:
             points = {key: log.recovery_point for key, log in self._logs.copy().items()}
-            self._write_offsets(RECOVERY_POINT_FILE, {**self._lines_of_offline(RECOVERY_POINT_FILE), **points})
+            self._offsets.write(RECOVERY_POINT_FILE, {**self._lines_of_offline(RECOVERY_POINT_FILE), **points})
 
     def checkpoint_log_starts(self) -> None:
         """Write ``log-start-offset-checkpoint``; as in Kafka only starts that no segment's name tells."""
-        with self._writing:
+        with self._offsets.lock:
             starts = {
                 key: log.log_start_offset
                 for key, log in self._logs.copy().items()
                 if log.log_start_offset > log.segment_base_offsets[0]
             }
-            self._write_offsets(LOG_START_FILE, {**self._lines_of_offline(LOG_START_FILE), **starts})
+            self._offsets.write(LOG_START_FILE, {**self._lines_of_offline(LOG_START_FILE), **starts})
+
+    def checkpoint_cleaned(self) -> None:
+        """Write ``cleaner-offset-checkpoint``: how far each log was compacted. Raises ``StorageFailed``."""
+        with self._offsets.lock:
+            logs = self._logs.copy()
+            rows = {
+                key: logs[key].cleaned_to if key in logs else to for key, to in self._offsets.rows(CLEANER_FILE).items()
+            }
+            self._offsets.write(CLEANER_FILE, rows)
 
     def _lines_of_offline(self, name: str) -> dict[TopicPartition, int]:
         """Kept as they are: without its recovery point a damaged log would be cut at the next start."""
-        return {key: offset for key, offset in self._written[name].items() if key in self._offline}
-
-    def _write_offsets(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        try:
-            self._storage.write_atomic(self._path(name), offsets_text(offsets).encode())
-        except OSError as error:
-            raise StorageFailed(f"writing {self._path(name)}: {error}") from error
-        self._written[name] = dict(offsets)
+        return {key: offset for key, offset in self._offsets.rows(name).items() if key in self._offline}
 
     def flush_due(self) -> None:
         """Sync the logs whose ``flush.ms`` has passed. A log that fails is failed; the others go on."""
@@ -279,6 +314,10 @@ class LogManager:
             if not log.is_failed and (pending := log.begin_flush_of_rolled()) is not None:
                 yield log, pending
 
+    def removals(self) -> list[Removal]:
+        """Deleted files whose delay has passed: ``run`` each, in another thread if need be."""
+        return self._doomed.take_due()
+
     def close(self, clean: bool) -> None:
         """Close all logs; ``clean``: sync them, write the checkpoints, and at the very end the marker.
 
@@ -286,9 +325,11 @@ class LogManager:
         ``StorageFailed`` with the first failure.
         """
         failure: StorageFailed | None = None
-        for log in self._logs.values():
+        states: dict[str, LogState] = {}
+        for topic_partition, log in self._logs.items():
             try:
-                log.close(clean)
+                if (state := log.close(clean)) is not None:
+                    states[replica_directory_name(*topic_partition)] = state
             except StorageFailed as error:
                 failure = failure or error
         if clean:
@@ -296,6 +337,7 @@ class LogManager:
                 self.checkpoint_recovery_points()
                 self.checkpoint_log_starts()
                 if failure is None and not self._offline:
+                    self._storage.write_atomic(self._path(CLEAN_STATE_FILE), clean_state_text(states).encode())
                     marker = self._path(CLEAN_SHUTDOWN_FILE)
                     self._storage.write_atomic(marker, clean_shutdown_text().encode())
             except StorageFailed as error:
@@ -303,6 +345,9 @@ class LogManager:
             except OSError as error:
                 failure = StorageFailed(f"writing the marker of a clean stop: {error}")
         self._logs.clear()
+        self._doomed.close()
+        if self._lock is not None:
+            self._lock.release()
         if failure is not None:
             raise failure
 

@@ -2,9 +2,10 @@
 
 Owns the order of kafka-semantics 4.4. Does not own the treatment of damage (``recovery.py``).
 
-Epochs and producers are taken from the batches themselves, by walking all headers: a ``leader-epoch-checkpoint`` that
-lags or was lost (KAFKA-16541) and a snapshot with one batch for each producer cannot mislead. Snapshots matter only
-for producers whose batches the log no longer has.
+After a clean stop the log is what was noted then (``clean_state.py``), if every file is as noted. Else epochs and
+producers are taken from the batches themselves, by walking all headers: a ``leader-epoch-checkpoint`` that lags or was
+lost (KAFKA-16541) and a snapshot with one batch for each producer cannot mislead. Snapshots matter only for producers
+whose batches the log no longer has.
 """
 
 from __future__ import annotations
@@ -20,15 +21,17 @@ from cluster.log.checkpoints import (
     read_text,
     write_unsynced,
 )
+from cluster.log.clean_state import LogState
 from cluster.log.config import LogConfig
-from cluster.log.epochs import LeaderEpochCache
-from cluster.log.errors import StorageFailed
+from cluster.log.epochs import EpochEntry, LeaderEpochCache
+from cluster.log.errors import CheckpointError, StorageFailed
 from cluster.log.producers import ProducerStates
 from cluster.log.recovery import UNTIL_THE_END, open_segments, tidy
 from cluster.log.segment import Segment
 from cluster.log.segments import Segments
 from cluster.log.snapshots import SnapshotFiles
 from cluster.protocol.batch import BatchHeader
+from cluster.protocol.errors import CorruptBatch
 from cluster.seams.storage import Storage
 
 logger = logging.getLogger(__name__)
@@ -55,8 +58,12 @@ def open_log(
     clean: bool,
     recovery_point: int,
     log_start_offset: int,
+    holes_allowed: bool,
+    state: LogState | None = None,
 ) -> OpenedLog:
     """Read, verify and mend what is in ``directory``; an empty one gets a segment at ``log_start_offset``.
+
+    ``holes_allowed``: it is or was compacted, so offsets may be missing. ``state`` is what it was at a clean stop.
 
     Raises ``StorageFailed``.
     """
@@ -67,9 +74,22 @@ def open_log(
         snapshots = SnapshotFiles(directory, storage)
         producers = ProducerStates()
         epochs = LeaderEpochCache(on_change=None)
-        segments = _walk_segments(
-            directory, config, storage, now_ms, UNTIL_THE_END if clean else recovery_point, snapshots, producers, epochs
-        )
+        segments = None if state is None else _restore(directory, config, storage, now_ms, state, producers, epochs)
+        restored = segments is not None
+        if segments is None:
+            if holes_allowed:
+                _load_epochs(directory, storage, epochs)
+            segments = _walk_segments(
+                directory,
+                config,
+                storage,
+                now_ms,
+                UNTIL_THE_END if clean else recovery_point,
+                snapshots,
+                producers,
+                epochs,
+                holes_allowed=holes_allowed,
+            )
         if segments is None or segments.active.next_offset < log_start_offset:
             # All that is there lies below the log's start: it was deleted, whatever the files say.
             if segments is not None:
@@ -77,16 +97,20 @@ def open_log(
             producers.clear()
             epochs.clear()
             segments = Segments([Segment(directory, log_start_offset, config, storage, now_ms)])
+            restored = False
         end = segments.active.next_offset
         if not clean and end < recovery_point:
             # It was cut and its broker crashed before it could say so, or somebody else took records away.
             logger.warning("%s ends at %d, although it was synced up to %d", directory, end, recovery_point)
         start = max(log_start_offset, segments.first.base_offset)
+        if end > start:  # in an empty log the one epoch begins where the log ends
+            epochs.truncate_from_end(end)
         epochs.truncate_from_start(start)
-        for segment in segments:
-            if segment is not segments.active:
-                segment.seal()
-        segments.active.flush_indexes()
+        if not restored:
+            for segment in segments:
+                if segment is not segments.active:
+                    segment.seal()
+            segments.active.flush_indexes()
         snapshots.drop_strays(segments.base_offsets, end)
         if not clean:
             snapshots.write(end, producers)
@@ -105,6 +129,8 @@ def _walk_segments(
     snapshots: SnapshotFiles,
     producers: ProducerStates,
     epochs: LeaderEpochCache,
+    *,
+    holes_allowed: bool,
 ) -> Segments | None:
     """Open what is there and fill ``producers`` and ``epochs`` from it; None if there is nothing."""
     bases = tidy(directory, storage)
@@ -113,7 +139,9 @@ def _walk_segments(
     snapshots.load(bases[0], producers)
 
     def on_batch(header: BatchHeader) -> None:
-        if header.leader_epoch != epochs.latest_number and header.leader_epoch >= 0:
+        if header.leader_epoch > epochs.latest_number or (
+            header.leader_epoch != epochs.latest_number and header.leader_epoch >= 0 and not holes_allowed
+        ):
             epochs.assign(header.leader_epoch, header.base_offset)
         if header.producer_id >= 0:
             producers.update(header, header.base_offset)
@@ -125,10 +153,55 @@ def _walk_segments(
         storage,
         now_ms,
         trusted_below=trusted_below,
+        holes_allowed=holes_allowed,
         on_segment=producers.mark,
         on_batch=on_batch,
     )
     return Segments(opened)
+
+
+def _restore(
+    directory: str,
+    config: LogConfig,
+    storage: Storage,
+    now_ms: int,
+    state: LogState,
+    producers: ProducerStates,
+    epochs: LeaderEpochCache,
+) -> Segments | None:
+    """The log as it was stopped, from what was noted then; None if a file is not as noted, so that all are read."""
+    segments: list[Segment] = []
+    try:
+        bases = tidy(directory, storage)
+        noted = [record.base_offset for record in state.segments]
+        if bases != noted:
+            raise CheckpointError(f"segments {bases} where {noted} were noted")
+        for record in state.segments:
+            segments.append(Segment(directory, record.base_offset, config, storage, now_ms))
+            segments[-1].restore(record)
+        restored = Segments(segments)
+    except (CheckpointError, CorruptBatch, FileNotFoundError, ValueError) as error:
+        logger.warning("%s is not as it was at the clean stop, so all of it is read: %s", directory, error)
+        for segment in segments:
+            segment.close()
+        return None
+    producers.restore(state.producers)
+    epochs.replace_with(EpochEntry(*pair) for pair in state.epochs)
+    return restored
+
+
+def _load_epochs(directory: str, storage: Storage, epochs: LeaderEpochCache) -> None:
+    """Take ``leader-epoch-checkpoint`` for where epochs began: of a compacted log the batches no longer tell.
+
+    What it lacks, because it lags or was lost, comes from the batches nevertheless.
+    """
+    path = f"{directory}/{LEADER_EPOCH_FILE}"
+    try:
+        stored = LeaderEpochCache.from_text(read_text(storage, path) or "")
+    except (CheckpointError, ValueError) as error:
+        logger.warning("passing over %s: %s", path, error)
+        return
+    epochs.replace_with(stored.entries)
 
 
 def _keep_epochs(directory: str, storage: Storage, epochs: LeaderEpochCache) -> None:

@@ -12,12 +12,17 @@ from uuid import UUID
 
 from cluster.log.appending import Appender, AppendInfo
 from cluster.log.checkpoints import PARTITION_METADATA_FILE, partition_metadata_text
+from cluster.log.clean_state import LogState
+from cluster.log.cleaner import Cleaning, cleanable_of, plan_cleaning
+from cluster.log.compaction import Cleanable
 from cluster.log.config import INT64_MAX, LogConfig
-from cluster.log.directories import delete_directory
+from cluster.log.directories import retire_directory
 from cluster.log.errors import OffsetOutOfRange, StorageFailed
 from cluster.log.flush import PendingFlush
 from cluster.log.local_log import LocalLog, ReadResult
 from cluster.log.opening import OpenedLog, open_log
+from cluster.log.removal import Doomed
+from cluster.log.retention import Expired, expired_segments
 from cluster.log.sequence import CheckSequence, check_sequence
 from cluster.log.timestamps import find_timestamp
 from cluster.protocol.batch import BatchHeader
@@ -40,6 +45,9 @@ class PartitionLog:
         opened: OpenedLog,
         recovery_point: int,
         check_sequence: CheckSequence,
+        doomed: Doomed,
+        cleaned_to: int,
+        holes_allowed: bool,
     ) -> None:
         self.directory = directory
         self.topic = topic
@@ -50,8 +58,13 @@ class PartitionLog:
         self.log_start_offset = opened.log_start_offset
         #: Called after a truncation that took back what a recovery-point checkpoint may call synced.
         self.on_recovery_point_lowered: Callable[[], None] | None = None
+        #: Called with (start before, why) when the log start has moved.
+        self.on_log_start_moved: Callable[[int, str], None] | None = None
         self._snapshots = opened.snapshots
-        self._local = LocalLog(directory, opened.segments, config, storage, clock, recovery_point)
+        self._doomed = doomed
+        self._local = LocalLog(
+            directory, opened.segments, config, storage, clock, recovery_point, doomed, cleaned_to, holes_allowed
+        )
         self._appender = Appender(self._local, self.epochs, self.producers, self._snapshots, clock, check_sequence)
         self._storage = storage
         self._clock = clock
@@ -70,12 +83,18 @@ class PartitionLog:
         recovery_point: int = 0,
         log_start_offset: int = 0,
         check_sequence: CheckSequence = check_sequence,
+        doomed: Doomed | None = None,
+        cleaned_to: int | None = None,
+        state: LogState | None = None,
     ) -> PartitionLog:
         """Open the log in ``directory``, or begin one there at ``log_start_offset``.
 
-        ``clean`` says that the last stop was clean; else everything from ``recovery_point`` on is verified. Raises
-        ``StorageFailed`` if the disk fails or what was stored safely is damaged.
+        ``clean`` says that the last stop was clean; else everything from ``recovery_point`` on is verified.
+        ``cleaned_to`` says that it was compacted up to there; None: never. ``state`` is what ``close`` returned, if
+        nothing has happened since. Raises ``StorageFailed`` if the disk fails
+        or what was stored safely is damaged.
         """
+        holes_allowed = cleaned_to is not None or config.is_compacted
         opened = open_log(
             directory,
             config,
@@ -84,9 +103,24 @@ class PartitionLog:
             clean=clean,
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
+            holes_allowed=holes_allowed,
+            state=state,
         )
         synced = INT64_MAX if clean else recovery_point
-        return cls(directory, topic, partition, config, storage, clock, opened, synced, check_sequence)
+        return cls(
+            directory,
+            topic,
+            partition,
+            config,
+            storage,
+            clock,
+            opened,
+            synced,
+            check_sequence,
+            Doomed(clock) if doomed is None else doomed,
+            cleaned_to or 0,
+            holes_allowed,
+        )
 
     def __repr__(self) -> str:
         failed = f", failed: {self._local.failure}" if self._local.failure else ""
@@ -212,17 +246,53 @@ class PartitionLog:
         local.start_anew(offset)
         self.producers.clear()
         self.epochs.clear()
+        start_before = self.log_start_offset
         self.log_start_offset = offset
         self._announce_recovery_point(recovery_point)
+        self._announce_log_start(start_before, "the leader's log begins later")
 
-    def advance_log_start_offset(self, offset: int) -> None:
-        """Let the log begin at ``offset``, which is at most its end; whole segments below it are deleted."""
+    def advance_log_start_offset(self, offset: int, reason: str = "asked for") -> None:
+        """Let the log begin at ``offset``, which is at most its end; whole segments below it are deleted.
+
+        ``reason`` is for the journal. Raises ``OffsetOutOfRange`` or ``StorageFailed``.
+        """
         if offset <= self.log_start_offset:
             return
         if offset > self.log_end_offset:
             raise OffsetOutOfRange(offset, self.log_start_offset, self.log_end_offset)
+        before = self.log_start_offset
         self.log_start_offset = offset
+        self._announce_log_start(before, reason)
         self.epochs.truncate_from_start(offset)
+        self._drop_segments_below(offset)
+
+    def retain(self, high_watermark: int, now_ms: int) -> list[Expired]:
+        """Delete the segments whose time has come, all below ``high_watermark``; ``now_ms`` is wall time.
+
+        Raises ``StorageFailed``.
+        """
+        local = self._local
+        local.check()
+        facts = local.facts()
+        gone = expired_segments(
+            facts,
+            self.config,
+            log_start_offset=self.log_start_offset,
+            high_watermark=high_watermark,
+            now_ms=now_ms,
+        )
+        if not gone:
+            return gone
+        if len(gone) == len(facts):
+            self._appender.roll("all before has expired")
+        end_offset = gone[-1].segment.end_offset
+        if end_offset > self.log_start_offset:
+            self.advance_log_start_offset(end_offset, gone[-1].reason)
+        else:  # they lay below the log start already
+            self._drop_segments_below(end_offset)
+        return gone
+
+    def _drop_segments_below(self, offset: int) -> None:
         if self._local.drop_below(offset):
             try:
                 self._snapshots.drop_below(self._local.segments.first.base_offset)
@@ -235,6 +305,47 @@ class PartitionLog:
             self._snapshots.drop_above(offset)
         except OSError as error:
             raise StorageFailed(f"removing snapshots of {self.directory} above {offset}: {error}") from error
+
+    # -- compacting ---------------------------------------------------------------------------------------------------
+
+    @property
+    def cleaned_to(self) -> int:
+        """All below this offset was compacted."""
+        return self._local.cleaned_to
+
+    @property
+    def holes_allowed(self) -> bool:
+        """Whether offsets may be missing, because compaction removed their records."""
+        return self._local.holes_allowed
+
+    def cleanable(self, stable_offset: int, now_ms: int) -> Cleanable | None:
+        """What can be compacted below ``stable_offset``, None if nothing; ``now_ms`` is wall time."""
+        return cleanable_of(
+            self._local, log_start_offset=self.log_start_offset, stable_offset=stable_offset, now_ms=now_ms
+        )
+
+    def begin_cleaning(self, what: Cleanable, max_keys: int, now_ms: int) -> Cleaning:
+        """A compaction whose ``run`` may block another thread; ``finish_cleaning`` must follow on this one."""
+        self._local.check()
+        return plan_cleaning(self._local, self.producers, self._storage, what, max_keys=max_keys, now_ms=now_ms)
+
+    def finish_cleaning(self, cleaning: Cleaning) -> bool:
+        """Put the new segments in place; False if the log was cut meanwhile, so that they are worth nothing.
+
+        Raises ``StorageFailed``.
+        """
+        local = self._local
+        local.check()
+        if local.cuts != cleaning.cuts:
+            return False
+        while cleaning.replacements:
+            local.replace_segments(*cleaning.replacements.pop(0))
+        local.cleaned_to = cleaning.cleaned_to
+        return True
+
+    def _announce_log_start(self, before: int, reason: str) -> None:
+        if self.on_log_start_moved is not None and self.log_start_offset > before:
+            self.on_log_start_moved(before, reason)
 
     def _announce_recovery_point(self, before: int) -> None:
         if self._local.recovery_point < before and self.on_recovery_point_lowered is not None:
@@ -287,23 +398,30 @@ class PartitionLog:
             raise StorageFailed(f"writing {path}: {error}") from error
         self.topic_id = topic_id
 
-    def close(self, clean: bool) -> None:
+    def close(self, clean: bool) -> LogState | None:
         """Close the files; ``clean``: sync everything first, with indexes and a snapshot at the end.
 
-        Raises ``StorageFailed``; the files are closed all the same.
+        Returns what the log is then, for the next start. Raises ``StorageFailed``; the files are closed all the same.
         """
         local = self._local
+        state: LogState | None = None
         try:
             if clean:
                 local.flush()
                 local.segments.active.seal()
                 self._snapshots.write(local.log_end_offset, self.producers)
+                records = tuple(segment.record() for segment in local.segments)
+                state = LogState(records, self.epochs.entries, tuple(self.producers))
         except OSError as error:
             raise StorageFailed(f"closing {self.directory}: {error}") from error
         finally:
             local.segments.close()
+        return state
 
     def delete(self) -> None:
-        """Close the files and remove the directory. Raises ``StorageFailed``."""
-        self._local.segments.close()
-        delete_directory(self.directory, self._storage, self._clock.monotonic_ns())
+        """Rename the directory, and remove it when ``file.delete.delay.ms`` has passed. Raises ``StorageFailed``."""
+        doomed = retire_directory(self.directory, self._storage, self._clock.monotonic_ns())
+        files = [segment.file for segment in self._local.segments]
+        self._doomed.add(self.config.file_delete_delay_ms, files=files, directory=doomed)
+        # The files are still open: whoever kept the log must not write to them and be told that it worked.
+        self._local.failure = "it was deleted"

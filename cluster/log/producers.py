@@ -35,12 +35,19 @@ class _Mark(NamedTuple):
     entries: dict[int, ProducerEntry]
 
 
+class _Unchanged(NamedTuple):
+    entry: ProducerEntry
+    since_ms: int
+
+
 class ProducerStates:
     """The entries of one log, by producer id."""
 
     def __init__(self) -> None:
         self._entries: dict[int, ProducerEntry] = {}
         self._marks: list[_Mark] = []
+        #: Each entry as the last look for idle producers found it, and since when it is so.
+        self._unchanged: dict[int, _Unchanged] = {}
 
     def __repr__(self) -> str:
         return f"ProducerStates({len(self._entries)} producers, {len(self._marks)} marks)"
@@ -98,15 +105,33 @@ class ProducerStates:
             )
         self._entries[header.producer_id] = entry._replace(last_timestamp=header.max_timestamp)
 
-    def expire(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers whose newest batch is ``expiration_ms`` old or older; returns how many."""
-        old = [entry.producer_id for entry in self if now_ms - entry.last_timestamp >= expiration_ms]
-        for producer_id in old:
-            del self._entries[producer_id]
-        return len(old)
+    def expire(self, wall_ms: int, monotonic_ms: int, expiration_ms: int) -> int:
+        """Forget producers that are idle for ``expiration_ms``; returns how many.
+
+        As in Kafka the newest batch's timestamp must be so old. That is the client's clock, and a client may well write
+        old times: so the entry must also have been the same for so long, by our own clock, as seen by these calls.
+        """
+        before = len(self)
+        unchanged: dict[int, _Unchanged] = {}
+        for entry in list(self):
+            seen = self._unchanged.get(entry.producer_id)
+            if seen is None or seen.entry is not entry:
+                seen = _Unchanged(entry, monotonic_ms)
+            is_old = wall_ms - entry.last_timestamp >= expiration_ms
+            if is_old and monotonic_ms - seen.since_ms >= expiration_ms:
+                del self._entries[entry.producer_id]
+            else:
+                unchanged[entry.producer_id] = seen
+        self._unchanged = unchanged
+        return before - len(self)
 
     def clear(self) -> None:
         self._entries = {}
+        self._marks = []
+
+    def restore(self, entries: Iterable[ProducerEntry]) -> None:
+        """Take entries as they were at a clean stop, with all that was known of them."""
+        self._entries = {entry.producer_id: entry for entry in entries}
         self._marks = []
 
     def mark(self, offset: int) -> None:

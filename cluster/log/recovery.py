@@ -19,7 +19,7 @@ from cluster.log.config import LogConfig
 from cluster.log.errors import StorageFailed
 from cluster.log.roll import INT32_MAX
 from cluster.log.scan import scan_batches
-from cluster.log.segment import Segment, remove_segment
+from cluster.log.segment import CLEANED_SUFFIX, SWAP_SUFFIX, Segment, remove_segment
 from cluster.protocol.batch import LOG_OVERHEAD, BatchHeader
 from cluster.protocol.errors import CorruptBatch
 from cluster.seams.storage import Storage
@@ -31,17 +31,50 @@ UNTIL_THE_END = 2**63 - 1
 
 _LOG_FILE = re.compile(r"(\d{20})\.log")
 _INDEX_FILE = re.compile(r"(\d{20})\.(?:index|timeindex|txnindex)")
+_SWAP_FILE = re.compile(r"(\d{20})\.log\.swap")
 
 
 def tidy(directory: str, storage: Storage) -> list[int]:
-    """Remove leftovers (``.deleted``, ``.tmp``, indexes without a log) and return the base offsets, ascending."""
+    """Finish what a crash interrupted, remove leftovers, and return the base offsets, ascending.
+
+    Leftovers are ``.deleted``, ``.tmp`` and ``.cleaned``, indexes without a log, and ``.swap`` without its batches.
+    Raises ``StorageFailed`` if a compacted segment is damaged.
+    """
     names = storage.listdir(directory)
+    swaps = {int(match[1]) for name in names if (match := _SWAP_FILE.fullmatch(name))}
     bases = {int(match[1]) for name in names if (match := _LOG_FILE.fullmatch(name))}
-    for name in names:
+    for base_offset in sorted(swaps):
+        bases = _finish_swap(directory, base_offset, bases, storage)
+    for name in storage.listdir(directory) if swaps else names:
         index = _INDEX_FILE.fullmatch(name)
-        if name.endswith((".deleted", ".tmp")) or (index and int(index[1]) not in bases):
+        if name.endswith((".deleted", ".tmp", CLEANED_SUFFIX, SWAP_SUFFIX)) or (index and int(index[1]) not in bases):
             storage.remove(f"{directory}/{name}")
     return sorted(bases)
+
+
+def _finish_swap(directory: str, base_offset: int, bases: set[int], storage: Storage) -> set[int]:
+    """Let a compacted segment take the place of the originals that are left within it; returns the base offsets.
+
+    Its batches get their name last, so that all of this can be done again after another crash.
+    """
+    stem = f"{directory}/{base_offset:020d}"
+    file = storage.open(f"{stem}.log{SWAP_SUFFIX}")
+    end_offset = base_offset + 1
+    try:
+        for _, header in scan_batches(file, 0, file.size_bytes):
+            end_offset = header.next_offset
+    except CorruptBatch as error:
+        raise StorageFailed(f"{file.path}, the outcome of a compaction, is damaged: {error}") from error
+    finally:
+        file.close()
+    originals = {base for base in bases if base_offset <= base < end_offset}
+    for base in sorted(originals, reverse=True):
+        remove_segment(directory, base, storage)
+    for kind in (".index", ".timeindex", ".log"):
+        if storage.exists(stem + kind + SWAP_SUFFIX):
+            storage.rename(stem + kind + SWAP_SUFFIX, stem + kind)
+    logger.info("%s: the compaction from %d to %d is finished", directory, base_offset, end_offset)
+    return (bases - originals) | {base_offset}
 
 
 def open_segments(
@@ -52,6 +85,7 @@ def open_segments(
     now_ms: int,
     *,
     trusted_below: int,
+    holes_allowed: bool,
     on_segment: Callable[[int], None],
     on_batch: Callable[[BatchHeader], None],
 ) -> list[Segment]:
@@ -62,14 +96,14 @@ def open_segments(
     segments: list[Segment] = []
     try:
         for number, base_offset in enumerate(bases):
-            if segments and not config.is_compacted and segments[-1].next_offset != base_offset:
+            if segments and not holes_allowed and segments[-1].next_offset != base_offset:
                 problem: str | None = f"there is nothing between it and segment {base_offset}"
             else:
                 segment = Segment(directory, base_offset, config, storage, now_ms)
                 segments.append(segment)
                 on_segment(base_offset)
                 end = bases[number + 1] if number + 1 < len(bases) else UNTIL_THE_END
-                problem = _walk(segment, config, on_batch, check_crc=trusted_below < end)
+                problem = _walk(segment, on_batch, holes_allowed=holes_allowed, check_crc=trusted_below < end)
             if problem is not None:
                 _cut_off(segments[-1], bases[len(segments) :], directory, storage, trusted_below, problem)
                 break
@@ -81,10 +115,9 @@ def open_segments(
 
 
 def _walk(
-    segment: Segment, config: LogConfig, on_batch: Callable[[BatchHeader], None], *, check_crc: bool
+    segment: Segment, on_batch: Callable[[BatchHeader], None], *, holes_allowed: bool, check_crc: bool
 ) -> str | None:
     """Note every good batch of the file; returns what is wrong with the first that is not."""
-    holes_allowed = config.is_compacted
     highest = segment.base_offset + INT32_MAX
     size = segment.file.size_bytes
     segment.reset()

@@ -60,7 +60,7 @@ def roll_reason(
         age_ms = incoming_max_timestamp - segment.first_timestamp
     else:
         age_ms = now_ms - segment.created_ms
-    if age_ms > config.segment_ms - jitter_ms:
+    if age_ms > config.longest_segment_ms - jitter_ms:
         return "time"
     if segment.index_full:
         return "index"

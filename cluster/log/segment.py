@@ -13,18 +13,27 @@ from __future__ import annotations
 import logging
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from crc32c import crc32c
+
+from cluster.log.clean_state import SegmentRecord
 from cluster.log.config import LogConfig
-from cluster.log.errors import StorageFailed
-from cluster.log.index import OffsetIndex, TimeIndex
+from cluster.log.errors import CheckpointError, StorageFailed
+from cluster.log.index import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, OffsetIndex, TimeIndex
+from cluster.log.removal import retire_file
 from cluster.log.roll import SegmentState
 from cluster.log.scan import LOOKUP_CHUNK_BYTES, scan_batches
-from cluster.protocol.batch import BatchHeader
+from cluster.protocol.batch import BatchHeader, parse_header
 from cluster.seams.storage import Bytes, File, FileRange, Storage
 
 logger = logging.getLogger(__name__)
 
+#: How the names of files end while compaction puts them in the place of others.
+CLEANED_SUFFIX = ".cleaned"
+SWAP_SUFFIX = ".swap"
+#: The files of a segment, that of the batches first.
+SEGMENT_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
 #: Batches that are remembered one by one: at least this many, at most twice as many (16 bytes each).
 RECENT_BATCHES = 256
 #: Places at which readers stopped.
@@ -36,14 +45,18 @@ PENDING_ENTRIES = 512
 class Segment:
     """One segment. ``next_offset`` is where it ends; the file is valid up to ``size_bytes``."""
 
-    def __init__(self, directory: str, base_offset: int, config: LogConfig, storage: Storage, created_ms: int) -> None:
+    def __init__(
+        self, directory: str, base_offset: int, config: LogConfig, storage: Storage, created_ms: int, suffix: str = ""
+    ) -> None:
+        """Open its files, or make them; ``suffix`` ends their names while a compaction writes them."""
         self._directory = directory
         self._stem = f"{directory}/{base_offset:020d}"
+        self._suffix = suffix
         self._storage = storage
         self._config = config
         self.base_offset = base_offset
         self.created_ms = created_ms
-        self.file: File = storage.open(self._stem + ".log")
+        self.file: File = storage.open(self._path(".log"))
         self.reset()
 
     def __repr__(self) -> str:
@@ -67,6 +80,61 @@ class Segment:
         self._recent_positions = array("q")
         self._resume: dict[int, int] = {}
 
+    def _path(self, kind: str) -> str:
+        return self._stem + kind + self._suffix
+
+    @property
+    def paths(self) -> list[str]:
+        """Its files, that of the batches last."""
+        return [self._path(kind) for kind in (".index", ".timeindex", ".log")]
+
+    @property
+    def larger_index_bytes(self) -> int:
+        return max(len(self.offset_index) * OFFSET_ENTRY_BYTES, len(self.time_index) * TIME_ENTRY_BYTES)
+
+    def record(self) -> SegmentRecord:
+        """What a sealed segment is, for the next start."""
+        return SegmentRecord(
+            self.base_offset,
+            self.next_offset,
+            self.size_bytes,
+            self.first_timestamp,
+            self.max_timestamp,
+            self.max_timestamp_offset,
+            crc32c(self.offset_index.to_bytes()),
+            crc32c(self.time_index.to_bytes()),
+        )
+
+    def restore(self, record: SegmentRecord) -> None:
+        """Take over what ``record`` said, without reading the batches but for those after the last index entry.
+
+        Raises ``CorruptBatch`` or ``CheckpointError`` if a file is not as it says, ``OSError``.
+        """
+        if self.file.size_bytes != record.size_bytes:
+            raise CheckpointError(f"{self.file.path} has {self.file.size_bytes} bytes, not {record.size_bytes}")
+        self.reset()
+        loads = (
+            (".index", record.offset_index_crc, self.offset_index.load),
+            (".timeindex", record.time_index_crc, self.time_index.load),
+        )
+        for kind, crc, load in loads if record.size_bytes else ():
+            data = self._storage.read(self._path(kind))
+            if crc32c(data) != crc:
+                raise CheckpointError(f"{self._path(kind)} is not as it was at the clean stop")
+            load(data)
+        self.index_full = self.offset_index.is_full or self.time_index.is_full
+        self._last_indexed_position = position = self.offset_index.last_position
+        end_offset = self.base_offset
+        for _, header in scan_batches(self.file, position, record.size_bytes, chunk_bytes=LOOKUP_CHUNK_BYTES):
+            end_offset = header.next_offset
+        if end_offset > record.next_offset:
+            raise CheckpointError(f"{self.file.path} ends at {end_offset}, not {record.next_offset}")
+        self.size_bytes = record.size_bytes
+        self.next_offset = self._recent_floor = record.next_offset
+        self.first_timestamp = record.first_timestamp
+        self.max_timestamp = record.max_timestamp
+        self.max_timestamp_offset = record.max_timestamp_offset
+
     @property
     def state(self) -> SegmentState:
         """What the roll decision wants to know, as a value."""
@@ -84,6 +152,13 @@ class Segment:
         except OSError as error:
             self._undo_write()
             raise StorageFailed(f"writing {self.file.path}: {error}") from error
+
+    def write_batches(self, batches: Sequence[bytes]) -> None:
+        """Append whole batches that have their offsets, and note them. Raises ``StorageFailed``."""
+        self.write(b"".join(batches))
+        for batch in batches:
+            header = parse_header(batch)
+            self.note(header.last_offset, header.max_timestamp, len(batch))
 
     def _undo_write(self) -> None:
         try:
@@ -132,8 +207,8 @@ class Segment:
         self._recent_positions = array("q")
 
     def flush_indexes(self) -> None:
-        self.offset_index.flush(self._storage, self._stem + ".index")
-        self.time_index.flush(self._storage, self._stem + ".timeindex")
+        self.offset_index.flush(self._storage, self._path(".index"))
+        self.time_index.flush(self._storage, self._path(".timeindex"))
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
@@ -205,13 +280,16 @@ class Segment:
 
     # -- cutting ------------------------------------------------------------------------------------------------------
 
-    def truncate_to(self, offset: int) -> None:
+    def truncate_to(self, offset: int, *, holes_allowed: bool = False) -> None:
         """Remove the batches that reach ``offset`` or beyond, also one that begins before it.
 
-        Raises ``StorageFailed``.
+        With ``holes_allowed`` the segment ends at ``offset`` even if its last batch ends before: what was between has
+        been compacted. Raises ``StorageFailed``.
         """
         position = self.locate(offset)
         if position is None:
+            if holes_allowed:
+                self.next_offset = max(self.next_offset, offset)
             return
         (_, header) = next(scan_batches(self.file, position, self.size_bytes, chunk_bytes=LOOKUP_CHUNK_BYTES))
         self.cut(position, min(offset, header.base_offset))
@@ -257,8 +335,22 @@ class Segment:
         self.file.close()
         remove_segment(self._directory, self.base_offset, self._storage)
 
+    def retire(self) -> list[str]:
+        """Give all files the suffix ``.deleted`` and return their names then; the file of batches stays open.
+
+        The batches go first: without them a start takes the indexes for leftovers. Raises ``OSError``.
+        """
+        retired = (retire_file(self._storage, self._stem + suffix) for suffix in SEGMENT_SUFFIXES)
+        return [path for path in retired if path is not None]
+
+    def rename(self, suffix: str) -> None:
+        """Let the names of its files end with ``suffix`` instead, that of the batches last. Raises ``OSError``."""
+        before, self._suffix = self.paths, suffix
+        for source, target in zip(before, self.paths, strict=True):
+            self._storage.rename(source, target)
+
 
 def remove_segment(directory: str, base_offset: int, storage: Storage) -> None:
     """Remove the files of a segment; its producer snapshot is no part of it."""
-    for suffix in (".log", ".index", ".timeindex", ".txnindex"):
+    for suffix in SEGMENT_SUFFIXES:
         storage.remove(f"{directory}/{base_offset:020d}{suffix}")

@@ -6,7 +6,7 @@ Owns finding the one that holds an offset, and adding and dropping them from the
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from cluster.log.segment import Segment
 
@@ -63,14 +63,21 @@ class Segments:
             self._segments.pop().delete()
         self.active = self._segments[-1]
 
-    def drop_from_start(self, offset: int) -> int:
-        """Delete segments that end at or below ``offset``, oldest first, but never the active one; returns how many."""
-        count = 0
+    def retire_from_start(self, offset: int) -> Iterator[tuple[Segment, list[str]]]:
+        """Retire segments that end at or below ``offset``, oldest first, but never the active one.
+
+        Yields each that is gone with its files' names. Raises ``OSError``.
+        """
         while len(self._segments) > 1 and self._bases[1] <= offset:
+            paths = self._segments[0].retire()
             self._bases.pop(0)
-            self._segments.pop(0).delete()
-            count += 1
-        return count
+            yield self._segments.pop(0), paths
+
+    def replace(self, old: Sequence[Segment], new: Segment) -> None:
+        """Put ``new`` in the place of neighbours that do not include the active one."""
+        at = self._segments.index(old[0])
+        self._segments[at : at + len(old)] = [new]
+        self._bases[at : at + len(old)] = [new.base_offset]
 
     def replace_all(self, segment: Segment) -> None:
         """Take ``segment`` as the only one; the others were deleted before."""

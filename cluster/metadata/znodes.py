@@ -23,8 +23,11 @@ TOPICS = "/brokers/topics"
 DELETE_TOPICS = "/admin/delete_topics"
 TOPIC_CONFIGS = "/config/topics"
 CONFIG_CHANGES = "/config/changes"
+#: ZooKeeper appends the ten digits of a sequence number.
+CONFIG_CHANGE_PREFIX = f"{CONFIG_CHANGES}/config_change_"
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 CLUSTER_ID = "/cluster/id"
+FEATURE = "/feature"
 
 #: Created by every broker at start if they are absent, parents first.
 PERSISTENT_PATHS = (
@@ -44,8 +47,12 @@ PERSISTENT_PATHS = (
     DELETE_TOPICS,
     "/isr_change_notification",
     "/log_dir_event_notification",
+    PRODUCER_ID_BLOCK,
     "/cluster",
 )
+
+#: What ``/feature`` says of a cluster whose features are versioned and that has finalized none (KIP-584).
+NO_FEATURES = b'{"features":{},"version":2,"status":1}'
 
 #: What /controller_epoch holds before the first controller.
 INITIAL_CONTROLLER_EPOCH = 0
@@ -76,6 +83,11 @@ def partition_path(topic: str, partition: int) -> str:
 
 def state_path(topic: str, partition: int) -> str:
     return f"{TOPICS}/{topic}/partitions/{partition}/state"
+
+
+def config_path(kind: str, name: str) -> str:
+    """``kind`` is ``topics`` or ``brokers``."""
+    return f"/config/{kind}/{name}"
 
 
 def topic_config_path(topic: str) -> str:
@@ -277,6 +289,11 @@ def encode_config(entries: Mapping[str, str]) -> bytes:
 
 def decode_config(path: str, data: bytes) -> dict[str, str]:
     return _load(path, data, lambda document: {str(k): str(v) for k, v in document.get("config", {}).items()})
+
+
+def encode_config_change(kind: str, name: str) -> bytes:
+    """``/config/changes/config_change_<n>``."""
+    return _dump({"version": 2, "entity_path": f"{kind}/{name}"})
 
 
 def decode_config_change(path: str, data: bytes) -> tuple[str, str]:

@@ -9,7 +9,8 @@ import glob
 import logging
 import os
 import socket
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
 from cluster.process.handle import Child
@@ -81,35 +82,70 @@ def start_zookeeper(supervisor: Supervisor, directory: str, java: JavaHome, tick
     Raises ZooKeeperFailure.
     """
     os.makedirs(os.path.join(directory, "tmp"), exist_ok=True)
-    log_path = os.path.join(directory, "zookeeper.log")
     for _attempt in range(_ATTEMPTS):
         with _reserve() as reserved:
             port = int(reserved.getsockname()[1])
             _write_configuration(directory, port, tick_ms)
-            child = supervisor.start_program(
-                "zookeeper", _command(directory, java), None, directory, log_path, service=True
-            )
-            served = until(lambda port=port, child=child: _serves(port) or not child.is_running(), _START_S)  # type: ignore[misc]
-        if child.is_running() and served:
+            child = _launch(supervisor, directory, java, port)
+        if child is not None:
             return ZooKeeperHandle(HOST, port, child)
-        if child.is_running():
-            child.kill()
-            raise ZooKeeperFailure(f"ZooKeeper did not answer within {_START_S:.0f} s; its log is {log_path}")
-        if not _port_was_taken(log_path):
-            raise ZooKeeperFailure(f"ZooKeeper ended with exit status {child.exit_code}; its log is {log_path}")
         log.info("port %d was taken by somebody else; trying another", port)
-    raise ZooKeeperFailure(f"ZooKeeper found no free port in {_ATTEMPTS} attempts; its log is {log_path}")
+    raise ZooKeeperFailure(f"ZooKeeper found no free port in {_ATTEMPTS} attempts; its log is {_log_path(directory)}")
 
 
-def _reserve() -> socket.socket:
-    """A socket that holds a free port without listening on it.
+def restart_zookeeper(
+    supervisor: Supervisor, handle: ZooKeeperHandle, directory: str, java: JavaHome
+) -> ZooKeeperHandle:
+    """Start an ended server again, as it was configured: on its data and its port. Raises ZooKeeperFailure.
+
+    Meanwhile somebody's outgoing connection may have been given the port; it is waited for.
+    """
+    child: Child | None = None
+
+    def launched() -> bool:
+        nonlocal child
+        with suppress(OSError), _reserve(handle.port):
+            child = _launch(supervisor, directory, java, handle.port)
+        return child is not None
+
+    if not until(launched, _START_S) or child is None:
+        raise ZooKeeperFailure(f"port {handle.port} was not free again; ZooKeeper's log is {_log_path(directory)}")
+    return replace(handle, child=child)
+
+
+def _launch(supervisor: Supervisor, directory: str, java: JavaHome, port: int) -> Child | None:
+    """Start the configured server and wait until it serves; None if somebody has its port. Raises ZooKeeperFailure."""
+    log_path = _log_path(directory)
+    said = os.path.getsize(log_path) if os.path.exists(log_path) else 0
+    child = supervisor.start_program("zookeeper", _command(directory, java), None, directory, log_path, service=True)
+    served = until(lambda: serves(port) or not child.is_running(), _START_S)
+    if child.is_running() and served:
+        return child
+    if child.is_running():
+        child.kill()
+        raise ZooKeeperFailure(f"ZooKeeper did not answer within {_START_S:.0f} s; its log is {log_path}")
+    if not _port_was_taken(log_path, said):
+        raise ZooKeeperFailure(f"ZooKeeper ended with exit status {child.exit_code}; its log is {log_path}")
+    return None
+
+
+def _log_path(directory: str) -> str:
+    return os.path.join(directory, "zookeeper.log")
+
+
+def _reserve(port: int = 0) -> socket.socket:
+    """A socket that holds a free port, or this one, without listening on it. Raises ``OSError`` if it is taken.
 
     The kernel gives a bound port to nobody who asks for any port, and lets a second socket bind it by number if both
     have SO_REUSEADDR and none listens yet: ZooKeeper's has. So nobody else can slip in between.
     """
     holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    holder.bind((HOST, 0))
+    try:
+        holder.bind((HOST, port))
+    except OSError:
+        holder.close()
+        raise
     return holder
 
 
@@ -127,7 +163,8 @@ def _write_configuration(directory: str, port: int, tick_ms: int) -> None:
         "4lw.commands.whitelist": "ruok,srvr",
         # The file is written ahead in blocks of this many KB; 64 MB is too much for a run's directory.
         "preAllocSize": 1024,
-        # Its death is not among the faults, and a slow disk must not look like a slow ensemble.
+        # What it wrote outlives its process, and that is all that faults kill; and a slow disk must not look like a
+        # slow ensemble.
         "forceSync": "no",
     }
     with open(os.path.join(directory, "zoo.cfg"), "w", encoding="utf-8") as file:
@@ -173,10 +210,10 @@ def _jars() -> list[str]:
     return found
 
 
-def _serves(port: int) -> bool:
+def serves(port: int, timeout_s: float = _PROBE_S) -> bool:
     """Whether a server answers there and takes requests: ``srvr`` names its mode only then."""
     try:
-        with socket.create_connection((HOST, port), timeout=_PROBE_S) as connection:
+        with socket.create_connection((HOST, port), timeout=timeout_s) as connection:
             connection.sendall(b"srvr")
             answer = b""
             while part := connection.recv(4096):
@@ -186,6 +223,8 @@ def _serves(port: int) -> bool:
     return b"Mode: " in answer
 
 
-def _port_was_taken(log_path: str) -> bool:
-    with open(log_path, encoding="utf-8", errors="replace") as file:
-        return "java.net.BindException" in file.read()
+def _port_was_taken(log_path: str, said: int) -> bool:
+    """Whether the log says so behind its first ``said`` bytes, which are those of an earlier start."""
+    with open(log_path, "rb") as file:
+        file.seek(said)
+        return b"java.net.BindException" in file.read()

@@ -33,6 +33,7 @@ CODEC_MASK = 0x07
 LOG_APPEND_TIME_BIT = 0x08
 TRANSACTIONAL_BIT = 0x10
 CONTROL_BIT = 0x20
+DELETE_HORIZON_BIT = 0x40
 
 CODEC_NONE, CODEC_GZIP, CODEC_SNAPPY, CODEC_LZ4, CODEC_ZSTD = range(5)
 
@@ -93,6 +94,11 @@ class BatchHeader(NamedTuple):
     @property
     def is_log_append_time(self) -> bool:
         return self.attributes & LOG_APPEND_TIME_BIT != 0
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """From when on compaction may drop the tombstones of this batch, None if it has not met them yet."""
+        return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
 
 
 def increment_sequence(sequence: int, increment: int) -> int:
@@ -170,15 +176,22 @@ def set_log_append_time(buffer: memoryview | bytearray, position: int, timestamp
     _UINT32.pack_into(buffer, position + CRC_AT, crc32c(memoryview(buffer)[position + CRC_FROM : end]))
 
 
-def validate_from_client(batch: memoryview, max_message_bytes: int, *, zstd_allowed: bool = True) -> BatchHeader:
-    """Check the records of one partition of a Produce request, and return the header of its only batch.
+def only_batch(batch: memoryview, *, zstd_allowed: bool = True) -> BatchHeader:
+    """The header of the only batch that a producer sent for a partition: row 3 of kafka-semantics 2.5.
 
-    ``zstd_allowed`` is False for Produce below version 7. Raises ``InvalidBatch`` with the code Kafka answers, in
-    the order of kafka-semantics 2.5 (rows 3 and 9-13).
+    ``zstd_allowed`` is False for Produce below version 7. Raises ``InvalidBatch`` with the code Kafka answers.
     """
-    header = _only_batch(batch)
+    header = _framed_batch(batch)
     if header.codec == CODEC_ZSTD and not zstd_allowed:
         raise InvalidBatch(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7 or newer")
+    return header
+
+
+def validate_from_client(batch: memoryview, header: BatchHeader, max_message_bytes: int) -> None:
+    """Check what the header of a producer's batch tells: rows 9-13 of kafka-semantics 2.5, in this order.
+
+    Raises ``InvalidBatch`` with the code Kafka answers.
+    """
     if header.base_offset != 0:
         raise InvalidBatch(ErrorCode.INVALID_RECORD, f"base offset {header.base_offset} from a producer, not 0")
     if len(batch) > max_message_bytes:
@@ -199,10 +212,9 @@ def validate_from_client(batch: memoryview, max_message_bytes: int, *, zstd_allo
         raise InvalidBatch(ErrorCode.INVALID_RECORD, "a producer id without a sequence")
     if header.codec > CODEC_ZSTD:
         raise InvalidBatch(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"unknown codec {header.codec}")
-    return header
 
 
-def _only_batch(batch: memoryview) -> BatchHeader:
+def _framed_batch(batch: memoryview) -> BatchHeader:
     """Row 3: exactly one whole batch of magic 2, and nothing after it; a length that cannot be is row 11."""
     total = len(batch)
     if total <= MAGIC_AT:

@@ -6,6 +6,7 @@ which untrusted bytes fail. Does not own what a client or a broker does about an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 
 
@@ -216,12 +217,14 @@ class CorruptBatch(ProtocolError):
 
 
 class InvalidBatch(ProtocolError):
-    """A record batch that a client may not send. ``error_code`` is what Kafka answers for this partition."""
+    """A record batch that a client may not send. ``error_code`` is what Kafka answers for this partition;
+    ``record_errors`` are (index, what is wrong) of records of which alone something is wrong."""
 
-    def __init__(self, error_code: ErrorCode, message: str) -> None:
+    def __init__(self, error_code: ErrorCode, message: str, record_errors: Sequence[tuple[int, str]] = ()) -> None:
         super().__init__(message)
         self.error_code = error_code
         self.message = message
+        self.record_errors = record_errors
 
     def __repr__(self) -> str:
         return f"InvalidBatch({self.error_code.name}, {self.message!r})"

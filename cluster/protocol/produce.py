@@ -6,7 +6,7 @@ Owns the request's and the response's layout. Does not look into the record batc
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from cluster.protocol.apis import PRODUCE_MIN_VERSION, SUPPORTED, ApiKey
@@ -56,7 +56,7 @@ class ProduceRequest(NamedTuple):
 
 
 class ProduceResult(NamedTuple):
-    """The answer for one partition; on an error the offsets stay -1."""
+    """The answer for one partition; on an error the offsets stay -1. ``record_errors`` are (index, text) of records."""
 
     topic: str
     partition: int
@@ -65,6 +65,7 @@ class ProduceResult(NamedTuple):
     log_append_time_ms: int = -1
     log_start_offset: int = -1
     error_message: str | None = None
+    record_errors: Sequence[tuple[int, str]] = ()
 
 
 def parse_request(body: memoryview, version: int) -> ProduceRequest:
@@ -166,17 +167,23 @@ def build_response(
 
 
 def _plain_result(result: ProduceResult, version: int) -> bytes:
-    _, partition, error_code, base_offset, log_append_time_ms, log_start_offset, message = result
+    _, partition, error_code, base_offset, log_append_time_ms, log_start_offset, message, record_errors = result
     if version < 5:
         return _RESULT_V3.pack(partition, error_code, base_offset, log_append_time_ms)
     head = _RESULT_V5.pack(partition, error_code, base_offset, log_append_time_ms, log_start_offset)
     if version < 8:
         return head
-    return head + b"\x00\x00\x00\x00" + write_nullable_string(message)
+    errors = b"".join(INT32.pack(index) + write_nullable_string(text) for index, text in record_errors)
+    return head + INT32.pack(len(record_errors)) + errors + write_nullable_string(message)
 
 
 def _flexible_result(result: ProduceResult) -> bytes:
-    _, partition, error_code, base_offset, log_append_time_ms, log_start_offset, message = result
+    _, partition, error_code, base_offset, log_append_time_ms, log_start_offset, message, record_errors = result
     head = _RESULT_V5.pack(partition, error_code, base_offset, log_append_time_ms, log_start_offset)
-    # No record errors, the message, no tagged fields.
-    return head + b"\x01" + write_compact_nullable_string(message) + b"\x00"
+    if record_errors:
+        head += write_uvarint(len(record_errors) + 1)
+        for index, text in record_errors:
+            head += INT32.pack(index) + write_compact_nullable_string(text) + b"\x00"
+    else:
+        head += b"\x01"
+    return head + write_compact_nullable_string(message) + b"\x00"

@@ -74,7 +74,7 @@ def build_batch(
     if not items:
         raise ValueError("a batch has at least one record")
     base_timestamp = items[0].timestamp
-    payload = compress(codec, b"".join(_pack_record(item, index, base_timestamp) for index, item in enumerate(items)))
+    payload = compress(codec, b"".join(pack_record(item, index, base_timestamp) for index, item in enumerate(items)))
     attributes = codec | (TRANSACTIONAL_BIT if transactional else 0) | (CONTROL_BIT if control else 0)
     checked = (
         _FROM_ATTRIBUTES.pack(
@@ -121,7 +121,8 @@ def decode_records(batch: Buffer, limit_bytes: int = MAX_UNCOMPRESSED_BYTES) -> 
     return records
 
 
-def _pack_record(record: NewRecord, offset_delta: int, base_timestamp: int) -> bytes:
+def pack_record(record: NewRecord | Record, offset_delta: int, base_timestamp: int) -> bytes:
+    """One record with its length (kafka-semantics 2.2)."""
     body = bytearray(b"\x00")
     body += write_varint(record.timestamp - base_timestamp)
     body += write_varint(offset_delta)

@@ -8,6 +8,7 @@ the request to the controller, or any clock.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.high_watermark import leader_high_watermark
@@ -25,6 +26,15 @@ def may_join(follower_end_offset: int, high_watermark: int, epoch_start_offset: 
     return follower_end_offset >= high_watermark and follower_end_offset >= epoch_start_offset
 
 
+class IdleFetches(Protocol):
+    """The fetches of a session that did not name a partition, because nothing had changed there."""
+
+    @property
+    def fetched_ms(self) -> int:
+        """When the last of them came. It stands still from the leader's next append on, until it is settled anew."""
+        ...
+
+
 class FollowerProgress:
     """How far one follower is: a fetch at offset X proves that it holds everything below X."""
 
@@ -33,7 +43,9 @@ class FollowerProgress:
         "caught_up_ms",
         "fetch_leader_end_offset",
         "fetched_ms",
+        "idle_fetches",
         "log_end_offset",
+        "log_start_offset",
         "replica_id",
     )
 
@@ -41,7 +53,10 @@ class FollowerProgress:
         self.replica_id = replica_id
         self.broker_epoch = UNKNOWN_BROKER_EPOCH
         self.log_end_offset = UNKNOWN_OFFSET
+        self.log_start_offset = UNKNOWN_OFFSET
         self.caught_up_ms = caught_up_ms
+        #: Of its fetch session, since it was found at our end: they ask for our end too, without saying so.
+        self.idle_fetches: IdleFetches | None = None
         #: When it fetched last, and what the leader's log end offset was then.
         self.fetched_ms = 0
         self.fetch_leader_end_offset = UNKNOWN_OFFSET
@@ -54,6 +69,7 @@ class FollowerProgress:
 
         It is caught up now if it asked for our end, and was at its previous fetch if it now asks for our end of then.
         """
+        self._note_idle_fetches()
         if fetch_offset >= leader_end_offset:
             self.caught_up_ms = max(self.caught_up_ms, now_ms)
         elif fetch_offset >= self.fetch_leader_end_offset != UNKNOWN_OFFSET:
@@ -64,7 +80,13 @@ class FollowerProgress:
         self.fetch_leader_end_offset = max(self.fetch_leader_end_offset, leader_end_offset)
         return moved
 
+    def _note_idle_fetches(self) -> None:
+        if self.idle_fetches is not None:
+            self.fetched_ms = max(self.fetched_ms, self.idle_fetches.fetched_ms)
+            self.caught_up_ms = max(self.caught_up_ms, self.idle_fetches.fetched_ms)
+
     def is_caught_up(self, leader_end_offset: int, now_ms: int, lag_time_max_ms: int) -> bool:
+        self._note_idle_fetches()
         return self.log_end_offset == leader_end_offset or now_ms - self.caught_up_ms <= lag_time_max_ms
 
 
@@ -126,6 +148,10 @@ class LeaderState:
     def __repr__(self) -> str:
         return f"<LeaderState of {self.broker_id} epoch {self.leader_epoch} at {self.high_watermark} {self.isr!r}>"
 
+    def configure(self, min_insync_replicas: int) -> None:
+        """The topic asks for another number from now on. ``advance`` is to be called: the watermark may move."""
+        self.min_insync_replicas = min(min_insync_replicas, len(self.followers) + 1)
+
     @property
     def has_enough_in_sync(self) -> bool:
         """Whether acks=all may be accepted and the high watermark may move: |ISR| >= min.insync.replicas."""
@@ -173,6 +199,7 @@ class LeaderState:
         log_end_offset: int,
         now_ms: int,
         broker_epoch: int = UNKNOWN_BROKER_EPOCH,
+        log_start_offset: int = UNKNOWN_OFFSET,
     ) -> tuple[bool, IsrProposal | None]:
         """Note a follower's fetch: whether the high watermark moved, and the ISR change to ask for.
 
@@ -180,11 +207,28 @@ class LeaderState:
         """
         follower = self.followers[replica_id]
         follower.broker_epoch = max(follower.broker_epoch, broker_epoch)
+        follower.log_start_offset = log_start_offset
         changed = follower.fetched(fetch_offset, log_end_offset, now_ms)
         proposal = None
         if replica_id not in self.isr.committed and self._may_join(follower):
             proposal = self.isr.propose_adding(replica_id, self._broker_epochs())
         return (changed or proposal is not None) and self.advance(log_end_offset, now_ms), proposal
+
+    def low_watermark(self, log_start_offset: int) -> int:
+        """The least log start among ours and those of the live followers; -1 while one has not told its own."""
+        starts = [each.log_start_offset for each in self.followers.values() if self.eligible(each.replica_id)]
+        return min((log_start_offset, *starts))
+
+    def settle(self, replica_id: int, fetch_offset: int, log_end_offset: int, idle_fetches: IdleFetches) -> bool:
+        """Whether a follower's next fetch can tell us nothing that its last one did not: it is at our end and in sync,
+        and it said so in this leader epoch. Then ``idle_fetches`` are fetches of it."""
+        follower = self.followers.get(replica_id)
+        if follower is None or replica_id not in self.isr.committed:
+            return False
+        if not follower.log_end_offset == fetch_offset == log_end_offset:
+            return False
+        follower.idle_fetches = idle_fetches
+        return True
 
     def _broker_epochs(self) -> dict[int, int]:
         return {

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from copy import copy
 from typing import Self
 
-from cluster.seams.storage import Bytes, File
+from cluster.seams.storage import Bytes, File, Lock
 
 #: How many of a file's unsynced bytes at its end survive a power loss: (path, unsynced bytes) -> survivors.
 Survivors = Callable[[str, int], int]
@@ -90,6 +90,20 @@ class MemoryFile:
         return self._node
 
 
+class MemoryLock:
+    """A lock on a file, held until it is released or the power fails."""
+
+    def __init__(self, path: str, locked: set[str]) -> None:
+        self._path = path
+        self._locked = locked
+
+    def __repr__(self) -> str:
+        return f"MemoryLock({self._path})"
+
+    def release(self) -> None:
+        self._locked.discard(self._path)
+
+
 class MemoryStorage:
     """A tree of files in memory. ``capacity_bytes`` is what ``free_bytes`` counts down from; it limits nothing."""
 
@@ -97,6 +111,7 @@ class MemoryStorage:
         self._capacity_bytes = capacity_bytes
         self._nodes: dict[str, _Node] = {}
         self._directories: set[str] = {".", "/"}
+        self._locked: set[str] = set()
 
     def __repr__(self) -> str:
         return f"MemoryStorage({len(self._nodes)} files)"
@@ -107,6 +122,7 @@ class MemoryStorage:
         other = copy(self)
         other._nodes = {}
         other._directories = set(self._directories)
+        other._locked = set()
         for path, node in self._nodes.items():
             survivor = other._nodes[path] = _Node()
             survivor.data = bytearray(node.data)
@@ -130,6 +146,7 @@ class MemoryStorage:
                 kept = len(left)
         # A journal keeps the order of names: none is lost that was made before one that is left.
         self._nodes = dict(list(left.items())[:kept])
+        self._locked.clear()
 
     def open(self, path: str, *, create: bool = True) -> File:
         path = posixpath.normpath(path)
@@ -197,6 +214,14 @@ class MemoryStorage:
         for name in [name for name in self._nodes if name.startswith(inside)]:
             del self._nodes[name]
         self._directories = {name for name in self._directories if name != path and not name.startswith(inside)}
+
+    def lock(self, path: str) -> Lock:
+        path = posixpath.normpath(path)
+        if path in self._locked:
+            raise BlockingIOError(errno.EAGAIN, "somebody else has locked it", path)
+        self.open(path).close()
+        self._locked.add(path)
+        return MemoryLock(path, self._locked)
 
     def free_bytes(self, path: str) -> int:
         return max(0, self._capacity_bytes - sum(len(node.data) for node in self._nodes.values()))

@@ -50,6 +50,14 @@ class File(Protocol):
         ...
 
 
+class Lock(Protocol):
+    """A file that is ours alone."""
+
+    def release(self) -> None:
+        """Let others have it; a second call does nothing."""
+        ...
+
+
 class Storage(Protocol):
     """A tree of files. Paths are strings, absolute or relative to the process."""
 
@@ -84,6 +92,13 @@ class Storage(Protocol):
         ...
 
     def remove_tree(self, path: str) -> None: ...
+
+    def lock(self, path: str) -> Lock:
+        """Take the file ``path`` (made if absent) for this process alone, until released or the process ends.
+
+        Raises ``BlockingIOError`` if somebody else has it, ``OSError`` if it cannot be made.
+        """
+        ...
 
     def free_bytes(self, path: str) -> int:
         """Free space on the file system that holds ``path``."""

@@ -11,12 +11,12 @@ LONGEST_FUNCTION = 69
 
 #: Modules that are longer, how long at most, and why.
 LONG_MODULES: dict[str, tuple[int, str]] = {
-    "cluster.broker.control.active_controller": (320, "one event after the other; its steps are read together"),
-    "cluster.broker.control.control_plane": (320, "the one face of a broker's part in control"),
-    "cluster.client.admin": (320, "one client: each call is short, and they share one way of retrying"),
-    "cluster.log.manager": (315, "all replicas of one broker: opening, checkpoints and deletion share their state"),
-    "cluster.log.partition_log": (315, "the one face of a replica's log; the work is in the modules beside it"),
-    "cluster.metadata.znodes": (330, "one table: Kafka's paths and what stands in each node"),
+    "cluster.broker.node": (325, "what one broker consists of, and the order of its start and stop"),
+    "cluster.broker.replicas.partition": (305, "one replica's face towards requests, roles and settings"),
+    "cluster.log.manager": (360, "all replicas of one broker: opening, checkpoints and deletion share their state"),
+    "cluster.log.partition_log": (440, "the one face of a replica's log; the work is in the modules beside it"),
+    "cluster.log.segment": (360, "one file with its indexes: lookups, appends and cuts share their positions"),
+    "cluster.metadata.znodes": (345, "one table: Kafka's paths and what stands in each node"),
     "cluster.metadata.zookeeper": (340, "every method of one seam, over kazoo"),
     "cluster.seams.memory_transport": (400, "one network: neither end is understood without the other"),
 }

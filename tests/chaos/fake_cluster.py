@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from chaos.faults.base import LinkStats
+from chaos.faults.damage import LinkStats, Marks
 from cluster.process.topology import link_names
 
 
@@ -37,37 +37,65 @@ class FakeProcess:
 class FakeLinks:
     """Links that carry 100 bytes each way whenever they are looked at, unless they are cut."""
 
-    cuts: dict[str, tuple[str, bool]] = field(default_factory=dict)
-    stalled: set[str] = field(default_factory=set)
+    toxics: dict[str, dict[str, tuple[str, bool]]] = field(default_factory=dict)
     counted: dict[str, list[int]] = field(default_factory=dict)
+    unanswered: set[str] = field(default_factory=set)
     deaf: bool = False
+    made: int = 0
 
-    async def cut(self, link: str, direction: str, *, lossless: bool) -> None:
+    def is_cut(self, link: str) -> bool:
+        return any(kind != "stall" for kind, _ in self.toxics.get(link, {}).values())
+
+    def _add(self, link: str, kind: str, lossless: bool) -> Marks:
+        self.made += 1
+        name = f"toxic{self.made}"
         if not self.deaf:
-            self.cuts[link] = (direction, lossless)
+            self.toxics.setdefault(link, {})[name] = (kind, lossless)
+        return Marks(link, (name,), kind)
 
-    async def heal(self, link: str) -> None:
-        self.cuts.pop(link, None)
-        self.stalled.discard(link)
+    async def cut(self, link: str, direction: str, *, lossless: bool) -> Marks:
+        return self._add(link, direction, lossless)
 
-    async def is_clear(self, link: str) -> bool:
-        return link not in self.cuts and link not in self.stalled
+    async def stall(self, link: str, *, probability: float, min_ms: int, max_ms: int) -> Marks:
+        return self._add(link, "stall", True)
 
-    async def stall(self, link: str, *, probability: float, min_ms: int, max_ms: int) -> str:
-        if not self.deaf:
-            self.stalled.add(link)
-        return "stall"
+    async def heal(self, marks: Marks) -> None:
+        for name in marks.toxics:
+            self.toxics.get(marks.link, {}).pop(name, None)
+
+    async def remaining(self, marks: Marks) -> tuple[str, ...]:
+        return tuple(name for name in marks.toxics if name in self.toxics.get(marks.link, {}))
 
     async def stats(self, link: str) -> LinkStats | None:
         counted = self.counted.setdefault(link, [100, 100, 0, 0, 0])
-        direction, lossless = self.cuts.get(link, ("", True))
+        present = list(self.toxics.get(link, {}).values())
         for index, name in enumerate(("request", "response")):
-            if direction in (name, "both"):
-                counted[index + 2] += 0 if lossless else 100
-            else:
+            cuts = [lossless for kind, lossless in present if kind in (name, "both")]
+            if cuts:
+                counted[index + 2] += 0 if any(cuts) else 100
+            elif name == "request" or link not in self.unanswered:
                 counted[index] += 100
-        counted[4] = int(link in self.stalled)
+        counted[4] = sum(kind == "stall" for kind, _ in present)
         return LinkStats(*counted)
+
+
+class FakeZooKeeper(FakeProcess):
+    """Its links carry requests alone while it does not serve."""
+
+    def __init__(self, pid: int, links: FakeLinks, names: set[str]) -> None:
+        super().__init__(pid)
+        self._links, self._names = links, names
+
+    def serves(self) -> bool:
+        return self.running and not self.suspended
+
+    def suspend(self) -> None:
+        super().suspend()
+        self._links.unanswered = set() if self.serves() else self._names
+
+    def resume(self) -> None:
+        super().resume()
+        self._links.unanswered = set()
 
 
 class FakeCluster:
@@ -84,12 +112,15 @@ class FakeCluster:
         self.processes = {broker_id: FakeProcess(1000 + broker_id) for broker_id in self.broker_ids}
         self.counters = {"gapless_produce_retries_total": 0.0, "gapless_produce_batches_total": 0.0}
         self.retries_after_cut = True
+        self.marked_clean: set[int] = set()
+        self._zookeeper_links = {name for name in self.link_names if name.endswith("-zk")}
+        self.own_zookeeper: FakeZooKeeper | None = FakeZooKeeper(500, self.links, self._zookeeper_links)
 
     def _reachable(self) -> list[int]:
         return [
             broker_id
             for broker_id, process in self.processes.items()
-            if process.running and not process.suspended and f"b{broker_id}-zk" not in self.links.cuts
+            if process.running and not process.suspended and not self.links.is_cut(f"b{broker_id}-zk")
         ]
 
     def process(self, broker_id: int) -> FakeProcess:
@@ -97,6 +128,28 @@ class FakeCluster:
 
     async def restart(self, broker_id: int) -> None:
         self.processes[broker_id] = FakeProcess(2000 + broker_id)
+
+    async def stop(self, broker_id: int, timeout_ms: int) -> bool:
+        process = self.processes[broker_id]
+        process.kill()
+        if not process.running:
+            self.marked_clean.add(broker_id)
+        return not process.running
+
+    def stopped_cleanly(self, broker_id: int) -> bool:
+        return broker_id in self.marked_clean
+
+    def zookeeper(self) -> FakeZooKeeper | None:
+        return self.own_zookeeper
+
+    async def restart_zookeeper(self) -> None:
+        self.own_zookeeper = FakeZooKeeper(501, self.links, self._zookeeper_links)
+
+    async def zookeeper_answers(self, timeout_ms: int) -> bool:
+        return self.own_zookeeper is not None and self.own_zookeeper.serves()
+
+    async def journaled(self, event: str) -> int:
+        return 3
 
     async def leader(self, partition: int) -> tuple[int, int] | None:
         reachable = self._reachable()
@@ -117,7 +170,7 @@ class FakeCluster:
         return process.running and not process.suspended
 
     async def counter(self, broker_id: int, name: str) -> float | None:
-        if "producers-b1" in self.links.cuts:
+        if self.links.is_cut("producers-b1"):
             self.counters["gapless_produce_batches_total"] += 1
             self.counters["gapless_produce_retries_total"] += self.retries_after_cut
         return self.counters[name]

@@ -7,14 +7,25 @@ import json
 
 import pytest
 
-from chaos.conductor.injector import Injector
+from chaos.conductor.injector import Injector, NotHealed
 from chaos.faults.catalogue import FAULTS
+from chaos.faults.damage import Marks
 from chaos.schedules.model import Injection, Schedule
 from cluster.seams.clock import SystemClock
 from cluster.seams.memory_storage import MemoryStorage
-from tests.chaos.fake_cluster import FakeCluster
+from tests.chaos.fake_cluster import FakeCluster, FakeLinks
 
 RECORD = "/run/faults.jsonl"
+
+
+class FastClock(SystemClock):
+    """A hundred times as fast, so that waits for what never comes are short."""
+
+    def monotonic_ns(self) -> int:
+        return super().monotonic_ns() * 100
+
+    def monotonic_ms(self) -> int:
+        return self.monotonic_ns() // 1_000_000
 
 
 def _conduct(cluster: FakeCluster, *injections: Injection) -> list[dict[str, object]]:
@@ -36,8 +47,9 @@ def test_a_fault_bites_and_leaves_nothing(name: str) -> None:
     assert [(entry["fault"], entry["phase"]) for entry in record] == [(name, "inject"), (name, "heal")]
     assert record[-1]["effective"] is True
     assert asyncio.run(cluster.in_sync())
-    assert not cluster.links.cuts
-    assert not cluster.links.stalled
+    assert not any(cluster.links.toxics.values())
+    assert cluster.own_zookeeper is not None
+    assert cluster.own_zookeeper.serves()
 
 
 @pytest.mark.parametrize("name", sorted(FAULTS))
@@ -45,7 +57,7 @@ def test_a_fault_that_does_nothing_is_seen_not_to_bite(name: str) -> None:
     """The probe looks at the cluster, not at what was asked of it."""
     cluster = FakeCluster()
     cluster.links.deaf = True
-    for process in cluster.processes.values():
+    for process in (*cluster.processes.values(), cluster.own_zookeeper):
         process.deaf = True
     fault = FAULTS[name]
     patience = FakeCluster.session_timeout_ms + 6_000
@@ -55,18 +67,121 @@ def test_a_fault_that_does_nothing_is_seen_not_to_bite(name: str) -> None:
 
 
 def _conduct_with_little_patience(cluster: FakeCluster, injection: Injection) -> list[dict[str, object]]:
-    """The same with a clock that runs a hundred times as fast, so that waits for what never comes are short."""
+    """The same with a fast clock."""
     storage = MemoryStorage()
     storage.makedirs("/run")
-
-    class FastClock(SystemClock):
-        def monotonic_ms(self) -> int:
-            return super().monotonic_ns() // 10_000
 
     clock = FastClock()
     injector = Injector(cluster, clock, storage, RECORD, lambda _: None)
     asyncio.run(injector.run(Schedule(3, (injection,)), clock.monotonic_ms()))
     return [json.loads(line) for line in storage.read(RECORD).decode().splitlines()]
+
+
+def test_faults_that_overlap_on_one_link_heal_each_its_own() -> None:
+    """The end of the shorter cut leaves the longer one in place, which still bites when it is looked at again."""
+
+    class Watched(FakeLinks):
+        """Notes after each heal whether the link is still cut."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.cut_after_heal: list[bool] = []
+
+        async def heal(self, marks: Marks) -> None:
+            await super().heal(marks)
+            self.cut_after_heal.append(self.is_cut("b2-b1"))
+
+    cluster = FakeCluster()
+    links = cluster.links = Watched()
+
+    async def conduct() -> list[dict[str, object]]:
+        storage, clock = MemoryStorage(), SystemClock()
+        storage.makedirs("/run")
+        injector = Injector(cluster, clock, storage, RECORD, lambda _: None)
+        target, how = {"link": "b2-b1"}, {"direction": "response", "lossless": True}
+        both = (
+            Injection(0.0, "cut-link", 0.9, target, how),
+            Injection(0.0, "cut-link", 0.01, target, how, overlap=True),
+        )
+        await injector.run(Schedule(3, both), clock.monotonic_ms())
+        return [json.loads(line) for line in storage.read(RECORD).decode().splitlines()]
+
+    record = asyncio.run(asyncio.wait_for(conduct(), 10))
+    assert links.cut_after_heal == [True, False]
+    assert [entry["effective"] for entry in record] == [True] * 4
+
+
+def test_a_fault_that_cannot_be_undone_ends_the_schedule_with_its_name() -> None:
+    """A broker that does not come up again is no cluster to go on with; what is on record says why."""
+
+    class Broken(FakeCluster):
+        async def restart(self, broker_id: int) -> None:
+            raise OSError("it does not come up")
+
+    storage, clock = MemoryStorage(), SystemClock()
+    storage.makedirs("/run")
+    injector = Injector(Broken(), clock, storage, RECORD, lambda _: None)
+    schedule = Schedule(3, (Injection(0.0, "kill-follower", 0.01, {"partition": 0}),))
+    with pytest.raises(NotHealed, match=r"kill-follower on broker \d, .*could not be healed: it does not come up"):
+        asyncio.run(injector.run(schedule, clock.monotonic_ms()))
+    last = json.loads(storage.read(RECORD).decode().splitlines()[-1])
+    assert "it does not come up" in last["probe"]["error"]
+
+
+def test_what_comes_too_late_is_left_out_unless_its_kind_has_not_bitten() -> None:
+    """A slow machine makes a run no longer than its kinds need; one that never bites is not tried for ever."""
+    storage, clock = MemoryStorage(), FastClock()
+    storage.makedirs("/run")
+    said: list[str] = []
+    cluster = FakeCluster()
+    cluster.retries_after_cut = False
+    injector = Injector(cluster, clock, storage, RECORD, said.append)
+    kinds = ("kill-leader", "kill-leader", *["drop-response"] * 5, "kill-follower", "kill-follower")
+    schedule = Schedule(3, tuple(Injection(0.0, kind, 0.01) for kind in kinds))
+    asyncio.run(injector.run(schedule, clock.monotonic_ms(), until_ms=clock.monotonic_ms()))
+    record = [json.loads(line) for line in storage.read(RECORD).decode().splitlines()]
+    assert [entry["fault"] for entry in record if entry["phase"] == "inject"] == [
+        "kill-leader", *["drop-response"] * 3, "kill-follower",
+    ]  # fmt: skip
+    assert said[-1].startswith("4 planned faults were left out")
+
+
+def test_faults_of_zookeeper_need_a_zookeeper_of_our_own() -> None:
+    """One that was given with --zookeeper is not ours to break: skipped, and the record says why."""
+    cluster = FakeCluster()
+    cluster.own_zookeeper = None
+    for name in ("pause-zookeeper", "restart-zookeeper"):
+        (record,) = _conduct_with_little_patience(cluster, Injection(0.0, name, 0.01))
+        assert record["phase"] == "skip"
+        assert "--zookeeper" in str(record["probe"])
+
+
+def test_a_rolling_restart_that_is_cut_short_leaves_every_broker_running() -> None:
+    """Ctrl-C in the middle: the broker that is down comes up again."""
+    cluster = FakeCluster()
+
+    async def conduct() -> None:
+        storage, clock = MemoryStorage(), SystemClock()
+        storage.makedirs("/run")
+        injector = Injector(cluster, clock, storage, RECORD, lambda _: None)
+        schedule = Schedule(3, (Injection(0.0, "rolling-restart", 5.0),))
+        down = asyncio.Event()
+
+        async def never(_: int) -> None:
+            down.set()
+            await asyncio.Event().wait()
+
+        original, cluster.restart = cluster.restart, never  # type: ignore[method-assign]
+        task = asyncio.create_task(injector.run(schedule, clock.monotonic_ms()))
+        await down.wait()
+        task.cancel()
+        await asyncio.wait([task])
+        assert not all(process.running for process in cluster.processes.values())
+        cluster.restart = original  # type: ignore[method-assign]
+        await injector.heal_all()
+
+    asyncio.run(asyncio.wait_for(conduct(), 10))
+    assert all(process.running for process in cluster.processes.values())
 
 
 def test_drop_response_needs_a_retry_to_have_bitten() -> None:

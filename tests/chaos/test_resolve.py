@@ -6,20 +6,20 @@ import pytest
 
 from chaos.conductor.resolve import Asked, plan, resolve
 from chaos.conductor.settings import SettingsError
-from chaos.faults.catalogue import FAULTS
+from chaos.faults.catalogue import parse_faults
 from chaos.schedules.model import Injection, Schedule
 from cluster.config.errors import ConfigError
 
 
-def test_the_default_run_is_idempotent_with_all_faults() -> None:
-    """What a newcomer gets: acks=all, min.insync.replicas 2 of 3, every kind of fault."""
+def test_the_default_run_is_idempotent_with_basic_faults() -> None:
+    """What a newcomer gets: acks=all, min.insync.replicas 2 of 3, every kind of fault that fits a minute."""
     settings, _ = resolve(Asked(seed=1))
     assert (settings.acks, settings.idempotence) == ("all", True)
     assert (settings.min_insync_replicas, settings.replication_factor) == (2, 3)
-    assert settings.faults == tuple(FAULTS)
+    assert settings.faults == parse_faults("basic")
     assert settings.broker_config["zookeeper.session.timeout.ms"] == "2000"
     assert settings.topic_config["retention.ms"] == "-1"
-    assert set(plan(settings).kinds()) == set(FAULTS)
+    assert set(plan(settings).kinds()) == set(settings.faults)
 
 
 def test_weak_acks_turn_idempotence_off() -> None:
@@ -52,6 +52,7 @@ def test_the_general_way_wins_over_the_profile_and_must_agree_with_shorthands() 
         (Asked(seed=1, rate=0), "--rate"),
         (Asked(seed=1, client="native"), "--client"),
         (Asked(seed=1, faults="all", schedule=Schedule(1, ())), "exclude"),
+        (Asked(seed=1, overlap=True, schedule=Schedule(1, ())), "--overlap"),
         (Asked(seed=1, schedule=Schedule(1, (Injection(1, "no-such", 1),))), "no-such"),
     ],
 )

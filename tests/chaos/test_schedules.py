@@ -49,9 +49,32 @@ def test_generated_schedules_have_every_kind_and_do_not_overlap(seed: int, names
 
 
 @given(st.integers(0, 2**32))
+def test_composed_schedules_overlap_only_what_leaves_something_to_observe(seed: int) -> None:
+    """Two at once, never two brokers or two times ZooKeeper, nothing beside a rolling restart; room to heal after."""
+    kinds = {kind.name: kind for kind in KINDS}
+    schedule = generate(KINDS, seed=seed, warmup_s=4.0, time_limit_s=300.0, partitions=6, overlap=True)
+    assert set(schedule.kinds()) == set(FAULTS)
+    assert sum(each.overlap for each in schedule.injections) >= 3
+    assert [each.at_s for each in schedule.injections] == sorted(each.at_s for each in schedule.injections)
+    free_s = 0.0
+    for one, after in zip([None, *schedule.injections], schedule.injections, strict=False):
+        if after.overlap:
+            assert one is not None
+            assert not one.overlap
+            assert one.at_s < after.at_s < one.at_s + one.duration_s
+            hit = [kinds[one.fault].hits, kinds[after.fault].hits]
+            assert "everything" not in hit
+            assert sorted(hit) not in (["broker", "broker"], ["zookeeper", "zookeeper"], ["broker", "traffic"])
+        else:
+            assert after.at_s >= free_s - 0.02
+        free_s = max(free_s, after.at_s + after.duration_s + kinds[after.fault].recovery_s)
+
+
+@given(st.integers(0, 2**32))
 def test_a_default_minute_kills_two_leaders_and_breaks_five_times(seed: int) -> None:
     """The first thing a newcomer runs must be worth its minute."""
-    schedule = generate(KINDS, seed=seed, warmup_s=4.0, time_limit_s=60.0, partitions=6)
+    basic = [FAULTS[name].kind() for name in parse_faults("basic")]
+    schedule = generate(basic, seed=seed, warmup_s=4.0, time_limit_s=60.0, partitions=6)
     assert len(schedule.injections) >= 7
     assert sum(each.fault == "kill-leader" for each in schedule.injections) >= 2
     assert schedule.injections[-1].at_s < 66.0
@@ -81,6 +104,7 @@ def test_a_bad_schedule_names_what_is_wrong(text: str, names: str) -> None:
 def test_faults_are_parsed_and_the_nearest_is_suggested() -> None:
     """``all``, ``none``, a list; a misspelt one is told the nearest."""
     assert parse_faults("none") == ()
+    assert set(parse_faults("basic")) < set(FAULTS)
     assert parse_faults("all") == tuple(FAULTS)
     assert parse_faults("kill-leader, cut-link,kill-leader") == ("kill-leader", "cut-link")
     with pytest.raises(UnknownFault, match="kill-leader"):

@@ -64,6 +64,38 @@ def test_kill_9_while_a_broker_is_paused(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("fault", ["pause-zookeeper", "restart-zookeeper", "rolling-restart"])
+def test_kill_9_while_more_is_down(tmp_path: Path, fault: str) -> None:
+    """A stopped ZooKeeper, one that is dead, a broker in its controlled shutdown: nothing of it is left either."""
+    require("java")
+    with Place(tmp_path) as place:
+        run = place.start("run", "--time-limit", "40", "--faults", fault, "--seed", "5")
+        place.wait_for(f"fault {fault}", LONG_S)
+        if fault == "pause-zookeeper":
+            assert until(lambda: any(each.status() == "stopped" for each in place.processes()), 20.0)
+        place.processes()
+        run.kill()
+        run.wait()
+        place.assert_nothing_left(within_s=AFTER_KILL_S)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("fault", ["pause-zookeeper", "restart-zookeeper", "rolling-restart"])
+def test_an_interrupt_while_more_is_down(tmp_path: Path, fault: str) -> None:
+    """Ctrl-C then: what is down comes up again, every broker stops in good order, what there is gets judged."""
+    require("java")
+    with Place(tmp_path) as place:
+        run = place.start("run", "--time-limit", "40", "--faults", fault, "--seed", "5")
+        place.wait_for(f"fault {fault}", LONG_S)
+        place.processes()
+        run.send_signal(signal.SIGINT)
+        assert run.wait(LONG_S) == 2, place.err
+        place.assert_nothing_left(within_s=1.0)
+        assert place.out.startswith("RESULT unknown seed=5 ")
+        assert "did not stop in good order" not in place.err
+
+
+@pytest.mark.full
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_one_interrupt_judges_what_there_is(tmp_path: Path, number: signal.Signals) -> None:
     """SIGTERM does what Ctrl-C does: heals, stops, verifies what there is, and never calls it valid."""

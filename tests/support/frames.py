@@ -27,7 +27,16 @@ TOPIC = "malformed"
 PARTITIONS = 4
 _FILE = Path(__file__).resolve().parents[1] / "testdata" / "captured_frames.jsonl"
 #: Requests that change the cluster when they are obeyed.
-_ORDERS = {ApiKey.CREATE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.DELETE_TOPICS, *INTER_BROKER}
+_ORDERS = {
+    ApiKey.CREATE_TOPICS,
+    ApiKey.CREATE_PARTITIONS,
+    ApiKey.DELETE_TOPICS,
+    ApiKey.ALTER_CONFIGS,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    ApiKey.ELECT_LEADERS,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+    *INTER_BROKER,
+}
 #: A size prefix above the limit, below nothing, and the largest that is believed.
 _SIZES = (2**31 - 1, -(2**31), -1, 104_857_601, 104_857_600, 50_000_000)
 

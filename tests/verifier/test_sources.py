@@ -26,8 +26,11 @@ def test_sparks_workers_read_what_this_process_reads(spark: Any, tmp_path: Path)
     histories = [sources.HistoryFilePath("run", str(path)) for path in evidence.histories]
 
     sources.register(spark)
-    segments = sources.load_segments(spark, evidence.segments)
-    assert segments.rdd.getNumPartitions() == len(evidence.segments)
+    segments = sources.load_segments(spark, evidence.segments, parts=3)
+    assert segments.rdd.getNumPartitions() == 3
+    assert {(each.broker, each.values) for each in evidence.segments if each.partition == 0} == {
+        (1, True), (2, False), (3, False),
+    }  # fmt: skip
     assert _rows(segments) == _rows(sources.read_segments(spark, evidence.segments))
     loaded = _rows(sources.load_histories(spark, histories))
     assert loaded == _rows(sources.read_histories(spark, histories))

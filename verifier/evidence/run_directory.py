@@ -69,6 +69,11 @@ class RunDirectory:
         return self.path / "faults.jsonl"
 
     @property
+    def resources_jsonl(self) -> Path:
+        """Memory of the run's processes and free disk, one sample per line."""
+        return self.path / "resources.jsonl"
+
+    @property
     def history_dir(self) -> Path:
         return self.path / "history"
 
@@ -83,6 +88,10 @@ class RunDirectory:
     def node(self, broker_id: int) -> Path:
         """``nodes/<broker>``: log, properties, data, ``defects.jsonl`` of one broker."""
         return self.nodes_dir / str(broker_id)
+
+    def control_jsonl(self, broker_id: int) -> Path:
+        """What one broker did in its part in control, and how it came up, one JSON object per line."""
+        return self.node(broker_id) / "control.jsonl"
 
     @property
     def loadgen_dir(self) -> Path:
@@ -116,6 +125,10 @@ class RunDirectory:
     def run_log(self) -> Path:
         return self.path / "run.log"
 
+    def size_bytes(self) -> int:
+        """The size of all files of the run."""
+        return sum(path.stat().st_size for path in self.path.rglob("*") if path.is_file() and not path.is_symlink())
+
     def read_run(self) -> dict[str, Any]:
         """``run.json`` as it stands. Raises ``FileNotFoundError`` or ``ValueError``."""
         return read_json(self.run_json)
@@ -123,6 +136,14 @@ class RunDirectory:
     def read_faults(self) -> list[dict[str, Any]]:
         """The faults as they happened; empty if there is no file."""
         return list(read_json_lines(self.faults_jsonl))
+
+    def read_resources(self) -> list[dict[str, Any]]:
+        """The samples of memory and disk that the conductor took; empty if there is no file."""
+        return list(read_json_lines(self.resources_jsonl))
+
+    def read_journal(self, broker_id: int) -> list[dict[str, Any]]:
+        """What one broker noted of itself; empty if there is no file. Raises ``ValueError`` for what is no journal."""
+        return list(read_json_lines(self.control_jsonl(broker_id)))
 
     def broker_ids(self) -> list[int]:
         """The brokers that left something under ``nodes/``, ascending."""

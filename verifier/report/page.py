@@ -24,6 +24,7 @@ from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import SeriesPoint
 from verifier.expectation import Expectation
 from verifier.facts import Found
+from verifier.report.summary import recovery_text
 from verifier.report.timeline import timeline
 from verifier.verdict import CheckResult, Verdict
 
@@ -85,6 +86,7 @@ def _tiles(verdict: Verdict, injected: Sequence[Injected], series: Sequence[Seri
     longest = verdict.availability.get("longest_gap_ms")
     worst = max((point.latency_p99_ms for point in series if point.acked and point.latency_p99_ms), default=None)
     bit = sum(each.effective for each in injected)
+    recovered = verdict.availability.get("recoveries") or {}
     return [
         (_number(stats.get("acked", 0)), "acknowledged", f"{_number(stats.get('unknown', 0))} of unknown outcome"),
         (
@@ -94,6 +96,11 @@ def _tiles(verdict: Verdict, injected: Sequence[Injected], series: Sequence[Seri
         ),
         (f"{bit} / {len(injected)}" if injected else "none", "faults that bit", "each probed at inject and heal"),
         ("-" if longest is None else _duration(longest), "longest ack gap", "of the worst partition"),
+        (
+            "-" if not recovered.get("count") else _duration(recovered["longest_ms"]),
+            "longest log recovery",
+            recovery_text(recovered) if recovered.get("count") else "no broker was killed",
+        ),
         ("-" if worst is None else _duration(worst), "worst p99 latency", "from intended send, one second"),
     ]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from verifier.anomalies import BY_NAME
 from verifier.effectiveness import Injected
@@ -58,11 +59,29 @@ def _numbers(run: RunModel, injected: Sequence[Injected], verdict: Verdict) -> l
         ("acknowledged", f"{stats.get('acked', 0):,}"),
         ("read by final readers", f"{stats.get('read', 0):,}"),
         ("outcome unknown to the client", f"{stats.get('unknown', 0):,}"),
-        ("faults that bit", f"{sum(each.effective for each in injected)} of {len(injected)}"),
+        ("faults that bit", f"{sum(each.effective for each in injected)} of {len(injected)}{_by_kind(stats)}"),
         ("longest time without an acknowledgement", "-" if longest is None else f"{longest:,.0f} ms"),
+        ("recoveries after kills", recovery_text(availability.get("recoveries") or {})),
         ("acks, idempotence", f"{run.settings.acks}, {'on' if run.settings.idempotence else 'off'}"),
         ("defects", ", ".join(f"{each.name}:{each.probability:g}" for each in run.defects) or "none"),
     ]
+
+
+def _by_kind(stats: Mapping[str, Any]) -> str:
+    kinds = (stats.get("faults") or {}).get("kinds") or {}
+    counted = ", ".join(f"{name} {count['effective']}/{count['injected']}" for name, count in kinds.items())
+    return f" ({counted})" if counted else ""
+
+
+def recovery_text(found: Mapping[str, Any]) -> str:
+    """How many recoveries there were and the slowest of them, as one line; ``-`` if there was none."""
+    if not found.get("count"):
+        return "-"
+    ratio = found.get("worst_s_per_100_mb")
+    over = (
+        f", at worst {ratio:,.2f} s per 100 MB (over {found['worst_unflushed_bytes'] / 1e6:,.1f} MB)" if ratio else ""
+    )
+    return f"{found['count']}, the longest {found['longest_ms']:,.0f} ms{over}"
 
 
 def _anomaly(check: CheckResult) -> Iterator[str]:

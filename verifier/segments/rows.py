@@ -5,7 +5,8 @@ Three kinds of row in one schema, so that a file is read once:
 - ``file``: one per segment, last. ``size_bytes`` of the file, ``position`` where the walk ended, ``next_offset``
   expected there, ``record_count`` batches seen, ``problem`` the tail (``torn`` or ``garbage``) or null.
 - ``batch``: one per batch, with its header fields; ``problem`` says what is wrong with it.
-- ``run``: consecutive sequences of one stream at consecutive offsets of one batch, with the batch's fields beside.
+- ``run``: consecutive sequences of one stream at consecutive offsets of one batch, with the batch's fields beside;
+  none where only batches are asked for (``SegmentFile.values``).
   A value that cannot be told has ``stream`` null. ``value_problem``: ``payload`` (the value's own checksums fail;
   the stream is given when its header is intact), ``foreign`` (not a sequenced value), ``run`` (another run's).
 """
@@ -22,7 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from verifier.segments import walk
-from verifier.segments.runs import VALUE_PROBLEMS, Chunk, find_runs
+from verifier.segments.runs import NO_RUNS, VALUE_PROBLEMS, Chunk, find_runs
 
 #: Values of a column, and where it is null.
 Column = tuple[NDArray[Any], NDArray[np.bool_] | None]
@@ -72,7 +73,11 @@ _SEGMENT_FILE = re.compile(r"^\d{20}\.log$")
 
 
 class SegmentFile(NamedTuple):
-    """One ``.log`` file of one replica. ``run`` names the run, so that several can be judged in one job."""
+    """One ``.log`` file of one replica. ``run`` names the run, so that several can be judged in one job.
+
+    ``values``: whether its records are decoded. Only the final leader's are judged as values; of other replicas every
+    batch is compared with the leader's by its CRC, which covers all records.
+    """
 
     run: str
     run_id: int
@@ -81,6 +86,7 @@ class SegmentFile(NamedTuple):
     partition: int
     base_offset: int
     path: str
+    values: bool = True
 
 
 def find_segments(run: str, run_id: int, broker: int, node_directory: Path) -> list[SegmentFile]:
@@ -121,7 +127,7 @@ def _chunks(sizes: NDArray[np.int64], chunk_bytes: int) -> Iterator[tuple[int, i
 
 
 def _chunk_rows(segment: SegmentFile, chunk: Chunk) -> pa.RecordBatch:
-    found = find_runs(segment.run_id, chunk)
+    found = find_runs(segment.run_id, chunk) if segment.values else NO_RUNS
     count = chunk.positions.size
     # the batch rows, then the run rows: ``owner`` is the batch whose fields a row has
     owner = np.concatenate([np.arange(count, dtype=np.int64), found.batch])

@@ -44,6 +44,11 @@ class Runs(NamedTuple):
     problem: NDArray[np.int8]
 
 
+_NONE = np.zeros(0, dtype=np.int64)
+#: Of a chunk whose records are not looked into.
+NO_RUNS = Runs(_NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE.astype(np.bool_), _NONE.astype(np.int8))
+
+
 def find_runs(run_id: int, chunk: Chunk) -> Runs:
     """The runs of all batches of a chunk, in order. Batches whose records are damaged get a problem and no run."""
     attributes = chunk.fields["attributes"].astype(np.int64)

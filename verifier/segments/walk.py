@@ -66,7 +66,8 @@ def open_segment(path: str | Path) -> NDArray[np.uint8]:
     """The bytes of a file, mapped and read-only; an empty file gives an empty array. Raises ``OSError``."""
     if not Path(path).stat().st_size:
         return np.zeros(0, dtype=np.uint8)
-    return np.memmap(path, dtype=np.uint8, mode="r")
+    # Only the mapping is wanted: a memmap passes every slice and gather through Python.
+    return np.memmap(path, dtype=np.uint8, mode="r").view(np.ndarray)
 
 
 def walk(data: NDArray[np.uint8]) -> Walk:

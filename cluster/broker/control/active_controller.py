@@ -2,7 +2,8 @@
 
 Owns the execution of decisions: read, decide (``cluster.controller``), write through the fence, apply, send. Its
 methods are called one at a time by the control plane's queue, so no two changes interleave. Any ControllerMovedError or
-StoreError out of them means that this controller is over. Topics are in ``topic_admin``.
+StoreError out of them means that this controller is over. Topics are in ``topic_admin``; elections on request,
+reassignments and producer ids have modules of their own.
 """
 
 from __future__ import annotations
@@ -31,10 +32,8 @@ from cluster.controller.partitions import (
     plan_unseen_bounces,
     remove_brokers,
 )
-from cluster.controller.producer_ids import ProducerIdsExhausted
 from cluster.controller.rules import ControlRules
-from cluster.metadata.store import BadVersionError, NoNodeError, SetData
-from cluster.metadata.znodes import PRODUCER_ID_BLOCK, BrokerRegistration, MalformedZnode, ProducerIdBlockNode
+from cluster.metadata.znodes import BrokerRegistration
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import response_class
@@ -67,7 +66,7 @@ class ActiveController:
         self.context = ControllerContext(parts.fence.epoch)
         self.writer = StateWriter(parts.fence, self.context, parts.journal)
         self._channels = parts.channels
-        self._journal = parts.journal
+        self.journal = parts.journal
         self._registrations: dict[int, BrokerRegistration] = {}
         self._builder = RequestBuilder(parts.broker_id, self.context, self._registrations, parts.inter_broker_listener)
 
@@ -114,7 +113,7 @@ class ActiveController:
         if changes.nothing:
             return False
         logger.info("brokers: %s", changes)
-        self._journal(
+        self.journal(
             "brokers-changed",
             {"started": [*changes.started], "gone": [*changes.gone], "bounced": [*changes.bounced]},
         )
@@ -265,46 +264,20 @@ class ActiveController:
             ],
         )
 
-    async def allocate_producer_ids(self, request: Any) -> Any:
-        """The next block for a broker, recorded by compare-and-set before it is handed out (kafka-semantics 3)."""
-        response = response_class(ApiKey.ALLOCATE_PRODUCER_IDS)
-        broker = self.context.brokers.get(request.broker_id)
-        if broker is None:
-            return response(version=0, error_code=ErrorCode.BROKER_ID_NOT_REGISTERED)
-        if request.broker_epoch != broker.epoch:
-            return response(version=0, error_code=ErrorCode.STALE_BROKER_EPOCH)
-        store = self.fence.session.store
-        while True:
-            try:
-                data, stat = await self.fence.session.read(lambda: store.get(PRODUCER_ID_BLOCK))
-            except NoNodeError:
-                await self.writer.create_if_absent(PRODUCER_ID_BLOCK)
-                continue
-            try:
-                latest = ProducerIdBlockNode.decode(data).last_id if data else None
-                block = self.rules.next_block(latest)
-            except (ProducerIdsExhausted, MalformedZnode) as error:
-                logger.critical("no producer ids can be handed out: %s", error)
-                return response(version=0, error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
-            node = ProducerIdBlockNode(broker.broker_id, block.first_id, block.last_id)
-            try:
-                await self.fence.write(SetData(PRODUCER_ID_BLOCK, node.encode(), stat.version))
-            except BadVersionError:
-                logger.info("another writer took producer ids first; reading again")
-                continue
-            self._journal("producer-ids", {"broker": broker.broker_id, "first": block.first_id, "last": block.last_id})
-            return response(
-                version=0,
-                error_code=ErrorCode.NONE,
-                producer_id_start=block.first_id,
-                producer_id_len=block.size,
-            )
-
-    async def topic_config_changed(self, name: str) -> None:
-        """/config/topics/<name> was changed: what of it concerns elections is taken over."""
-        topic = self.context.topics.get(name)
-        if topic is not None:
-            topic.unclean = self.view.is_unclean(await self.view.topic_config(name))
+    async def configs_changed(self, name: str | None) -> None:
+        """The configuration of a topic (None: of this broker) has changed: what concerns elections is taken over."""
+        named = [topic for topic in self.context.topics.values() if name in (None, topic.name)]
+        configs = await asyncio.gather(*(self.view.topic_config(topic.name) for topic in named))
+        self.fence.check_held()
+        is_newly_unclean = False
+        for topic, config in zip(named, configs, strict=True):
+            was_unclean, topic.unclean = topic.unclean, self.view.is_unclean(config)
+            is_newly_unclean |= topic.unclean and not was_unclean
+        if is_newly_unclean:
+            # What has waited for its in-sync replicas need not wait any longer.
+            outbox = Outbox(self.context)
+            outbox.add_changes(await self._settle())
+            self.send(outbox)
 
 
 def _proposal(topic: Any, data: Any) -> IsrProposal:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
@@ -16,26 +17,20 @@ _DYNAMIC_TOPIC_CONFIG = 1
 #: TOPIC_DELETION_DISABLED is known from this version of DeleteTopics.
 _DELETION_DISABLED_SINCE = 3
 _NO_TOPIC = UUID(int=0)
-_NOT_CONTROLLER_TEXT = "This is not the correct controller for this cluster."
+NOT_CONTROLLER_TEXT = "This is not the correct controller for this cluster."
 
 
-async def wait_for_brokers(outcome: AdminOutcome, timeout_ms: float) -> None:
-    """Wait until the brokers have answered; what succeeded is a REQUEST_TIMED_OUT if they have not in time.
-
-    The work goes on then all the same (kafka-semantics 1.7).
-    """
-    waiting = {answer for answer in outcome.answers if not answer.done()}
+async def all_answered(answers: Iterable[asyncio.Future[Any]], timeout_ms: float) -> bool:
+    """Wait until the brokers have answered. False if they have not in time; the work goes on then all the same."""
+    waiting = {answer for answer in answers if not answer.done()}
     if waiting and timeout_ms > 0:
         _, waiting = await asyncio.wait(waiting, timeout=timeout_ms / 1000)
-    if waiting:
-        for topic in outcome.topics:
-            if topic.error_code is ErrorCode.NONE:
-                topic.fail(ErrorCode.REQUEST_TIMED_OUT, "The brokers have not all taken it over yet.")
+    return not waiting
 
 
 def not_controller(names: list[str]) -> AdminOutcome:
     """Every topic refused: clients look for the controller in Metadata and go there."""
-    return AdminOutcome([TopicOutcome(name, ErrorCode.NOT_CONTROLLER, _NOT_CONTROLLER_TEXT) for name in names])
+    return AdminOutcome([TopicOutcome(name, ErrorCode.NOT_CONTROLLER, NOT_CONTROLLER_TEXT) for name in names])
 
 
 def create_topics_response(outcome: AdminOutcome, version: int) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from cluster.broker.control.session import Session
@@ -37,7 +37,7 @@ _UNCLEAN = "unclean.leader.election.enable"
 class ClusterView:
     """Reads for one controller."""
 
-    def __init__(self, session: Session, *, unclean_by_default: bool) -> None:
+    def __init__(self, session: Session, *, unclean_by_default: Callable[[], bool]) -> None:
         self._session = session
         self._store = session.store
         self._unclean_by_default = unclean_by_default
@@ -78,7 +78,7 @@ class ClusterView:
     def is_unclean(self, config: dict[str, str]) -> bool:
         """Whether a topic with this configuration may be led from outside the ISR."""
         value = config.get(_UNCLEAN)
-        return self._unclean_by_default if value is None else value == "true"
+        return self._unclean_by_default() if value is None else value == "true"
 
     async def _broker(self, broker_id: int) -> tuple[int, BrokerRegistration] | None:
         data = await self._get(broker_path(broker_id))

@@ -6,15 +6,17 @@ call in with decoded messages, and ``deliver`` hands the controller's requests t
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from cluster.broker.control import admin_answers
 from cluster.broker.control.changes import ControllerUnavailable, IsrChange, IsrResult
 from cluster.broker.control.channels import Peer
+from cluster.broker.control.controller_apis import ControllerApis
 from cluster.broker.control.controller_link import ControllerLink
-from cluster.broker.control.controller_role import ControllerRole, NotController, Office, RoleParts
+from cluster.broker.control.controller_role import ControllerRole, RoleParts
+from cluster.broker.control.dynamic_configs import DynamicConfigs
 from cluster.broker.control.endpoints import Endpoint, PeerAddresses
 from cluster.broker.control.event_queue import EventQueue
 from cluster.broker.control.local_peer import Deliver, LocalPeer
@@ -24,14 +26,11 @@ from cluster.broker.control.peer_link import PeerLink
 from cluster.broker.control.producer_id_manager import ProducerIdManager
 from cluster.broker.control.session import Session
 from cluster.broker.control.shutdown import move_leadership_away
-from cluster.broker.control.topic_admin import AdminOutcome
-from cluster.broker.control.topic_configs import TopicConfigs
+from cluster.config.broker import BrokerConfig
 from cluster.controller.rules import ControlRules
-from cluster.metadata.store import MetadataStore, NoNodeError, StoreError
+from cluster.metadata.store import MetadataStore, NoNodeError, SessionExpiredError, StoreError
 from cluster.metadata.znodes import CONFIG_CHANGES, BrokerRegistration, broker_path
-from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import response_class
 from cluster.seams.clock import Clock
 from cluster.seams.randomness import Random
 from cluster.seams.transport import Transport
@@ -46,7 +45,7 @@ class ControlPlane:
         self,
         *,
         broker_id: int,
-        properties: Mapping[str, Any],
+        properties: BrokerConfig,
         store: MetadataStore,
         transport: Transport,
         clock: Clock,
@@ -60,6 +59,8 @@ class ControlPlane:
     ) -> None:
         self.broker_id = broker_id
         self.deliver = deliver
+        #: Called with a topic whose configuration has changed, or None: all topics' defaults have.
+        self.settings_changed: Callable[[str | None], None] = lambda topic: None
         self._properties = properties
         self._store = store
         self._transport = transport
@@ -95,12 +96,14 @@ class ControlPlane:
                 peer_for=self._peer_for,
                 may_run=lambda: self._membership.is_registered,
                 controller_changed=self._controller_changed,
+                unclean_by_default=lambda: bool(self.configs.broker_config["unclean.leader.election.enable"]),
             )
         )
+        self._apis = ControllerApis(self._role, clock)
         self._link = ControllerLink(broker_id, lambda: self.broker_epoch, self.ask_controller)
         self._controller_peer: tuple[int, PeerLink] | None = None
         self._producer_ids = ProducerIdManager(self._link.request_block)
-        self._configs = TopicConfigs(self._session, cache, self._topic_config_changed)
+        self.configs = DynamicConfigs(self._session, cache, properties, clock, self._settings_changed)
 
     def __repr__(self) -> str:
         return (
@@ -133,6 +136,9 @@ class ControlPlane:
         timeout_ms = self._properties["zookeeper.connection.timeout.ms"]
         await self._store.start(timeout_ms or self._properties["zookeeper.session.timeout.ms"])
         self._cache.cluster_id = await self._membership.join(self._random)
+        with contextlib.suppress(SessionExpiredError):
+            # Else they are read with the first topic's.
+            await self.configs.load(())
         self._started = True
         self._queue.start()
         self._role.watch()
@@ -141,7 +147,7 @@ class ControlPlane:
         except StoreError as error:
             # The session ended again; ``follow_session`` registers anew and runs then.
             logger.info("the first look at /controller failed: %r", error)
-        self._store.watch_children(CONFIG_CHANGES, lambda: self._queue.post_once("configs", self._configs.heed_changes))
+        self._store.watch_children(CONFIG_CHANGES, lambda: self._queue.post_once("configs", self.configs.heed_changes))
         self._membership.follow_session(self._role)
         self._producer_ids.prefetch()
 
@@ -183,57 +189,11 @@ class ControlPlane:
 
     async def load_topic_configs(self, topics: Iterable[str]) -> None:
         """Have ``MetadataCache.topic_config`` know these topics. To be awaited before their logs are opened."""
-        await self._configs.load(topics)
+        await self.configs.load(topics)
 
-    # The controller's APIs, called by handlers with decoded requests.
-
-    async def alter_partition(self, request: Any, version: int = 3) -> Any:
-        try:
-            return await self._role.serve(lambda office: office.controller.alter_partition(request))
-        except NotController:
-            response = response_class(ApiKey.ALTER_PARTITION)
-            return response(version=version, error_code=ErrorCode.NOT_CONTROLLER, topics=[])
-
-    async def controlled_shutdown(self, request: Any, version: int = 3) -> Any:
-        try:
-            return await self._role.serve(lambda office: office.controller.controlled_shutdown(request))
-        except NotController:
-            response = response_class(ApiKey.CONTROLLED_SHUTDOWN)
-            return response(version=version, error_code=ErrorCode.NOT_CONTROLLER, remaining_partitions=[])
-
-    async def allocate_producer_ids(self, request: Any, version: int = 0) -> Any:
-        try:
-            return await self._role.serve(lambda office: office.controller.allocate_producer_ids(request))
-        except NotController:
-            return response_class(ApiKey.ALLOCATE_PRODUCER_IDS)(version=version, error_code=ErrorCode.NOT_CONTROLLER)
-
-    async def create_topics(self, request: Any, version: int) -> Any:
-        names = [topic.name for topic in request.topics]
-        outcome = await self._administer(lambda office: office.topics.create(request), names, request.timeout_ms)
-        return admin_answers.create_topics_response(outcome, version)
-
-    async def delete_topics(self, request: Any, version: int) -> Any:
-        names = [*request.topic_names, *(topic.name or "" for topic in request.topics)]
-        outcome = await self._administer(lambda office: office.deletion.delete(request), names, request.timeout_ms)
-        return admin_answers.delete_topics_response(outcome, version)
-
-    async def create_partitions(self, request: Any, version: int) -> Any:
-        names = [topic.name for topic in request.topics]
-        outcome = await self._administer(
-            lambda office: office.topics.create_partitions(request), names, request.timeout_ms
-        )
-        return admin_answers.create_partitions_response(outcome, version)
-
-    async def _administer(
-        self, work: Callable[[Office], Awaitable[AdminOutcome]], names: list[str], timeout_ms: int
-    ) -> AdminOutcome:
-        began_ms = self._clock.monotonic_ms()
-        try:
-            outcome = await self._role.serve(work)
-        except NotController:
-            return admin_answers.not_controller(names)
-        await admin_answers.wait_for_brokers(outcome, timeout_ms - (self._clock.monotonic_ms() - began_ms))
-        return outcome
+    async def serve(self, request: Any, version: int) -> Any:
+        """The response to a decoded request that only the controller serves (``ControllerApis``)."""
+        return await self._apis.serve(request, version)
 
     # This broker's own questions.
 
@@ -252,7 +212,7 @@ class ControlPlane:
         """
         controller_id = self.controller_id
         if self.is_controller:
-            return await self._serve_own(message, version)
+            return await self._apis.serve(message, version)
         if controller_id is None or controller_id == self.broker_id:
             raise ControllerUnavailable("there is no controller")
         if self._controller_peer is None or self._controller_peer[0] != controller_id:
@@ -260,17 +220,6 @@ class ControlPlane:
                 self._controller_peer[1].close()
             self._controller_peer = (controller_id, self._link_to(controller_id))
         return await self._controller_peer[1].ask(message, version)
-
-    async def _serve_own(self, message: Any, version: int) -> Any:
-        serve = {
-            ApiKey.ALTER_PARTITION: self.alter_partition,
-            ApiKey.CONTROLLED_SHUTDOWN: self.controlled_shutdown,
-            ApiKey.ALLOCATE_PRODUCER_IDS: self.allocate_producer_ids,
-            ApiKey.CREATE_TOPICS: self.create_topics,
-            ApiKey.DELETE_TOPICS: self.delete_topics,
-            ApiKey.CREATE_PARTITIONS: self.create_partitions,
-        }
-        return await serve[ApiKey(message.API_KEY)](message, version)
 
     # Wiring.
 
@@ -307,5 +256,7 @@ class ControlPlane:
             self._cache.controller_id = controller_id
             self._producer_ids.prefetch()
 
-    async def _topic_config_changed(self, name: str) -> None:
-        await self._role.heed_now(lambda office: office.controller.topic_config_changed(name))
+    async def _settings_changed(self, topic: str | None) -> None:
+        """The configuration of a topic, or (None) of this broker is another one now."""
+        self.settings_changed(topic)
+        await self._role.heed_now(lambda office: office.controller.configs_changed(topic))

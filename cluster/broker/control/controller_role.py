@@ -15,8 +15,10 @@ from typing import Any, TypeVar
 from cluster.broker.control.active_controller import ActiveController, ControllerParts, Journal
 from cluster.broker.control.channels import ChannelSet, Peer
 from cluster.broker.control.cluster_view import ClusterView
+from cluster.broker.control.elections import Elections
 from cluster.broker.control.elector import Elector
-from cluster.broker.control.event_queue import EventQueue
+from cluster.broker.control.event_queue import Event, EventQueue
+from cluster.broker.control.reassignments import Reassignments
 from cluster.broker.control.session import ControllerMovedError, EpochFence, Session
 from cluster.broker.control.topic_admin import TopicAdmin
 from cluster.broker.control.topic_deletion import TopicDeletion
@@ -45,6 +47,13 @@ class Office:
     controller: ActiveController
     topics: TopicAdmin
     deletion: TopicDeletion
+    reassignments: Reassignments
+    elections: Elections
+
+    def close(self) -> None:
+        """Resigned: nothing more is written, sent or looked at."""
+        self.elections.close()
+        self.controller.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +72,8 @@ class RoleParts:
     peer_for: Callable[[int], Peer]
     may_run: Callable[[], bool]
     controller_changed: Callable[[int | None], None]
+    #: Whether topics that do not say may be led from outside the ISR, by this broker's configuration of now.
+    unclean_by_default: Callable[[], bool]
 
 
 class ControllerRole:
@@ -138,7 +149,7 @@ class ControllerRole:
         office, self._office = self._office, None
         if office is not None:
             epoch = office.controller.epoch
-            office.controller.close()
+            office.close()
             logger.warning("broker %d resigns as controller of epoch %d: %s", self._parts.broker_id, epoch, reason)
             self._parts.journal("controller-resigned", {"epoch": epoch, "reason": reason})
             self._follow(None)
@@ -154,32 +165,34 @@ class ControllerRole:
         parts = self._parts
         logger.info("broker %d is elected controller of epoch %d", parts.broker_id, fence.epoch)
         parts.journal("controller-elected", {"epoch": fence.epoch})
-        unclean = bool(parts.properties["unclean.leader.election.enable"])
         controller = ActiveController(
             ControllerParts(
                 broker_id=parts.broker_id,
                 fence=fence,
-                view=ClusterView(parts.session, unclean_by_default=unclean),
+                view=ClusterView(parts.session, unclean_by_default=parts.unclean_by_default),
                 channels=ChannelSet(parts.peer_for, self.look_again),
                 rules=parts.rules,
                 journal=parts.journal,
                 inter_broker_listener=parts.inter_broker_listener,
             )
         )
+
+        def post(event: Event) -> None:
+            self._queue.post(lambda: self._heed(lambda _: event(), office))
+
         office = Office(
             controller,
             TopicAdmin(controller, parts.properties, parts.random),
-            TopicDeletion(
-                controller,
-                lambda event: self._queue.post(lambda: self._heed(lambda _: event(), office)),
-                enabled=bool(parts.properties["delete.topic.enable"]),
-            ),
+            TopicDeletion(controller, post, enabled=bool(parts.properties["delete.topic.enable"])),
+            Reassignments(controller, post),
+            Elections(controller, parts.properties, post),
         )
         self._office = office
         self._follow(parts.broker_id)
 
         async def begin(taken: Office) -> None:
             await taken.controller.take_over()
+            await taken.reassignments.resume()
             await taken.deletion.deletions_changed()
 
         await self._heed(begin, office)
@@ -197,6 +210,8 @@ class ControllerRole:
             return
         try:
             await work(office)
+            # Whatever was done may have brought a replica into the ISR that a reassignment waits for.
+            await office.reassignments.advance()
         except (ControllerMovedError, StoreError) as error:
             await self._fall(office, error)
         except Exception:
@@ -208,7 +223,9 @@ class ControllerRole:
         if office is None:
             raise NotController(f"broker {self._parts.broker_id} is not the controller")
         try:
-            return await work(office)
+            result = await work(office)
+            await office.reassignments.advance()
+            return result
         except (ControllerMovedError, StoreError) as error:
             await self._fall(office, error)
             raise NotController(str(error)) from error

@@ -17,6 +17,9 @@ _Result = TypeVar("_Result")
 #: Something to do, from start to end, before anything else of this queue is begun.
 Event = Callable[[], Awaitable[Any]]
 
+#: Puts an event into a queue, for somebody who knows nothing else of it.
+Post = Callable[[Event], None]
+
 
 class QueueClosed(ConnectionError):
     """The queue was closed before the event was done."""

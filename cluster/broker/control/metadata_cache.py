@@ -147,6 +147,10 @@ class MetadataCache:
     def has_topic_config(self, name: str) -> bool:
         return name in self._configs
 
+    def topics_with_config(self) -> list[str]:
+        """Those of which ``has_topic_config`` is true."""
+        return sorted(self._configs)
+
     def set_topic_config(self, name: str, config: Mapping[str, str]) -> None:
         self._configs[name] = dict(config)
 

@@ -15,6 +15,8 @@ from cluster.broker.control.session import Session
 from cluster.metadata.store import ConnectionLostError, NodeExistsError, NoNodeError, Stat
 from cluster.metadata.znodes import (
     CLUSTER_ID,
+    FEATURE,
+    NO_FEATURES,
     PERSISTENT_PATHS,
     BrokerRegistration,
     broker_path,
@@ -33,6 +35,7 @@ async def prepare_paths(session: Session) -> None:
     """Create what every cluster has, if it is not there."""
     for path in PERSISTENT_PATHS:
         await _create_if_absent(session, path, b"")
+    await _create_if_absent(session, FEATURE, NO_FEATURES)
 
 
 async def cluster_id(session: Session, random: Random) -> str:

@@ -168,9 +168,12 @@ class RequestBuilder:
         request = request_class(ApiKey.STOP_REPLICA)
         states: dict[str, list[Any]] = defaultdict(list)
         for topic_partition, delete in sorted(partitions.items()):
+            topic = self.context.topics.get(topic_partition.topic)
             partition = self.context.partition(topic_partition)
             state = None if partition is None else partition.state
-            leader_epoch = EPOCH_DURING_DELETE if delete or state is None else state.leader_epoch
+            # A replica that a reassignment removes may be given back later: an old request must not delete it then.
+            is_topic_going = topic is None or topic.deleting
+            leader_epoch = EPOCH_DURING_DELETE if is_topic_going or state is None else state.leader_epoch
             states[topic_partition.topic].append(
                 request.StopReplicaTopicState.StopReplicaPartitionState(
                     partition_index=topic_partition.partition, leader_epoch=leader_epoch, delete_partition=delete

@@ -59,6 +59,14 @@ class StateWriter:
         version = -1 if required is None else required
         return SetData(state_path(*change.topic_partition), _encode(change.state), version)
 
+    async def write_with(self, changes: Sequence[Change], operation: Operation) -> None:
+        """Write and apply at most ``CHUNK`` changes of nodes that are there, and ``operation``, all or nothing.
+
+        Raises as ``write`` does, and NoNodeError.
+        """
+        await self._fence.write(operation, *map(self._update, changes))
+        self._apply(changes)
+
     async def create_if_absent(self, path: str, data: bytes = b"") -> None:
         """One persistent node, whether or not it is there already."""
         try:

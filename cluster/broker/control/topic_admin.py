@@ -60,6 +60,12 @@ class AdminOutcome:
     topics: list[TopicOutcome]
     answers: list[asyncio.Future[Any]] = field(default_factory=list)
 
+    def time_out(self) -> None:
+        """The brokers have not all taken it over in time; the work goes on (kafka-semantics 1.7)."""
+        for topic in self.topics:
+            if topic.error_code is ErrorCode.NONE:
+                topic.fail(ErrorCode.REQUEST_TIMED_OUT, "The brokers have not all taken it over yet.")
+
 
 class TopicAdmin:
     """For one controller. Its methods are called by the control plane's queue, one at a time."""

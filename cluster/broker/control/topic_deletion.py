@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from cluster.broker.control.active_controller import ActiveController
+from cluster.broker.control.event_queue import Post
 from cluster.broker.control.state_writer import chunks
 from cluster.broker.control.topic_admin import AdminOutcome, TopicOutcome
 from cluster.controller.context import Topic, TopicPartition
@@ -31,9 +31,6 @@ logger = logging.getLogger(__name__)
 
 #: Partitions whose nodes are deleted in one multi.
 CHUNK = 50
-
-#: Puts an event into the control plane's queue.
-Post = Callable[[Callable[[], Awaitable[None]]], None]
 
 
 class TopicDeletion:

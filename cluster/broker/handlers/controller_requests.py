@@ -1,4 +1,4 @@
-"""Requests that only the controller serves: topics (19, 20, 37), ISR changes (56), shutdown (7), producer ids (67).
+"""Requests that only the controller serves: topics, elections, reassignments, ISR changes, shutdown, producer ids.
 
 Owns the hand-over to the control plane, which answers NOT_CONTROLLER where this broker is not it, and the creation of
 topics that were only asked for.
@@ -23,28 +23,9 @@ CREATE_TOPICS_VERSION = 7
 BROKER_DEFAULT = -1
 
 
-async def create_topics(services: Services, request: Any, exchange: Exchange) -> Any:
-    return await services.control.create_topics(request, exchange.api_version)
-
-
-async def delete_topics(services: Services, request: Any, exchange: Exchange) -> Any:
-    return await services.control.delete_topics(request, exchange.api_version)
-
-
-async def create_partitions(services: Services, request: Any, exchange: Exchange) -> Any:
-    return await services.control.create_partitions(request, exchange.api_version)
-
-
-async def alter_partition(services: Services, request: Any, exchange: Exchange) -> Any:
-    return await services.control.alter_partition(request, exchange.api_version)
-
-
-async def controlled_shutdown(services: Services, request: Any, exchange: Exchange) -> Any:
-    return await services.control.controlled_shutdown(request, exchange.api_version)
-
-
-async def allocate_producer_ids(services: Services, request: Any, exchange: Exchange) -> Any:
-    return await services.control.allocate_producer_ids(request, exchange.api_version)
+async def serve(services: Services, request: Any, exchange: Exchange) -> Any:
+    """Any of them."""
+    return await services.control.serve(request, exchange.api_version)
 
 
 class TopicCreator:

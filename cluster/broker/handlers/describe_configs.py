@@ -1,66 +1,54 @@
-"""DescribeConfigs (32): the settings of a topic, or of this broker, with where each value comes from."""
+"""DescribeConfigs (32): the settings of a topic, of this broker or of all, with where each value comes from.
+
+Owns the answer. What is stored is read from ZooKeeper, as in Kafka: a client sees what it has just set, whichever
+broker it asks.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
-from enum import IntEnum
 from typing import Any
 
+from cluster.broker.control.config_store import ALL_BROKERS, BROKERS
+from cluster.broker.handlers.config_resources import Resource, ResourceRefused, find
 from cluster.broker.server import Exchange
 from cluster.broker.services import Services
 from cluster.config.errors import ConfigError
 from cluster.config.keys import Kind, TypedConfig
+from cluster.config.layers import (
+    DYNAMIC_BROKER_KEYS,
+    BrokerLayers,
+    Source,
+    Synonym,
+    broker_synonyms,
+    shown,
+    topic_synonyms,
+    type_number,
+)
 from cluster.config.topic import validate
+from cluster.metadata.store import StoreError
+from cluster.metadata.znodes import MalformedZnode
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import response_class
 
 
-class ResourceType(IntEnum):
-    """What settings are asked of."""
-
-    TOPIC = 2
-    BROKER = 4
-
-
-class ConfigSource(IntEnum):
-    """Where a value comes from."""
-
-    TOPIC = 1
-    STATIC_BROKER = 4
-    DEFAULT = 5
-
-
-_TYPES = {
-    Kind.BOOLEAN: 1,
-    Kind.STRING: 2,
-    Kind.INT: 3,
-    Kind.DOUBLE: 6,
-    Kind.LIST: 7,
-    Kind.PASSWORD: 9,
-}
-
-
-class _Unknown(Exception):
-    """A resource that is not there or not here."""
-
-    def __init__(self, error_code: ErrorCode, message: str) -> None:
-        super().__init__(message)
-        self.error_code = error_code
-
-
-def handle(services: Services, request: Any, exchange: Exchange) -> Any:
+async def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
     response = response_class(ApiKey.DESCRIBE_CONFIGS)
     results = []
     for asked in request.resources:
         code, message, configs = ErrorCode.NONE, None, []
         try:
-            config, set_here, source = _find(services, asked.resource_type, asked.resource_name)
-            configs = _entries(config, set_here, source, asked.configuration_keys, request)
-        except _Unknown as error:
+            async with asyncio.timeout(services.config["request.timeout.ms"] / 1000):
+                resource = find(services, asked.resource_type, asked.resource_name)
+                configs = await _describe(services, resource, asked.configuration_keys, request)
+        except ResourceRefused as error:
             code, message = error.error_code, str(error)
-        except ConfigError as error:
+        except (ConfigError, MalformedZnode) as error:
             code, message = ErrorCode.INVALID_CONFIG, str(error)
+        except (TimeoutError, StoreError):
+            code, message = ErrorCode.REQUEST_TIMED_OUT, "ZooKeeper, where configurations are, does not answer"
         results.append(
             response.DescribeConfigsResult(
                 error_code=code,
@@ -73,45 +61,63 @@ def handle(services: Services, request: Any, exchange: Exchange) -> Any:
     return response(results=results)
 
 
-def _find(services: Services, resource_type: int, name: str) -> tuple[TypedConfig, Mapping[str, object], ConfigSource]:
-    """The typed settings, those of them that are set on the resource itself, and what their source is called."""
-    if resource_type == ResourceType.TOPIC:
-        if services.metadata.topic(name) is None:
-            raise _Unknown(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no topic {name!r}")
-        set_here = services.metadata.topic_config(name)
-        return validate(set_here, services.config), set_here, ConfigSource.TOPIC
-    if resource_type == ResourceType.BROKER:
-        if name != str(services.config.broker_id):
-            raise _Unknown(ErrorCode.INVALID_REQUEST, f"this is broker {services.config.broker_id}, not {name!r}")
-        return services.config, services.config.given, ConfigSource.STATIC_BROKER
-    raise _Unknown(ErrorCode.INVALID_REQUEST, f"resource type {resource_type}")
+async def _describe(services: Services, resource: Resource, names: list[str] | None, request: Any) -> list[Any]:
+    store = services.control.configs.store
+    stored = await store.read(resource.kind, resource.name)
+    if resource.is_topic:
+        config: TypedConfig = validate(stored, services.control.configs.broker_config)
+        layers = services.control.configs.layers
+        wanted = list(config)
+    else:
+        layers = await _layers(services)
+        config = layers.effective()
+        # Of all brokers together nothing is known but what was set on all of them.
+        wanted = list(stored) if resource.name == ALL_BROKERS else list(config)
+    if names is not None:
+        wanted = [name for name in names if name in wanted]
+    return [_entry(resource, config, stored, layers, name, request) for name in wanted]
 
 
-def _entries(
+async def _layers(services: Services) -> BrokerLayers:
+    configs = services.control.configs
+    own = await configs.store.read(BROKERS, str(services.config.broker_id))
+    return BrokerLayers(services.config, own, await configs.store.read(BROKERS, ALL_BROKERS))
+
+
+def _entry(
+    resource: Resource,
     config: TypedConfig,
-    set_here: Mapping[str, object],
-    source: ConfigSource,
-    names: list[str] | None,
+    stored: Mapping[str, str],
+    layers: BrokerLayers,
+    name: str,
     request: Any,
-) -> list[Any]:
+) -> Any:
     entry = response_class(ApiKey.DESCRIBE_CONFIGS).DescribeConfigsResult.DescribeConfigsResourceResult
-    entries = []
-    for name in config if names is None else [name for name in names if name in config]:
-        key = config.table.keys[name]
-        is_secret = key.kind is Kind.PASSWORD
-        value = None if is_secret or config[name] is None else key.text(config[name])
-        where = source if name in set_here else ConfigSource.DEFAULT
-        synonyms = [entry.DescribeConfigsSynonym(name=name, value=value, source=where)]
-        entries.append(
-            entry(
-                name=name,
-                value=value,
-                read_only=source is ConfigSource.STATIC_BROKER,
-                config_source=where,
-                is_sensitive=is_secret,
-                synonyms=synonyms if request.include_synonyms else [],
-                config_type=_TYPES[key.kind],
-                documentation=key.doc if request.include_documentation else None,
-            )
-        )
-    return entries
+    key = resource.table.keys[name]
+    synonyms = topic_synonyms(layers, stored, name) if resource.is_topic else broker_synonyms(layers, name)
+    if resource.name == ALL_BROKERS and not resource.is_topic:
+        synonyms = [synonym for synonym in synonyms if synonym.source >= Source.DYNAMIC_DEFAULT_BROKER]
+        value = shown(key, key.parse(stored[name], resource.table.what))
+    else:
+        value = shown(key, config[name])
+    return entry(
+        name=name,
+        value=value,
+        read_only=not resource.is_topic and name not in DYNAMIC_BROKER_KEYS,
+        config_source=_source(name, synonyms, is_topic=resource.is_topic),
+        is_sensitive=key.kind is Kind.PASSWORD,
+        synonyms=[
+            entry.DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
+            for synonym in synonyms
+        ]
+        if request.include_synonyms
+        else [],
+        config_type=type_number(resource.table, name),
+        documentation=key.doc if request.include_documentation else None,
+    )
+
+
+def _source(name: str, synonyms: list[Synonym], *, is_topic: bool) -> Source:
+    """Of a topic's value: the strongest word there is. Of a broker's: the strongest on that very key."""
+    found = (synonym.source for synonym in synonyms if is_topic or synonym.name == name)
+    return next(found, Source.DEFAULT)

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from cluster.broker.control.metadata_cache import LiveBroker, MetadataCache, PartitionMetadata, TopicMetadata
-from cluster.broker.replicas.replica_manager import INTERNAL_TOPICS
+from cluster.broker.replicas.values import INTERNAL_TOPICS
 from cluster.broker.server import Exchange
 from cluster.metadata.znodes import Endpoint
 from cluster.protocol.apis import ApiKey

@@ -11,7 +11,7 @@ from cluster.broker.replicas.values import Reader, Refused
 from cluster.log.epochs import LeaderEpochCache
 from cluster.log.partition_log import PartitionLog
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.fetch import FetchPartition
+from cluster.protocol.fetch import FetchPartition, FetchResult
 from cluster.replication.fencing import diverging_epoch
 from cluster.replication.leader import LeaderState
 
@@ -49,3 +49,18 @@ def check_position(log: PartitionLog, wanted: FetchPartition, end_offset_for: En
     if not log.log_start_offset <= wanted.fetch_offset <= log_end_offset:
         raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {wanted.fetch_offset}")
     return None
+
+
+def empty_answer(
+    log: PartitionLog, wanted: FetchPartition, high_watermark: int, diverging: tuple[int, int] | None = None
+) -> FetchResult:
+    """The answer without records. There are no transactions: all that is committed is stable."""
+    return FetchResult(
+        wanted.topic,
+        wanted.partition,
+        ErrorCode.NONE,
+        high_watermark,
+        high_watermark,
+        log.log_start_offset,
+        diverging=diverging,
+    )

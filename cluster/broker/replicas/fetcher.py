@@ -1,7 +1,8 @@
 """Fetcher: follows one leader broker, for all partitions that it leads and we replicate.
 
-Owns what is in flight, the pauses after errors, and the questions to the leader after OFFSET_OUT_OF_RANGE. Does not own
-the connection (``LeaderLink``), what an answer means (``cluster.replication.follower``) nor the appending.
+Owns when something is asked, what becomes of an answer, and the questions to the leader after OFFSET_OUT_OF_RANGE. Does
+not own what is asked and which answers count (``Following``), the connection (``LeaderLink``), what an answer means
+(``cluster.replication.follower``) nor the appending.
 
 One long poll is in flight. A partition that is new here does not wait for it to end: a second fetch is sent behind
 it, and a broker that sees a request behind a parked fetch answers the fetch at once.
@@ -11,12 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from cluster.broker.replicas.following import Followed, Following, Question
 from cluster.broker.replicas.leader_link import LeaderLink
 from cluster.broker.replicas.partition import Partition
 from cluster.broker.replicas.values import TopicPartition
@@ -64,18 +67,6 @@ class FetcherSettings:
     socket_timeout_ms: int
 
 
-class _Followed:
-    """One partition that is followed here: whether a request for it is on its way, and since when it must pause."""
-
-    __slots__ = ("is_in_flight", "is_parked", "partition", "retry_at_s")
-
-    def __init__(self, partition: Partition) -> None:
-        self.partition = partition
-        self.is_in_flight = False
-        self.is_parked = False
-        self.retry_at_s = 0.0
-
-
 class Fetcher:
     """Follows ``leader_id``. ``broker_epoch`` is our own; ``storage_failed`` is told of logs that the disk failed."""
 
@@ -96,8 +87,7 @@ class Fetcher:
         self._broker_epoch = broker_epoch
         self._loop = loop
         self._storage_failed = storage_failed
-        self._followed: dict[TopicPartition, _Followed] = {}
-        self._rotation = 0
+        self._following = Following(settings.partition_max_bytes)
         self._link = LeaderLink(
             leader_id,
             self,
@@ -110,23 +100,23 @@ class Fetcher:
         )
 
     def __repr__(self) -> str:
-        return f"<Fetcher from {self.leader_id}, {len(self._followed)} partitions, {self._link!r}>"
+        return f"<Fetcher from {self.leader_id}, {self._following!r}, {self._link!r}>"
 
     @property
     def is_idle(self) -> bool:
-        return not self._followed
+        return len(self._following) == 0
 
     def add(self, partition: Partition) -> None:
         """Follow a partition from where it is; again if it was followed already, since its epoch changed."""
-        self._followed[partition.key] = _Followed(partition)
+        self._following.add(partition)
         self._pump(is_news=True)
 
     def remove(self, key: TopicPartition) -> None:
         """Follow it no more. What is on its way for it will be ignored."""
-        self._followed.pop(key, None)
+        self._following.remove(key)
 
     def close(self) -> None:
-        self._followed.clear()
+        self._following.clear()
         self._link.close()
 
     # What the link tells
@@ -135,8 +125,7 @@ class Fetcher:
         self._pump()
 
     def link_is_down(self) -> None:
-        for followed in self._followed.values():
-            followed.is_in_flight = False
+        self._following.start_anew()
 
     def answered(self) -> None:
         self._pump()
@@ -148,7 +137,7 @@ class Fetcher:
 
     def _pump(self, *, is_news: bool = False) -> None:
         """Send what can be sent. Behind a long poll only news is: not what has just come back from another request."""
-        if not self._followed:
+        if self.is_idle:
             return
         link = self._link
         if not link.is_up:
@@ -158,39 +147,31 @@ class Fetcher:
         in_flight = link.in_flight
         if in_flight > 1 or (in_flight == 1 and not is_news):
             return
-        ready = self._ready()
-        if ready:
-            self._fetch(ready, 0 if in_flight else self._settings.max_wait_ms)
-
-    def _ready(self) -> list[_Followed]:
-        """Who may be asked for now. For those that pause the timer is set: an earlier one may have come too early."""
         now_s = self._loop.time()
-        ready = []
-        for followed in self._followed.values():
-            if followed.is_in_flight or followed.is_parked:
-                continue
-            if followed.retry_at_s <= now_s:
-                ready.append(followed)
-            else:
-                self._link.wake_in(1000 * (followed.retry_at_s - now_s))
-        return ready
+        question = self._following.question(now_s, is_second=in_flight > 0)
+        if question is not None:
+            self._fetch(question, 0 if in_flight else self._settings.max_wait_ms)
+        # For those that pause: an earlier timer may have come too early.
+        resume_s = self._following.next_resume_s()
+        if resume_s < math.inf:
+            self._link.wake_in(1000 * (resume_s - now_s))
 
-    def _fetch(self, ready: list[_Followed], max_wait_ms: int) -> None:
+    def _fetch(self, question: Question, max_wait_ms: int) -> None:
         settings = self._settings
-        # Another partition goes first each time: the size limit of a response must not starve the last ones.
-        self._rotation = (self._rotation + 1) % len(ready)
-        sent: list[tuple[_Followed, FetchPosition]] = []
-        wanted = []
-        for followed in (*ready[self._rotation :], *ready[: self._rotation]):
-            followed.is_in_flight = True
-            sent.append((followed, followed.partition.position()))
-            wanted.append(followed.partition.fetch_request(settings.partition_max_bytes))
         request = FetchRequest(
-            settings.broker_id, max_wait_ms, settings.min_bytes, settings.max_bytes, 0, 0, -1, wanted
+            settings.broker_id,
+            max_wait_ms,
+            settings.min_bytes,
+            settings.max_bytes,
+            0,
+            question.session_id,
+            question.session_epoch,
+            question.wanted,
+            question.forgotten,
         )
         correlation_id = self._link.next_correlation_id()
         data = build_request(FETCH_VERSION, correlation_id, self._client_id(), request)
-        self._link.send(correlation_id, data, self._timeout_ms(), lambda frame: self._fetched(frame, sent))
+        self._link.send(correlation_id, data, self._timeout_ms(), lambda frame: self._fetched(frame, question))
 
     def _client_id(self) -> str:
         return client_id(self._settings.broker_id, self._broker_epoch())
@@ -200,50 +181,45 @@ class Fetcher:
 
     # Answers
 
-    def _fetched(self, frame: memoryview, sent: list[tuple[_Followed, FetchPosition]]) -> None:
+    def _fetched(self, frame: memoryview, question: Question) -> None:
         response = parse_response(frame, FETCH_VERSION)
-        results = {(result.topic, result.partition): result for result in response.partitions}
-        for followed, position in sent:
-            followed.is_in_flight = False
-            key = followed.partition.key
-            if self._followed.get(key) is followed:
-                self._apply(followed, position, results.get(key), response.error_code)
+        following = self._following
+        for followed, result in following.answered(question, response):
+            self._apply(followed, result)
+            following.handled(followed, result)
 
-    def _apply(self, followed: _Followed, position: FetchPosition, result: FetchResult | None, error_code: int) -> None:
+    def _apply(self, followed: Followed, result: FetchResult) -> None:
         partition = followed.partition
-        if result is None:
-            result = FetchResult(partition.topic, partition.partition, error_code or -1, -1, -1, -1)
         try:
-            what = partition.fetched(position, result)
+            what = partition.fetched(followed.sent, result)
         except LogError as error:
             self._log_failed(partition, error)
             what = Reaction.BACK_OFF
         if what is Reaction.BACK_OFF:
             self._back_off(followed)
         elif what is Reaction.PARK:
-            followed.is_parked = True
+            self._following.pause(followed, math.inf)
             logger.info("%s-%d: fenced by broker %d", *partition.key, self.leader_id)
         elif what is Reaction.OUT_OF_RANGE:
-            followed.is_in_flight = True
-            self._ask_range(followed, position)
+            self._ask_range(followed, followed.sent)
 
     def _log_failed(self, partition: Partition, error: LogError) -> None:
         logger.error("%s-%d: following broker %d: %s", *partition.key, self.leader_id, error)
         if error.error_code is ErrorCode.KAFKA_STORAGE_ERROR:
             self._storage_failed(error)
 
-    def _back_off(self, followed: _Followed) -> None:
-        followed.retry_at_s = self._loop.time() + self._settings.backoff_ms / 1000
+    def _back_off(self, followed: Followed) -> None:
+        self._following.pause(followed, self._loop.time() + self._settings.backoff_ms / 1000)
         self._link.wake_in(self._settings.backoff_ms)
 
-    def _ask_range(self, followed: _Followed, position: FetchPosition) -> None:
+    def _ask_range(self, followed: Followed, position: FetchPosition) -> None:
         """Ask where the leader's log begins and ends, then cut or start again."""
+        self._following.ask_range(followed)
         found: list[int] = []
 
         def answered(frame: memoryview) -> None:
             found.append(_offset(frame))
             if len(found) == 2:
-                followed.is_in_flight = False
                 self._out_of_range(followed, position, *found)
 
         for timestamp in (EARLIEST, LATEST):
@@ -252,9 +228,9 @@ class Fetcher:
             data = encode_request(message, LIST_OFFSETS_VERSION, correlation_id, self._client_id())
             self._link.send(correlation_id, data, self._timeout_ms(), answered)
 
-    def _out_of_range(self, followed: _Followed, position: FetchPosition, start_offset: int, end_offset: int) -> None:
+    def _out_of_range(self, followed: Followed, position: FetchPosition, start_offset: int, end_offset: int) -> None:
         partition = followed.partition
-        if self._followed.get(partition.key) is followed and start_offset >= 0 and end_offset >= 0:
+        if self._following.is_current(followed) and start_offset >= 0 and end_offset >= 0:
             target = out_of_range_position(start_offset, end_offset, position.fetch_offset)
             logger.warning("%s-%d: offset %d is out of range: %s", *partition.key, position.fetch_offset, target)
             try:

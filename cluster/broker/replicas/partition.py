@@ -9,14 +9,15 @@ from __future__ import annotations
 import logging
 from uuid import UUID
 
-from cluster.broker.replicas.fetch_checks import check_follower, check_position
+from cluster.broker.replicas.batch_checks import check_inside
+from cluster.broker.replicas.fetch_checks import check_follower, check_position, empty_answer
 from cluster.broker.replicas.follower_log import FollowerLog
 from cluster.broker.replicas.values import Host, Reader, Refused, Role, TopicPartition, TopicSettings, fetch_error
 from cluster.broker.replicas.waiters import Waiters
 from cluster.log.appending import AppendInfo
 from cluster.log.errors import LogError
 from cluster.log.partition_log import PartitionLog
-from cluster.protocol.batch import validate_from_client
+from cluster.protocol.batch import CODEC_MASK, BatchHeader, validate_from_client
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchResult
 from cluster.replication.fencing import check_leader_epoch
@@ -54,6 +55,7 @@ class Partition:
         self._traffic = host.counters.topic(topic)
         self._follower_log = FollowerLog((topic, partition), log, high_watermark, host.counters, host.rules)
         self.waiters = Waiters(host.rules.acknowledgement)
+        self._told_log_start_offset = log.log_start_offset
 
     def __repr__(self) -> str:
         role = "leader" if self.leader else f"follower of {self.leader_id}"
@@ -115,6 +117,7 @@ class Partition:
         ):
             self._high_watermark_moved()
         self.partition_epoch = max(self.partition_epoch, role.partition_epoch)
+        self.waiters.tell_followers()
 
     def stop(self) -> None:
         """Neither lead nor follow any more: everybody who waits is told so."""
@@ -122,6 +125,15 @@ class Partition:
         self.leader = None
         self.leader_id = -1
         self._role_changed()
+
+    def configure(self, settings: TopicSettings, now_ms: int) -> None:
+        """The topic's configuration has changed."""
+        self.settings = settings
+        self.log.update_config(settings.log)
+        if self.leader is not None:
+            self.leader.configure(settings.min_insync_replicas)
+            if self.leader.advance(self.log.log_end_offset, now_ms):
+                self._high_watermark_moved()
 
     def _take_over(self, role: Role) -> None:
         self.leader_id = role.leader
@@ -141,12 +153,10 @@ class Partition:
     # Writing
 
     def append(
-        self, records: memoryview, acks: int, *, zstd_allowed: bool, now_ms: int, wall_ms: int
+        self, records: memoryview, header: BatchHeader, acks: int, *, now_ms: int, wall_ms: int
     ) -> tuple[AppendInfo, int]:
-        """Append a client's batch: what became of it, and the leader epoch in which it did.
-
-        Raises ``Refused``, ``InvalidBatch`` or ``LogError``, in the order of kafka-semantics 2.5.
-        """
+        """Append a client's batch: what became of it, and in which leader epoch. The checks are rows 7-22 of
+        kafka-semantics 2.5, in this order. Raises ``Refused``, ``InvalidBatch`` or ``LogError``."""
         leader = self.leader
         if leader is None:
             raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {self.leader_id} leads")
@@ -155,7 +165,10 @@ class Partition:
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"{len(leader.isr.committed)} in sync, {leader.min_insync_replicas} wanted",
             )
-        header = validate_from_client(records, self.settings.log.max_message_bytes, zstd_allowed=zstd_allowed)
+        config = self.log.config
+        validate_from_client(records, header, config.max_message_bytes)
+        if header.attributes & CODEC_MASK or config.is_compacted or config.bounds_timestamps:
+            records, header = check_inside(records, header, self.log, wall_ms)
         if header.is_transactional:
             raise Refused(ErrorCode.INVALID_TXN_STATE, "there is no transaction")
         counters = self._host.counters
@@ -179,10 +192,16 @@ class Partition:
     def _high_watermark_moved(self) -> None:
         self.waiters.settle_produces(self.leader)
         self.waiters.wake_consumers()
+        self.waiters.tell_followers()
 
     def _role_changed(self) -> None:
         self.waiters.settle_produces(self.leader)
+        self.settle_deletions()
         self.waiters.wake_all()
+
+    def settle_deletions(self) -> None:
+        """A replica's log start moved, or which replicas count."""
+        self.waiters.settle_deletions(self.leader, self.log.log_start_offset)
 
     # Reading
 
@@ -202,46 +221,39 @@ class Partition:
                 upper_bound_offset = leader.high_watermark
             diverging = check_position(self.log, wanted, self._host.rules.end_offset_for)
             if diverging is not None:
-                return self._answer(wanted, leader.high_watermark, diverging=diverging)
+                return empty_answer(self.log, wanted, leader.high_watermark, diverging=diverging)
             if reader.is_follower and arrived:
-                self._follower_fetched(leader, reader, wanted.fetch_offset, now_ms)
+                self._follower_fetched(leader, reader, wanted, now_ms)
             if wanted.fetch_offset >= upper_bound_offset or (max_bytes <= 0 and not at_least_one):
-                return self._answer(wanted, leader.high_watermark)
+                return empty_answer(self.log, wanted, leader.high_watermark)
             found = self.log.read(wanted.fetch_offset, max_bytes, upper_bound_offset, at_least_one)
         except (Refused, LogError) as error:
             return fetch_error(wanted.topic, wanted.partition, error.error_code)
-        result = self._answer(wanted, leader.high_watermark)
+        result = empty_answer(self.log, wanted, leader.high_watermark)
         return result if found.records is None else result._replace(records=found.records)
 
-    def _follower_fetched(self, leader: LeaderState, reader: Reader, fetch_offset: int, now_ms: int) -> None:
-        moved, proposal = leader.fetched(
-            reader.replica_id, fetch_offset, self.log.log_end_offset, now_ms, reader.broker_epoch
-        )
+    def _follower_fetched(self, leader: LeaderState, reader: Reader, wanted: FetchPartition, now_ms: int) -> None:
+        told = (wanted.fetch_offset, self.log.log_end_offset, now_ms, reader.broker_epoch, wanted.log_start_offset)
+        moved, proposal = leader.fetched(reader.replica_id, *told)
+        self.settle_deletions()
         if proposal is not None:
             self._host.propose(self, proposal)
         if moved:
             self._high_watermark_moved()
 
-    def _answer(
-        self, wanted: FetchPartition, high_watermark: int, diverging: tuple[int, int] | None = None
-    ) -> FetchResult:
-        return FetchResult(
-            wanted.topic,
-            wanted.partition,
-            ErrorCode.NONE,
-            high_watermark,
-            high_watermark,
-            self.log.log_start_offset,
-            diverging=diverging,
-        )
-
     # The in-sync replicas
 
     def check_replicas(self, now_ms: int) -> None:
-        """The periodic look at a leader's followers: drop who lags, and let the watermark pass who only seemed near."""
+        """The periodic look at a leader's followers: drop who lags, and let the watermark pass who only seemed near.
+
+        Retention may have moved the log's start meanwhile, which followers should know.
+        """
         leader = self.leader
         if leader is None:
             return
+        if self.log.log_start_offset != self._told_log_start_offset:
+            self._told_log_start_offset = self.log.log_start_offset
+            self.waiters.tell_followers()
         log_end_offset = self.log.log_end_offset
         proposal = leader.check_lag(log_end_offset, now_ms)
         if proposal is not None:
@@ -255,6 +267,7 @@ class Partition:
         if leader is None or leader.leader_epoch != proposal.leader_epoch:
             return Outcome.STALE
         before = leader.isr.committed
+        self.waiters.tell_followers()
         outcome, moved = leader.answered(proposal, answer, self.log.log_end_offset, now_ms)
         if outcome is Outcome.COMMITTED:
             self.partition_epoch = leader.isr.partition_epoch

@@ -9,13 +9,16 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.produce import ProduceResult
 
 #: The grain of the wheel: a wait may last this much longer than asked, and a tick ends all that are due at once.
 TICK_MS = 5
+
+#: The answer for one partition of a request.
+Result = TypeVar("Result")
 
 
 class Expiring(Protocol):
@@ -88,8 +91,8 @@ class TimerWheel:
             self._arm()
 
 
-class DelayedProduce:
-    """A produce request under acks=all that waits for some of its partitions.
+class Delayed(Generic[Result]):
+    """A request that waits for some of its partitions.
 
     ``results`` are those of all its partitions, in order, as they will be if all goes well; ``waiting`` the indexes
     of those that are not settled yet. ``respond`` gets the final results, once.
@@ -99,20 +102,20 @@ class DelayedProduce:
 
     def __init__(
         self,
-        results: list[ProduceResult],
+        results: list[Result],
         waiting: Iterable[int],
-        respond: Callable[[list[ProduceResult]], None],
+        respond: Callable[[list[Result]], None],
         wheel: TimerWheel,
         timeout_ms: int,
     ) -> None:
         self._results = results
         self._waiting = set(waiting)
-        self._respond: Callable[[list[ProduceResult]], None] | None = respond
+        self._respond: Callable[[list[Result]], None] | None = respond
         self._wheel = wheel
         self._tick = wheel.add(self, timeout_ms)
 
     def __repr__(self) -> str:
-        return f"<DelayedProduce waiting for {len(self._waiting)} of {len(self._results)}>"
+        return f"<{type(self).__name__} waiting for {len(self._waiting)} of {len(self._results)}>"
 
     @property
     def is_done(self) -> bool:
@@ -124,15 +127,15 @@ class DelayedProduce:
             return
         self._waiting.remove(index)
         if error_code is not ErrorCode.NONE:
-            self._results[index] = failed(self._results[index], error_code)
+            self._results[index] = self._failed(self._results[index], error_code)
         if not self._waiting:
             self._wheel.cancel(self, self._tick)
             self._finish()
 
     def expire(self) -> None:
-        """Answer REQUEST_TIMED_OUT where nothing is known: the records may or may not come to be committed."""
+        """Answer REQUEST_TIMED_OUT where nothing is known: what was asked may or may not come about."""
         for index in self._waiting:
-            self._results[index] = failed(self._results[index], ErrorCode.REQUEST_TIMED_OUT)
+            self._results[index] = self._failed(self._results[index], ErrorCode.REQUEST_TIMED_OUT)
         self._waiting.clear()
         self._finish()
 
@@ -140,6 +143,19 @@ class DelayedProduce:
         respond, self._respond = self._respond, None
         if respond is not None:
             respond(self._results)
+
+    def _failed(self, result: Result, error_code: ErrorCode) -> Result:
+        """The answer for the same partition with an error."""
+        raise NotImplementedError
+
+
+class DelayedProduce(Delayed[ProduceResult]):
+    """A produce request under acks=all: its partitions wait for their high watermarks."""
+
+    __slots__ = ()
+
+    def _failed(self, result: ProduceResult, error_code: ErrorCode) -> ProduceResult:
+        return failed(result, error_code)
 
 
 def failed(result: ProduceResult, error_code: ErrorCode, message: str | None = None) -> ProduceResult:

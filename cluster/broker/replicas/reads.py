@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable
 
 from cluster.broker.replicas.partition import Partition
 from cluster.broker.replicas.values import Reader, Refused, fetch_error
-from cluster.protocol.fetch import FetchRequest, FetchResult
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.fetch import FetchPartition, FetchResult
 from cluster.seams.storage import FileRange
 
 
@@ -28,23 +29,28 @@ class Reads:
         "_max_bytes",
         "_min_bytes",
         "_reader",
-        "_request",
         "_sizes",
         "results",
+        "wanted",
     )
 
     def __init__(
-        self, request: FetchRequest, reader: Reader, max_bytes: int, find: Callable[[str, int], Partition]
+        self,
+        wanted: list[FetchPartition],
+        min_bytes: int,
+        max_bytes: int,
+        reader: Reader,
+        find: Callable[[str, int], Partition],
     ) -> None:
-        self._request = request
+        self.wanted = wanted
         self._reader = reader
         self._find = find
         self._max_bytes = max_bytes
         #: More than the response may hold is not waited for.
-        self._min_bytes = min(request.min_bytes, max_bytes)
+        self._min_bytes = min(min_bytes, max_bytes)
         self._found_bytes = 0
         self._is_urgent = False
-        self._sizes = [0] * len(request.partitions)
+        self._sizes = [0] * len(wanted)
         self.results: list[FetchResult] = []
 
     def __repr__(self) -> str:
@@ -65,8 +71,15 @@ class Reads:
             self.results[index] = self._read(index, False, now_ms)
         return self._is_enough()
 
+    def add(self, wanted: FetchPartition) -> int:
+        """One more partition, which is read when ``again`` is called with the index that is returned."""
+        self.wanted.append(wanted)
+        self._sizes.append(0)
+        self.results.append(fetch_error(wanted.topic, wanted.partition, ErrorCode.NONE))
+        return len(self._sizes) - 1
+
     def _read(self, index: int, arrived: bool, now_ms: int) -> FetchResult:
-        wanted = self._request.partitions[index]
+        wanted = self.wanted[index]
         try:
             partition = self._find(wanted.topic, wanted.partition)
         except Refused as error:

@@ -10,15 +10,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection
-from typing import Protocol
+from typing import Any, Protocol
 
 from cluster.broker.metrics import Counters
+from cluster.broker.replicas.fetch_sessions import FetchSession, FetchSessions, SessionPartition
 from cluster.broker.replicas.partition import Partition
 from cluster.broker.replicas.purgatory import DelayedFetch, DelayedProduce, TimerWheel, failed
 from cluster.broker.replicas.reads import Reads
-from cluster.broker.replicas.values import Reader, Refused, TopicPartition
+from cluster.broker.replicas.record_deletion import RecordDeletion
+from cluster.broker.replicas.values import INTERNAL_TOPICS, Reader, Refused, TopicPartition
 from cluster.broker.rules import Rules
 from cluster.log.errors import LogError
+from cluster.protocol.batch import BatchHeader, only_batch
 from cluster.protocol.errors import ErrorCode, InvalidBatch
 from cluster.protocol.fetch import FetchRequest, FetchResult
 from cluster.protocol.produce import ProducePartition, ProduceRequest, ProduceResult
@@ -27,8 +30,7 @@ from cluster.seams.clock import Clock
 
 logger = logging.getLogger(__name__)
 
-#: Topics that only brokers write to, and the one client that may nevertheless (Kafka's AdminUtils.AdminClientId).
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+#: The one client that may write to internal topics nevertheless (Kafka's AdminUtils.AdminClientId).
 ADMIN_CLIENT_ID = "__admin_client"
 
 VALID_ACKS = frozenset({-1, 0, 1})
@@ -56,6 +58,8 @@ class ReplicaManager:
         storage_failed: Callable[[LogError], None],
         lag_time_max_ms: int,
         fetch_max_bytes: int,
+        sessions: FetchSessions,
+        journal: Callable[[str, dict[str, Any]], None],
     ) -> None:
         self.broker_id = broker_id
         self.rules = rules
@@ -63,6 +67,8 @@ class ReplicaManager:
         self.lag_time_max_ms = lag_time_max_ms
         self.partitions: dict[TopicPartition, Partition] = {}
         self.wheel = TimerWheel(loop)
+        self.sessions = sessions
+        self.deletion = RecordDeletion(self.find, self.wheel, journal, storage_failed)
         self._clock = clock
         self._loop = loop
         self._proposer = proposer
@@ -88,7 +94,10 @@ class ReplicaManager:
 
     def brokers_changed(self, alive: Collection[int]) -> None:
         """The brokers that are registered now: others cannot join an ISR."""
-        self._alive = frozenset(alive)
+        before, self._alive = self._alive, frozenset(alive)
+        if self._alive != before:
+            for partition in self.partitions.values():
+                partition.settle_deletions()
 
     def start(self) -> None:
         """Begin to look at the followers, every half of ``replica.lag.time.max.ms`` (kafka-semantics 5.1)."""
@@ -136,10 +145,8 @@ class ReplicaManager:
         waiting: list[tuple[int, Partition, int, int]] = []
         for index, wanted in enumerate(request.partitions):
             try:
-                partition, records = self._admit(wanted, request.acks, client_id)
-                info, epoch = partition.append(
-                    records, request.acks, zstd_allowed=zstd_allowed, now_ms=now_ms, wall_ms=wall_ms
-                )
+                partition, records, header = self._admit(wanted, request.acks, client_id, zstd_allowed)
+                info, epoch = partition.append(records, header, request.acks, now_ms=now_ms, wall_ms=wall_ms)
             except (Refused, InvalidBatch, LogError) as error:
                 results.append(self._refused(wanted, error))
                 continue
@@ -166,31 +173,59 @@ class ReplicaManager:
         for index, partition, required_offset, epoch in waiting:
             partition.waiters.add_produce(required_offset, epoch, delayed, index)
 
-    def _admit(self, wanted: ProducePartition, acks: int, client_id: str | None) -> tuple[Partition, memoryview]:
+    def _admit(
+        self, wanted: ProducePartition, acks: int, client_id: str | None, zstd_allowed: bool
+    ) -> tuple[Partition, memoryview, BatchHeader]:
+        """The checks before the partition's own: rows 2 to 7 of kafka-semantics 2.5. Raises ``Refused``."""
+        topic, number, records = wanted
+        partition = self.partitions.get((topic, number))
+        if partition is None and not self._partition_exists(topic, number):
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no partition {topic}-{number}")
+        if records is None:
+            raise Refused(ErrorCode.INVALID_RECORD, "no records")
+        header = only_batch(records, zstd_allowed=zstd_allowed)
         if acks not in VALID_ACKS:
             raise Refused(ErrorCode.INVALID_REQUIRED_ACKS, f"acks {acks}")
-        if wanted.topic in INTERNAL_TOPICS and client_id != ADMIN_CLIENT_ID:
-            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{wanted.topic} is internal")
-        if wanted.records is None:
-            raise Refused(ErrorCode.INVALID_RECORD, "no records")
-        return self.find(wanted.topic, wanted.partition), wanted.records
+        if topic in INTERNAL_TOPICS and client_id != ADMIN_CLIENT_ID:
+            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is internal")
+        if partition is None:
+            partition = self.find(topic, number)
+        return partition, records, header
 
     def _refused(self, wanted: ProducePartition, error: Refused | InvalidBatch | LogError) -> ProduceResult:
         logger.debug("produce to %s-%d refused: %s", wanted.topic, wanted.partition, error)
         if error.error_code is ErrorCode.KAFKA_STORAGE_ERROR and isinstance(error, LogError):
             self._storage_failed(error)
-        return ProduceResult(wanted.topic, wanted.partition, error.error_code, error_message=error.message)
+        return ProduceResult(
+            wanted.topic,
+            wanted.partition,
+            error.error_code,
+            error_message=error.message,
+            record_errors=error.record_errors if isinstance(error, InvalidBatch) else (),
+        )
 
     # Reading
 
+    def admit(self, request: FetchRequest, reader: Reader) -> FetchSession | None:
+        """The session of a follower's fetch, if it has one. Raises ``Refused``."""
+        return self.sessions.admit(request, reader, self._clock.monotonic_ms())
+
     def fetch(
-        self, request: FetchRequest, reader: Reader, respond: Callable[[list[FetchResult]], None]
+        self,
+        request: FetchRequest,
+        reader: Reader,
+        respond: Callable[[list[FetchResult]], None],
+        session: FetchSession | None = None,
     ) -> DelayedFetch | None:
         """Answer a fetch now if it may be, else return it waiting: for bytes, a change or its time."""
-
         max_bytes = request.max_bytes if reader.is_follower else min(request.max_bytes, self._fetch_max_bytes)
-        reads = Reads(request, reader, max_bytes, self.find)
-        if reads.first(self._clock.monotonic_ms()) or request.max_wait_ms <= 0 or not request.partitions:
+        wanted = request.partitions if session is None else session.begin(request)
+        reads = Reads(wanted, request.min_bytes, max_bytes, reader, self.find)
+        now_ms = self._clock.monotonic_ms()
+        is_enough = reads.first(now_ms) or request.max_wait_ms <= 0
+        if session is not None:
+            return self._fetch_of_session(session, reads, request.max_wait_ms, is_enough, respond, now_ms)
+        if is_enough or not wanted:
             respond(reads.results)
             return None
 
@@ -202,8 +237,8 @@ class ReplicaManager:
 
         watched = [
             (index, partition)
-            for index, wanted in enumerate(request.partitions)
-            if (partition := self.partitions.get((wanted.topic, wanted.partition))) is not None
+            for index, one in enumerate(wanted)
+            if (partition := self.partitions.get((one.topic, one.partition))) is not None
         ]
 
         def unwatch(fetch: DelayedFetch) -> None:
@@ -213,4 +248,42 @@ class ReplicaManager:
         delayed = DelayedFetch(attempt, unwatch, self._loop, self.wheel, request.max_wait_ms)
         for index, partition in watched:
             partition.waiters.add_fetch(delayed, index, reader)
+        return delayed
+
+    def _fetch_of_session(
+        self,
+        session: FetchSession,
+        reads: Reads,
+        max_wait_ms: int,
+        is_enough: bool,
+        respond: Callable[[list[FetchResult]], None],
+        now_ms: int,
+    ) -> DelayedFetch | None:
+        """The same for a fetch of a session: its partitions tell it of changes, and it tells what is news."""
+        session.read_by(reads, now_ms)
+        for wanted in reads.wanted:
+            partition = self.partitions.get((wanted.topic, wanted.partition))
+            if partition is not None:
+                session.partitions[wanted.topic, wanted.partition].watch(partition.waiters)
+
+        def settle(fetched: SessionPartition) -> bool:
+            partition = self.partitions.get(fetched.key)
+            if partition is None or partition.leader is None:
+                return False
+            return partition.leader.settle(
+                session.reader.replica_id, fetched.wanted.fetch_offset, partition.log.log_end_offset, fetched
+            )
+
+        def attempt(changed: set[int] | None) -> bool:
+            indexes = None if changed is None else changed | session.missed()
+            if not reads.again(indexes, self._clock.monotonic_ms()) and changed is not None:
+                return False
+            respond(session.answer(reads.results, settle))
+            return True
+
+        if is_enough or not session.partitions:
+            respond(session.answer(reads.results, settle))
+            return None
+        delayed = DelayedFetch(attempt, session.unpark, self._loop, self.wheel, max_wait_ms)
+        session.park(delayed)
         return delayed

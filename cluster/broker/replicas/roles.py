@@ -108,6 +108,15 @@ class Roles:
         self._replicas.partitions[key] = partition
         return partition
 
+    def configure(self, topic: str | None) -> None:
+        """The settings of a topic's replicas here have changed (None: of all topics)."""
+        settings: dict[str, TopicSettings] = {}
+        for partition in self._replicas.partitions.values():
+            name = partition.topic
+            if topic in (None, name):
+                settings[name] = settings.get(name) or self._topic_settings(name)
+                partition.configure(settings[name], self._clock.monotonic_ms())
+
     def _take_role(self, partition: Partition, role: Role) -> None:
         if role.leader == self._replicas.broker_id:
             self._fetchers.leave(partition.key)

@@ -25,6 +25,10 @@ TopicPartition = tuple[str, int]
 CONSUMER = -1
 
 
+#: Topics that only brokers write to.
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+
+
 class Reader:
     """Who fetches: a consumer, or a follower in one of its lives (its broker epoch, -1 if it does not say)."""
 
@@ -37,6 +41,10 @@ class Reader:
 
     def __repr__(self) -> str:
         return f"<Reader {self.replica_id} epoch {self.broker_epoch}>" if self.is_follower else "<Reader>"
+
+    def is_same(self, other: Reader) -> bool:
+        """Whether both are one broker in one life."""
+        return (self.replica_id, self.broker_epoch) == (other.replica_id, other.broker_epoch)
 
 
 class Refused(Exception):

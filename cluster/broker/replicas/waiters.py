@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from typing import Protocol
 
 from cluster.broker.replicas.purgatory import DelayedFetch, DelayedProduce
 from cluster.broker.replicas.values import Reader
@@ -20,10 +21,36 @@ Acknowledgement = Callable[[LeaderState | None, int, int], ErrorCode | None]
 _SWEEP_AT = 1024
 
 
+class Watcher(Protocol):
+    """A fetch session that holds the partition: it is told of changes whether a fetch waits or not."""
+
+    def changed(self, *, wakes: bool) -> None: ...
+
+
+class Deletion(Protocol):
+    """A DeleteRecords request that waits for replicas' logs to begin at an offset or above."""
+
+    @property
+    def is_done(self) -> bool: ...
+
+    def began(self, index: int, low_watermark: int) -> None: ...
+
+    def settle(self, index: int, error_code: ErrorCode) -> None: ...
+
+
 class Waiters:
     """The requests that wait at one partition."""
 
-    __slots__ = ("_acknowledgement", "_arrived", "_consumers", "_followers", "_produces", "_sweep_at")
+    __slots__ = (
+        "_acknowledgement",
+        "_arrived",
+        "_consumers",
+        "_deletions",
+        "_followers",
+        "_produces",
+        "_sweep_at",
+        "_watchers",
+    )
 
     def __init__(self, acknowledgement: Acknowledgement = acknowledgement) -> None:
         self._acknowledgement = acknowledgement
@@ -34,6 +61,9 @@ class Waiters:
         #: A fetch, and which of its partitions this one is.
         self._consumers: dict[DelayedFetch, int] = {}
         self._followers: dict[DelayedFetch, int] = {}
+        self._watchers: dict[Watcher, None] = {}
+        #: (offset, request, which part of it)
+        self._deletions: list[tuple[int, Deletion, int]] = []
 
     def __repr__(self) -> str:
         return f"<Waiters {len(self._produces)} produces, {len(self._consumers) + len(self._followers)} fetches>"
@@ -58,6 +88,25 @@ class Waiters:
             heapq.heappop(produces)
             produce.settle(index, code)
 
+    def add_deletion(self, offset: int, deletion: Deletion, index: int) -> None:
+        """Settle part ``index`` of ``deletion`` when no live replica's log begins below ``offset`` any more."""
+        self._deletions.append((offset, deletion, index))
+
+    def settle_deletions(self, leader: LeaderState | None, log_start_offset: int) -> None:
+        """Answer those that are done, or all if this replica does not lead any more."""
+        if not self._deletions:
+            return
+        low_watermark = -1 if leader is None else leader.low_watermark(log_start_offset)
+        waiting = self._deletions
+        self._deletions = []
+        for offset, deletion, index in waiting:
+            if leader is None:
+                deletion.settle(index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            elif low_watermark >= offset:
+                deletion.began(index, low_watermark)
+            elif not deletion.is_done:
+                self._deletions.append((offset, deletion, index))
+
     def add_fetch(self, fetch: DelayedFetch, index: int, reader: Reader) -> None:
         """Wake ``fetch`` when there may be more for it here, which is its partition number ``index``."""
         (self._followers if reader.is_follower else self._consumers)[fetch] = index
@@ -65,10 +114,23 @@ class Waiters:
     def remove_fetch(self, fetch: DelayedFetch, reader: Reader) -> None:
         (self._followers if reader.is_follower else self._consumers).pop(fetch, None)
 
+    def add_watcher(self, watcher: Watcher) -> None:
+        self._watchers[watcher] = None
+
+    def remove_watcher(self, watcher: Watcher) -> None:
+        self._watchers.pop(watcher, None)
+
     def wake_followers(self) -> None:
         """Something was appended."""
         for fetch, index in self._followers.items():
             fetch.wake(index)
+        for watcher in self._watchers:
+            watcher.changed(wakes=True)
+
+    def tell_followers(self) -> None:
+        """Something changed that followers should know, with their next answer."""
+        for watcher in self._watchers:
+            watcher.changed(wakes=False)
 
     def wake_consumers(self) -> None:
         """Something was committed."""

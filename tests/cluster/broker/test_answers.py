@@ -222,7 +222,7 @@ def test_configurations_are_described() -> None:
             )
             topic, broker, *wrong = response.results
             values = {entry.name: (entry.value, entry.config_source) for entry in topic.configs}
-            assert values == {"max.message.bytes": ("5000", 1), "min.insync.replicas": ("1", 5)}
+            assert values == {"max.message.bytes": ("5000", 1), "min.insync.replicas": ("1", 4)}
             assert {entry.name: entry.value for entry in broker.configs}["replica.lag.time.max.ms"] == "4000"
             assert [entry.error_code for entry in wrong] == [42, 3, 42]
         assert controller == 1

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from unittest import mock
 
 import pytest
 
 from cluster.broker.replicas.fetcher import broker_epoch_in, client_id
+from cluster.log.errors import StorageFailed
 from cluster.protocol import fetch
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
@@ -40,6 +42,21 @@ def test_every_version_is_answered(version: int) -> None:
     async def check(cluster: MemoryCluster, client: Client) -> None:
         await fill(client, 2)
         assert (await client.fetch(TOPIC, 0, version=version)).values == [b"value 0", b"value 1"]
+
+    with_topic(check)
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [(5, ErrorCode.NOT_LEADER_OR_FOLLOWER), (6, ErrorCode.KAFKA_STORAGE_ERROR)]
+)
+def test_a_failed_disk_is_told_in_words_that_the_client_knows(version: int, code: ErrorCode) -> None:
+    """KAFKA_STORAGE_ERROR from version 6 on; before it the client is sent to look for another leader."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        await fill(client, 1)
+        log = cluster.nodes[1].replicas.partitions[TOPIC, 0].log
+        with mock.patch.object(log, "read", side_effect=StorageFailed("the disk is gone")):
+            assert (await client.fetch(TOPIC, 0, version=version)).error is code
 
     with_topic(check)
 

@@ -25,7 +25,6 @@ REFUSED: dict[str, tuple[ErrorCode, str, dict[str, object], Callable[[], bytes |
     "unknown topic": (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "nowhere", {}, lambda: batch(b"v")),
     "unknown partition": (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, TOPIC, {"partition": 7}, lambda: batch(b"v")),
     "acks 2": (ErrorCode.INVALID_REQUIRED_ACKS, TOPIC, {"acks": 2}, lambda: batch(b"v")),
-    "internal topic": (ErrorCode.INVALID_TOPIC_EXCEPTION, "__consumer_offsets", {}, lambda: batch(b"v")),
     "no records": (ErrorCode.INVALID_RECORD, TOPIC, {}, lambda: None),
     "empty records": (ErrorCode.INVALID_RECORD, TOPIC, {}, lambda: b""),
     "checksum": (ErrorCode.CORRUPT_MESSAGE, TOPIC, {}, lambda: spoiled(batch(b"v"))),

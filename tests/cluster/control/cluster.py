@@ -126,13 +126,7 @@ class Broker:
         key = ApiKey(request.API_KEY)
         if key in (ApiKey.LEADER_AND_ISR, ApiKey.UPDATE_METADATA, ApiKey.STOP_REPLICA):
             return await self._obey(key, request)
-        serve = {
-            ApiKey.ALTER_PARTITION: self.plane.alter_partition,
-            ApiKey.ALLOCATE_PRODUCER_IDS: self.plane.allocate_producer_ids,
-            ApiKey.CONTROLLED_SHUTDOWN: self.plane.controlled_shutdown,
-            ApiKey.CREATE_TOPICS: self.plane.create_topics,
-        }
-        return await serve[key](request, version)
+        return await self.plane.serve(request, version)
 
     async def _obey(self, key: ApiKey, request: Any) -> Any:
         response = response_class(key)
@@ -206,7 +200,7 @@ class Cluster:
 
     async def create_topic(self, name: str = "t", partitions: int = 1, factor: int = 3, **more: Any) -> Any:
         request = create_topics_request([(name, partitions, factor)], **more)
-        response = await self.controller.plane.create_topics(request, 7)
+        response = await self.controller.plane.serve(request, 7)
         [result] = response.topics
         assert result.error_code == ErrorCode.NONE, result.error_message
         return result

@@ -242,8 +242,11 @@ def test_what_is_built_reads_the_same_after_the_wire():
     assert metadata.topic_states[0].partition_states[0].offline_replicas == [3]
     assert [(s.leader_epoch, s.delete_partition) for t in stops.topic_states for s in t.partition_states] == [
         (3, False),
-        (-2, True),
+        (3, True),
     ]
+    context.topics["u"].deleting = True
+    [*_, stop] = build.build(2, outbox.parcels[2])
+    assert [s.leader_epoch for t in over_the_wire(stop).topic_states for s in t.partition_states] == [3, -2]
 
 
 def metadata_for(context, build, *topic_partitions, full=False):

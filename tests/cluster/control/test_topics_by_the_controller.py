@@ -18,7 +18,7 @@ from tests.cluster.control.virtual_time import run
 
 
 async def create(cluster: Cluster, topics, version: int = 7, **more):
-    return await cluster.controller.plane.create_topics(create_topics_request(topics, **more), version)
+    return await cluster.controller.plane.serve(create_topics_request(topics, **more), version)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_broker_that_is_not_controller_sends_the_client_away():
     async def body():
         cluster = Cluster()
         _, second = await cluster.start(1, 2)
-        response = await second.plane.create_topics(create_topics_request([("t", 1, 1)]), 7)
+        response = await second.plane.serve(create_topics_request([("t", 1, 1)]), 7)
         assert [topic.error_code for topic in response.topics] == [ErrorCode.NOT_CONTROLLER]
         forwarded = await second.plane.ask_controller(create_topics_request([("t", 1, 1)]), 7)
         assert [topic.error_code for topic in forwarded.topics] == [ErrorCode.NONE]
@@ -185,7 +185,7 @@ def test_partitions_are_added():
                 timeout_ms=3000,
                 validate_only=False,
             )
-            [result] = (await cluster.controller.plane.create_partitions(message, 3)).results
+            [result] = (await cluster.controller.plane.serve(message, 3)).results
             assert result.error_code == code
         assert [cluster.state("t", n) for n in range(2)] == before
         for broker in brokers:
@@ -209,7 +209,7 @@ def test_a_topic_is_deleted_everywhere():
         brokers = await cluster.start(1, 2, 3)
         await create(cluster, [("t", 3, 3)])
         former = brokers[0].cache.topic("t").topic_id
-        response = await cluster.controller.plane.delete_topics(delete_request("t", "nope"), 6)
+        response = await cluster.controller.plane.serve(delete_request("t", "nope"), 6)
         assert [r.error_code for r in response.responses] == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
         for path in ("/brokers/topics", "/config/topics", "/admin/delete_topics"):
             assert cluster.tree.children(path) == []
@@ -234,7 +234,7 @@ def test_a_deletion_waits_for_a_broker_that_is_away():
         await cluster.brokers[3].crash()
         await cluster.until(lambda: len(cluster.controller.cache.alive_brokers()) == 2)
         request = delete_request("t", timeout_ms=500)
-        response = await cluster.controller.plane.delete_topics(request, 6)
+        response = await cluster.controller.plane.serve(request, 6)
         assert [r.error_code for r in response.responses] == [ErrorCode.REQUEST_TIMED_OUT]
         assert cluster.tree.exists(topic_path("t")) is not None
         await cluster.brokers[1].crash()
@@ -254,9 +254,9 @@ def test_deletion_can_be_switched_off():
         await cluster.start(1, delete_topic_enable=False)
         await create(cluster, [("t", 1, 1)])
         plane = cluster.controller.plane
-        [result] = (await plane.delete_topics(delete_request("t"), 6)).responses
+        [result] = (await plane.serve(delete_request("t"), 6)).responses
         assert result.error_code == ErrorCode.TOPIC_DELETION_DISABLED
-        [result] = (await plane.delete_topics(delete_request("t"), 2)).responses
+        [result] = (await plane.serve(delete_request("t"), 2)).responses
         assert result.error_code == ErrorCode.INVALID_REQUEST
         await cluster.stop()
 

@@ -12,6 +12,7 @@ from crc32c import crc32c
 from cluster.log.config import LogConfig
 from cluster.log.errors import LogError
 from cluster.log.partition_log import PartitionLog
+from cluster.log.removal import Doomed
 from cluster.protocol.batch import BatchHeader, parse_header
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import ManualClock
@@ -100,6 +101,7 @@ def open_log(
     clean: bool = False,
     recovery_point: int = 0,
     log_start_offset: int = 0,
+    doomed: Doomed | None = None,
 ) -> PartitionLog:
     return PartitionLog.open(
         directory,
@@ -111,6 +113,7 @@ def open_log(
         clean=clean,
         recovery_point=recovery_point,
         log_start_offset=log_start_offset,
+        doomed=doomed,
     )
 
 

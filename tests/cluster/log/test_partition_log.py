@@ -9,6 +9,7 @@ import pytest
 
 from cluster.log.config import LogConfig
 from cluster.log.errors import OffsetOutOfRange, StorageFailed
+from cluster.log.removal import Doomed
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.records import NewRecord, build_batch
 from tests.cluster.log.builders import (
@@ -285,16 +286,15 @@ def test_flushes_may_end_in_any_order(on):
 
 
 def test_a_segment_deleted_during_its_flush_is_no_failure(on):
-    """Its file was closed under the flush, because the log start moved past it."""
+    """Nothing is concluded from it: the log was cut meanwhile. The file is still there to be synced."""
     log = open_log(on, LogConfig(segment_bytes=150))
     for sequence in range(5):
         produce(log, sequence)
     pending = log.begin_flush_of_rolled()
     assert pending is not None
     log.advance_log_start_offset(3)
-    with pytest.raises(OSError, match="closed") as caught:
-        pending.run()
-    log.finish_flush(pending, caught.value)
+    pending.run()
+    log.finish_flush(pending)
     assert not log.is_failed and log.recovery_point == 0
     log.flush()
     assert log.recovery_point == 5
@@ -311,8 +311,16 @@ def test_truncation_below_the_log_start_lowers_it(on):
 
 
 def test_delete_removes_the_directory(on):
-    """With all files, and the log is closed."""
-    log = open_log(on)
+    """It has another name at once, and the log takes nothing more; the files go after ``file.delete.delay.ms``."""
+    doomed = Doomed(on.clock)
+    log = open_log(on, LogConfig(file_delete_delay_ms=50), doomed=doomed)
     append(log)
     log.delete()
-    assert on.storage.listdir("data") == []
+    (name,) = on.storage.listdir("data")
+    assert name.startswith("t-0.") and name.endswith("-delete")
+    assert code_of(lambda: append(log)) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert doomed.take_due() == []
+    on.clock.advance_ms(50)
+    (removal,) = doomed.take_due()
+    removal.run(on.storage)
+    assert on.storage.listdir("data") == [] and len(doomed) == 0

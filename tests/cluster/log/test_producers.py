@@ -85,12 +85,23 @@ def test_a_marker_of_a_higher_epoch_clears_the_batches():
 
 
 def test_expiry_is_by_the_newest_batch():
-    """now - last timestamp >= producer.id.expiration.ms: the entry goes."""
+    """now - last timestamp >= producer.id.expiration.ms: the entry goes, once it has been idle here for as long."""
     producers = ProducerStates()
     producers.update(make_header(producer_id=1, timestamp=1000), 0)
-    producers.update(make_header(producer_id=2, timestamp=1001), 1)
-    assert producers.expire(2000, 1000) == 1
+    producers.update(make_header(producer_id=2, timestamp=1002), 1)
+    assert producers.expire(2000, 0, 1000) == 0, "not seen idle yet"
+    assert producers.expire(2001, 1000, 1000) == 1
     assert [entry.producer_id for entry in producers] == [2]
+
+
+def test_a_producer_of_old_times_is_not_forgotten_while_it_writes():
+    """Timestamps are the client's clock: whoever writes history would lose its state at the next look."""
+    producers = ProducerStates()
+    for number in range(4):
+        producers.update(make_header(base_sequence=number, timestamp=5), number)
+        assert producers.expire(10**12, 600 * number, 1000) == 0
+    assert producers.expire(10**12, 600 * 3 + 999, 1000) == 0
+    assert producers.expire(10**12, 600 * 3 + 1000, 1000) == 1
 
 
 def test_rewind_goes_to_the_newest_mark_not_above():

@@ -122,6 +122,15 @@ def test_below_the_window_is_a_duplicate_only_with_a_complete_history():
     assert check(entry_of(*window, complete=False), 8, 2).error_code == OUT_OF_ORDER
 
 
+@pytest.mark.parametrize("setting", ["kafka", "seed"])
+def test_kafka_does_not_tell_old_from_new(setting):
+    """Under its own rules what is older than the last five batches is out of order, however complete the history."""
+    entry = entry_of((10, 2), (12, 3))
+    verdict = check_sequence(entry, make_header(base_sequence=0), 0, setting)
+    assert verdict.error_code == OUT_OF_ORDER
+    assert check_sequence(entry, make_header(base_sequence=0), 0, "gapless").kind is VerdictKind.DUPLICATE_BELOW_WINDOW
+
+
 def test_a_batch_that_begins_below_and_reaches_the_window_is_no_duplicate():
     """A partial overlap with the first cached batch is out of order."""
     assert check(entry_of((10, 2), (12, 3)), 9, 2).error_code == OUT_OF_ORDER

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import socket
 import tempfile
+import threading
 from pathlib import Path
 
 import psutil
 import pytest
+from kazoo.client import KazooClient
 
 from cluster.process import zookeeper
 from cluster.process.java import find_java
 from cluster.process.supervisor import Supervisor
-from cluster.process.zookeeper import ZooKeeperFailure, start_zookeeper
+from cluster.process.zookeeper import ZooKeeperFailure, restart_zookeeper, serves, start_zookeeper
 from tests.support.require import require
 
 pytestmark = pytest.mark.integration
@@ -46,6 +48,31 @@ def test_zookeeper_serves_on_loopback_alone(tmp_path: Path) -> None:
         socket.create_connection((handle.host, handle.port))
     assert not list(Path(tempfile.gettempdir()).glob(f"hsperfdata_*/{handle.child.pid}"))
     assert "ERROR" not in (tmp_path / "zookeeper" / "zookeeper.log").read_text()
+
+
+def test_a_killed_server_comes_back_on_its_port_with_its_data(tmp_path: Path) -> None:
+    """What was written is there again, sessions too, and its clients find it where it was."""
+    require("java")
+    with Supervisor(str(tmp_path)) as supervisor:
+        directory, java = str(tmp_path / "zookeeper"), find_java()
+        handle = start_zookeeper(supervisor, directory, java)
+        client = KazooClient(handle.address, timeout=20)
+        client.start(timeout=20)
+        session, _ = client.client_id
+        client.create("/kept", b"value", ephemeral=True)
+        handle.child.kill()
+        assert not serves(handle.port, 0.5)
+        # Somebody's outgoing connection may have been given the port meanwhile; it is waited for.
+        taker = socket.create_server(("127.0.0.1", handle.port))
+        release = threading.Timer(1.0, taker.close)
+        release.start()
+        again = restart_zookeeper(supervisor, handle, directory, java)
+        release.join()
+        assert (again.port, again.child.is_running()) == (handle.port, True)
+        assert client.retry(client.get, "/kept")[0] == b"value"
+        assert client.client_id[0] == session
+        client.stop()
+        client.close()
 
 
 def test_a_taken_port_is_given_up_for_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

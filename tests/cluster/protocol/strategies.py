@@ -116,7 +116,12 @@ PRODUCE_REQUESTS = st.builds(
 )
 
 PRODUCE_RESULTS = st.lists(
-    st.builds(ProduceResult, TOPIC, INT32, INT16, INT64, INT64, INT64, st.none() | TEXT), max_size=5
+    st.builds(
+        ProduceResult,
+        *(TOPIC, INT32, INT16, INT64, INT64, INT64, st.none() | TEXT),
+        st.lists(st.tuples(INT32, st.none() | TEXT), max_size=3),
+    ),
+    max_size=5,
 ).map(_grouped)
 
 FETCH_REQUESTS = st.builds(

@@ -16,6 +16,7 @@ from cluster.protocol.batch import (
     decrement_sequence,
     increment_sequence,
     iter_batches,
+    only_batch,
     parse_header,
     set_log_append_time,
     set_offset_and_epoch,
@@ -162,7 +163,9 @@ def client_batch(**changes) -> bytearray:
 def refusal(batch: bytes, **options) -> ErrorCode | None:
     """The code with which a batch is refused, or None."""
     try:
-        validate_from_client(memoryview(batch), options.pop("limit", 1_000_000), **options)
+        limit = options.pop("limit", 1_000_000)
+        header = only_batch(memoryview(batch), **options)
+        validate_from_client(memoryview(batch), header, limit)
     except InvalidBatch as error:
         return error.error_code
     return None
@@ -171,7 +174,9 @@ def refusal(batch: bytes, **options) -> ErrorCode | None:
 def test_a_good_batch_is_accepted():
     """Its header is returned, also from exactly the greatest size that is allowed."""
     batch = client_batch()
-    assert validate_from_client(memoryview(batch), len(batch)) == parse_header(batch)
+    header = only_batch(memoryview(batch))
+    validate_from_client(memoryview(batch), header, len(batch))
+    assert header == parse_header(batch)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +243,7 @@ def test_only_protocol_errors_come_out(batch, mutate):
         parse_header,
         decode_records,
         lambda data: list(iter_batches(data)),
-        lambda data: validate_from_client(memoryview(data), 1_000),
+        lambda data: validate_from_client(memoryview(data), only_batch(memoryview(data)), 1_000),
         lambda data: set_log_append_time(bytearray(data), 0, 1),
         lambda data: crc_ok(data, 0, len(data)),
     ):

@@ -54,6 +54,7 @@ def test_responses_are_what_kafka_python_reads(results, version, correlation_id,
             entry.log_append_time_ms,
             entry.log_start_offset,
             entry.error_message,
+            [(each.batch_index, each.batch_index_error_message) for each in entry.record_errors or ()],
         )
         for topic in response.responses
         for entry in topic.partition_responses
@@ -61,6 +62,7 @@ def test_responses_are_what_kafka_python_reads(results, version, correlation_id,
         result._replace(
             log_start_offset=result.log_start_offset if version >= 5 else -1,
             error_message=result.error_message if version >= 8 else None,
+            record_errors=list(result.record_errors) if version >= 8 else [],
         )
         for result in results
     ]

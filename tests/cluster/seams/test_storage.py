@@ -204,3 +204,19 @@ def test_a_failed_append_counts_for_nothing(tmp_path, monkeypatch):
     file.append(b"!")
     assert file.pread(5, 0) == b"good!"
     file.close()
+
+
+def test_a_lock_is_for_one(tree):
+    """A second one is refused until the first is released; releasing twice does nothing."""
+    storage, root = tree
+    lock = storage.lock(f"{root}/.lock")
+    with pytest.raises(BlockingIOError):
+        storage.lock(f"{root}/.lock")
+    assert storage.exists(f"{root}/.lock")
+    other = storage.lock(f"{root}/other")
+    lock.release()
+    lock.release()
+    storage.lock(f"{root}/.lock").release()
+    other.release()
+    with pytest.raises(OSError, match=r"no such|No such"):
+        storage.lock(f"{root}/no/such/directory")

@@ -1,0 +1,60 @@
+"""Memory of the run's processes and free disk: sampled into ``resources.jsonl`` while it goes on; the disk's limit.
+
+Owns the sampling and the limit. What follows from a full disk is the conductor's, what the figures say the report's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+import psutil
+
+from cluster.process.supervisor import Child
+from cluster.seams.clock import Clock
+from cluster.seams.storage import Storage
+
+#: An hour of samples is a few hundred lines.
+EVERY_MS = 10_000
+#: What a run leaves free, whatever it was going to write.
+LEAVE_FREE_BYTES = 2_000_000_000
+
+
+def running(children: Iterable[Child]) -> list[Child]:
+    """Those that have not ended, as far as is known: restarted ones stand in the list again."""
+    return [child for child in children if child.exit_code is None]
+
+
+def disk_problem(free_bytes: int) -> str | None:
+    """Why the run must stop now, or None while there is room. Pure."""
+    if free_bytes >= LEAVE_FREE_BYTES:
+        return None
+    return f"stopped: {free_bytes / 1e9:.2f} GB of disk are left, and a run leaves {LEAVE_FREE_BYTES / 1e9:g} GB free"
+
+
+class Resources:
+    """Takes a sample when one is due."""
+
+    def __init__(self, clock: Clock, storage: Storage, path: str) -> None:
+        self._clock = clock
+        self._storage = storage
+        self._path = path
+        self._next_ms = clock.monotonic_ms()
+
+    def sample_if_due(self, children: Iterable[Child], free_bytes: int) -> None:
+        """Append one line: the resident bytes of each running child by its name, and the free bytes of the disk."""
+        now_ms = self._clock.monotonic_ms()
+        if now_ms < self._next_ms:
+            return
+        self._next_ms = now_ms + EVERY_MS
+        sizes = {child.name: size for child in children if (size := resident_bytes(child.pid)) is not None}
+        line = {"time_ns": self._clock.monotonic_ns(), "free_bytes": free_bytes, "rss_bytes": sizes}
+        self._storage.append_line(self._path, json.dumps(line))
+
+
+def resident_bytes(pid: int) -> int | None:
+    """The resident memory of a process, None if it is gone."""
+    try:
+        return int(psutil.Process(pid).memory_info().rss)
+    except psutil.Error:
+        return None

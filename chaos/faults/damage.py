@@ -1,0 +1,114 @@
+"""What a fault may do to links, and what it did, so that it undoes that and nothing else. Decides nothing.
+
+Two faults may overlap on one link: each heals its own toxics, and asks after its own alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+Direction = Literal["request", "response", "both"]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkStats:
+    """Counters of one link, as its proxy has them: bytes delivered and dropped each way, and held back now."""
+
+    request_bytes: int
+    response_bytes: int
+    dropped_request_bytes: int
+    dropped_response_bytes: int
+    held_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What one fault put on one link: the names of its toxics there, which no other fault has."""
+
+    link: str
+    toxics: tuple[str, ...]
+    model: str = ""
+
+
+class LinkControl(Protocol):
+    """What a fault may do to links. A link is named opener first: ``b2-b1``, ``producers-b3``, ``b1-zk``.
+
+    Faults may overlap on one link, so each undoes what it did itself and asks after that alone.
+    """
+
+    async def cut(self, link: str, direction: Direction, *, lossless: bool) -> Marks:
+        """Stop the bytes of one direction."""
+        ...
+
+    async def stall(self, link: str, *, probability: float, min_ms: int, max_ms: int) -> Marks:
+        """Hold random chunks back for a while, both ways; ``model`` names the model in use."""
+        ...
+
+    async def heal(self, marks: Marks) -> None:
+        """Remove these toxics; what other faults did to the link stays."""
+        ...
+
+    async def remaining(self, marks: Marks) -> tuple[str, ...]:
+        """Those of these toxics that are on the link now, as its proxy tells it."""
+        ...
+
+    async def stats(self, link: str) -> LinkStats | None:
+        """None where the proxy is not ours and has no counters."""
+        ...
+
+
+class Damage:
+    """The toxics of one fault."""
+
+    def __init__(self, links: LinkControl) -> None:
+        self._links = links
+        self._marks: list[Marks] = []
+
+    def __repr__(self) -> str:
+        return f"Damage({', '.join(marks.link for marks in self._marks) or 'none'})"
+
+    @property
+    def model(self) -> str:
+        """How the proxy models it, where there is a choice."""
+        return self._marks[0].model if self._marks else ""
+
+    async def cut(self, links: Sequence[str], direction: Direction, *, lossless: bool) -> None:
+        """Cut all of these links at once."""
+
+        async def one(link: str) -> None:
+            self._marks.append(await self._links.cut(link, direction, lossless=lossless))
+
+        await asyncio.gather(*(one(link) for link in links))
+
+    async def stall(self, links: Sequence[str], *, probability: float, min_ms: int, max_ms: int) -> None:
+        """Stall all of these links at once, both ways."""
+
+        async def one(link: str) -> None:
+            self._marks.append(await self._links.stall(link, probability=probability, min_ms=min_ms, max_ms=max_ms))
+
+        await asyncio.gather(*(one(link) for link in links))
+
+    async def heal(self) -> None:
+        """Take away what there is of it."""
+        await asyncio.gather(*(self._links.heal(marks) for marks in self._marks))
+
+    async def in_place(self) -> bool:
+        """Whether all of it is there."""
+        left = await asyncio.gather(*(self._links.remaining(marks) for marks in self._marks))
+        return bool(self._marks) and all(
+            set(here) == set(marks.toxics) for here, marks in zip(left, self._marks, strict=True)
+        )
+
+    async def clear(self) -> bool:
+        """Whether nothing of it is left."""
+        return not any(await asyncio.gather(*(self._links.remaining(marks) for marks in self._marks)))
+
+
+async def stats_of(links: LinkControl, names: Sequence[str]) -> list[LinkStats] | None:
+    """The counters of these links; None where the proxy has none."""
+    found = await asyncio.gather(*(links.stats(name) for name in names))
+    known = [stats for stats in found if stats is not None]
+    return known if len(known) == len(found) else None

@@ -1,0 +1,45 @@
+"""What the three kills share: SIGKILL a broker, restart it after a while. Owns that; which broker is each kill's own.
+
+A kill is a crash as a process has it: what was written stays in the page cache, what was buffered in the process is
+gone. The broker comes back on its own data directory, without the marker of a clean stop, and recovers its logs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+from chaos.faults.base import Fault, Probe
+
+
+class Kill(Fault):
+    """Bites when the process is gone and the cluster has taken note of it."""
+
+    duration_s = (3.0, 5.0)
+    recovery_s = 4.0
+
+    _broker_id: int
+
+    @abstractmethod
+    async def noted(self) -> tuple[bool, Mapping[str, Any]]:
+        """Whether the cluster took note of the death, waiting for it within reason; and what shows it."""
+
+    async def inject(self) -> None:
+        self._pid = self.cluster.process(self._broker_id).pid
+        await asyncio.to_thread(self.cluster.process(self._broker_id).kill)
+
+    async def bites(self) -> Probe:
+        dead = not self.cluster.process(self._broker_id).is_running()
+        noted, how = await self.noted()
+        return Probe(dead and noted, {"broker": self._broker_id, "pid": self._pid, "dead": dead, **how})
+
+    async def heal(self) -> None:
+        if not self.cluster.process(self._broker_id).is_running():
+            await self.cluster.restart(self._broker_id)
+
+    async def gone(self) -> Probe:
+        rejoined = await self._rejoined()
+        seen = {"running": self.cluster.process(self._broker_id).is_running(), "isr_full": rejoined}
+        return Probe(rejoined, seen)

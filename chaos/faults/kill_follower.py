@@ -1,0 +1,40 @@
+"""``kill-follower``: SIGKILL a broker that follows in a chosen partition, restart it after a while."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from chaos.faults.base import PreconditionMissing, until
+from chaos.faults.kill import Kill
+
+
+class KillFollower(Kill):
+    """Bites when the process is gone and the cluster no longer counts the broker as alive.
+
+    The leader of the partition stays: it shrinks its ISR, and what it had not yet heard of the follower has to be
+    fetched again after the follower's recovery.
+    """
+
+    name = "kill-follower"
+    summary = "SIGKILL a follower of a partition; restart it on its own data directory"
+
+    async def choose(self) -> str:
+        leader, _ = await self._leader()
+        following = [
+            broker_id
+            for broker_id in self.cluster.broker_ids
+            if broker_id != leader and self.cluster.process(broker_id).is_running()
+        ]
+        if not following:
+            raise PreconditionMissing(f"no follower of partition {self._partition} runs")
+        self._broker_id = self.random.choice(following)
+        return f"broker {self._broker_id}, follower in {self.cluster.topic}-{self._partition}"
+
+    async def noted(self) -> tuple[bool, Mapping[str, Any]]:
+        async def counted_dead() -> bool:
+            alive = await self.cluster.alive()
+            return bool(alive) and self._broker_id not in alive
+
+        out = await until(counted_dead, clock=self.clock, timeout_ms=self.patience_ms)
+        return out, {"counted_dead": out}

@@ -1,0 +1,81 @@
+"""``pause-zookeeper``: SIGSTOP ZooKeeper for shorter or for longer than a session, SIGCONT it after a while.
+
+A short pause must be ridden out without a trace. A long one is worse than a restart: every broker gives its session
+up for lost, and when ZooKeeper wakes up, it finds that the sessions have expired, all of them at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from chaos.faults.base import Fault, PreconditionMissing, Probe, until
+from chaos.faults.damage import stats_of
+from chaos.faults.zookeeper_probe import ZooKeeperProbe
+
+#: A broker pings ZooKeeper every third of its session; one ping without an answer shows that requests stall.
+_STALL_MS = 900
+
+
+class PauseZookeeper(Fault):
+    """Bites when the process is stopped, does not answer, and the brokers' requests to it stay without response.
+
+    Whether sessions expired and the controller changed is on record: after a long pause they may, in a race between
+    ZooKeeper's own clock and the brokers' next pings.
+    """
+
+    name = "pause-zookeeper"
+    summary = "SIGSTOP ZooKeeper for shorter or for longer than a session; SIGCONT it"
+    duration_s = (0.8, 5.0)
+    recovery_s = 5.0
+    hits = "zookeeper"
+
+    async def choose(self) -> str:
+        found = self.cluster.zookeeper()
+        if found is None:
+            raise PreconditionMissing("ZooKeeper is not this run's own (--zookeeper), so it cannot be paused")
+        if not found.is_running() or found.is_suspended():
+            raise PreconditionMissing("ZooKeeper does not run")
+        self._process = found
+        session_s = self.cluster.session_timeout_ms / 1000
+        self._is_long = self.injection.duration_s > session_s
+        than = "longer" if self._is_long else "shorter"
+        return f"ZooKeeper for {self.injection.duration_s:g} s, {than} than the session of {session_s:g} s"
+
+    async def inject(self) -> None:
+        self._probe = await ZooKeeperProbe.before(self.cluster)
+        self._links = [name for name in self.cluster.link_names if name.endswith("-zk")]
+        await asyncio.to_thread(self._process.suspend)
+
+    async def bites(self) -> Probe:
+        stopped = self._process.is_suspended()
+        first = await stats_of(self.cluster.links, self._links)
+        silent = not await self.cluster.zookeeper_answers(timeout_ms=200)
+        seen: dict[str, Any] = {"stopped": stopped, "silent": silent}
+        if first is None:
+            seen["counters"] = "none: a foreign Toxiproxy has no counters"
+            return Probe(stopped and silent, seen)
+        asked, answered = _bytes(first)
+
+        async def unanswered() -> bool:
+            now = await stats_of(self.cluster.links, self._links)
+            asked_now, answered_now = (asked, answered) if now is None else _bytes(now)
+            seen["asked_bytes"], seen["answered_bytes"] = asked_now - asked, answered_now - answered
+            return asked_now > asked
+
+        stalled = await until(unanswered, clock=self.clock, timeout_ms=_STALL_MS) and not seen["answered_bytes"]
+        return Probe(stopped and silent and stalled, seen)
+
+    async def heal(self) -> None:
+        await asyncio.to_thread(self._process.resume)
+
+    async def gone(self) -> Probe:
+        served = await self._probe.serves_again(self.cluster, self.clock)
+        rejoined = await self._rejoined()
+        seen = {"stopped": self._process.is_suspended(), "isr_full": rejoined}
+        seen |= await self._probe.after(self.cluster, self.clock, expect_expiry=self._is_long)
+        return Probe(served and rejoined, {"answers": served, **seen})
+
+
+def _bytes(stats: Any) -> tuple[int, int]:
+    return sum(each.request_bytes for each in stats), sum(each.response_bytes for each in stats)

@@ -1,0 +1,125 @@
+"""The APIs that only a controller serves: each request to the one who does it, each answer in its layout.
+
+Owns the table and the answer NOT_CONTROLLER. Does not own what is done (``active_controller`` and its companions) nor
+how a request came here (handlers, or this very broker in process).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from cluster.broker.control import admin_answers, elections, reassignments
+from cluster.broker.control.controller_role import ControllerRole, NotController, Office
+from cluster.broker.control.producer_id_blocks import allocate_producer_ids
+from cluster.broker.control.topic_admin import AdminOutcome
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.messages import response_class
+from cluster.seams.clock import Clock
+
+#: (decoded request, version) -> response.
+Serve = Callable[[Any, int], Awaitable[Any]]
+
+
+class ControllerApis:
+    """One broker's, whether it is controller now or not."""
+
+    def __init__(self, role: ControllerRole, clock: Clock) -> None:
+        self._role = role
+        self._clock = clock
+        self._table: dict[ApiKey, Serve] = {
+            ApiKey.ALTER_PARTITION: self._alter_partition,
+            ApiKey.CONTROLLED_SHUTDOWN: self._controlled_shutdown,
+            ApiKey.ALLOCATE_PRODUCER_IDS: self._allocate_producer_ids,
+            ApiKey.CREATE_TOPICS: self._create_topics,
+            ApiKey.DELETE_TOPICS: self._delete_topics,
+            ApiKey.CREATE_PARTITIONS: self._create_partitions,
+            ApiKey.ALTER_PARTITION_REASSIGNMENTS: self._alter_reassignments,
+            ApiKey.LIST_PARTITION_REASSIGNMENTS: self._list_reassignments,
+            ApiKey.ELECT_LEADERS: self._elect_leaders,
+        }
+
+    def __repr__(self) -> str:
+        return f"ControllerApis({self._role!r})"
+
+    async def serve(self, request: Any, version: int) -> Any:
+        """The response to a decoded request of one of these APIs. Raises QueueClosed (an OSError) at the very end."""
+        return await self._table[ApiKey(request.API_KEY)](request, version)
+
+    async def _alter_partition(self, request: Any, version: int) -> Any:
+        try:
+            return await self._role.serve(lambda office: office.controller.alter_partition(request))
+        except NotController:
+            response = response_class(ApiKey.ALTER_PARTITION)
+            return response(version=version, error_code=ErrorCode.NOT_CONTROLLER, topics=[])
+
+    async def _controlled_shutdown(self, request: Any, version: int) -> Any:
+        try:
+            return await self._role.serve(lambda office: office.controller.controlled_shutdown(request))
+        except NotController:
+            response = response_class(ApiKey.CONTROLLED_SHUTDOWN)
+            return response(version=version, error_code=ErrorCode.NOT_CONTROLLER, remaining_partitions=[])
+
+    async def _allocate_producer_ids(self, request: Any, version: int) -> Any:
+        try:
+            return await self._role.serve(lambda office: allocate_producer_ids(office.controller, request))
+        except NotController:
+            return response_class(ApiKey.ALLOCATE_PRODUCER_IDS)(version=version, error_code=ErrorCode.NOT_CONTROLLER)
+
+    async def _create_topics(self, request: Any, version: int) -> Any:
+        names = [topic.name for topic in request.topics]
+        outcome = await self._administer(lambda office: office.topics.create(request), names, request.timeout_ms)
+        return admin_answers.create_topics_response(outcome, version)
+
+    async def _delete_topics(self, request: Any, version: int) -> Any:
+        names = [*request.topic_names, *(topic.name or "" for topic in request.topics)]
+        outcome = await self._administer(lambda office: office.deletion.delete(request), names, request.timeout_ms)
+        return admin_answers.delete_topics_response(outcome, version)
+
+    async def _create_partitions(self, request: Any, version: int) -> Any:
+        names = [topic.name for topic in request.topics]
+        outcome = await self._administer(
+            lambda office: office.topics.create_partitions(request), names, request.timeout_ms
+        )
+        return admin_answers.create_partitions_response(outcome, version)
+
+    async def _administer(
+        self, work: Callable[[Office], Awaitable[AdminOutcome]], names: list[str], timeout_ms: int
+    ) -> AdminOutcome:
+        began_ms = self._clock.monotonic_ms()
+        try:
+            outcome = await self._role.serve(work)
+        except NotController:
+            return admin_answers.not_controller(names)
+        if not await admin_answers.all_answered(outcome.answers, self._left_ms(began_ms, timeout_ms)):
+            outcome.time_out()
+        return outcome
+
+    async def _alter_reassignments(self, request: Any, _version: int) -> Any:
+        try:
+            return await self._role.serve(lambda office: office.reassignments.alter(request))
+        except NotController:
+            return reassignments.alter_refused()
+
+    async def _list_reassignments(self, request: Any, _version: int) -> Any:
+        async def read(office: Office) -> Any:
+            return office.reassignments.list(request)
+
+        try:
+            return await self._role.serve(read)
+        except NotController:
+            return reassignments.list_refused()
+
+    async def _elect_leaders(self, request: Any, version: int) -> Any:
+        began_ms = self._clock.monotonic_ms()
+        try:
+            outcome = await self._role.serve(lambda office: office.elections.elect(request))
+        except NotController:
+            outcome = elections.elections_refused(request)
+        if not await admin_answers.all_answered(outcome.answers, self._left_ms(began_ms, request.timeout_ms)):
+            outcome.time_out()
+        return elections.elect_leaders_response(outcome, version)
+
+    def _left_ms(self, began_ms: int, timeout_ms: int) -> int:
+        return timeout_ms - (self._clock.monotonic_ms() - began_ms)

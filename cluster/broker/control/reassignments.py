@@ -1,0 +1,231 @@
+"""Partitions on their way to other replicas: AlterPartitionReassignments, ListPartitionReassignments (KIP-455).
+
+Owns one controller's moves: what is written (the topic's node and the states in one multi), told to the brokers and
+awaited. Does not own the decisions (``cluster.controller.reassignment``). A move survives its controller: it stands in
+the topic's node until every replica that it removes has deleted its data, or is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from cluster.broker.control.active_controller import ActiveController
+from cluster.broker.control.admin_answers import NOT_CONTROLLER_TEXT
+from cluster.broker.control.event_queue import Post
+from cluster.broker.control.state_writer import CHUNK, chunks
+from cluster.controller.context import Partition, TopicPartition
+from cluster.controller.outbox import Outbox
+from cluster.controller.partitions import Change, change_of
+from cluster.controller.reassignment import (
+    Placement,
+    ReassignmentError,
+    Step,
+    is_complete,
+    plan_request,
+    plan_step,
+)
+from cluster.metadata.store import NoNodeError, SetData
+from cluster.metadata.znodes import TopicRegistration, topic_path
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.messages import response_class
+
+logger = logging.getLogger(__name__)
+
+
+class Reassignments:
+    """For one controller. Its methods are called by the control plane's queue, one at a time."""
+
+    def __init__(self, controller: ActiveController, post: Post) -> None:
+        self._controller = controller
+        self._context = controller.context
+        self._post = post
+        self._moving: set[TopicPartition] = set()
+        #: What the topics' nodes still say of partitions whose former replicas are being deleted.
+        self._ending: dict[TopicPartition, Placement] = {}
+
+    def __repr__(self) -> str:
+        return f"Reassignments(moving: {sorted(self._moving)})"
+
+    async def alter(self, request: Any) -> Any:
+        """AlterPartitionReassignments. Each partition is begun, changed, cancelled or refused by itself."""
+        wanted: dict[TopicPartition, Placement] = {}
+        results: dict[TopicPartition, ReassignmentError | None] = {}
+        for topic in request.topics:
+            for asked in topic.partitions:
+                topic_partition = TopicPartition(topic.name, asked.partition_index)
+                try:
+                    wanted[topic_partition] = plan_request(self._context, topic_partition, asked.replicas)
+                    results[topic_partition] = None
+                except ReassignmentError as error:
+                    results[topic_partition] = error
+        await self._go(wanted, "reassignment")
+        return _altered(results)
+
+    def list(self, request: Any) -> Any:
+        """ListPartitionReassignments: what is moving, of the partitions asked for (None: of all)."""
+        response = response_class(ApiKey.LIST_PARTITION_REASSIGNMENTS)
+        topic_class = response.OngoingTopicReassignment
+        asked = (
+            None
+            if request.topics is None
+            else {TopicPartition(t.name, number) for t in request.topics for number in t.partition_indexes}
+        )
+        topics: dict[str, list[Any]] = {}
+        for topic_partition in sorted(self._moving):
+            partition = self._context.partition(topic_partition)
+            if partition is None or not partition.is_moving or (asked is not None and topic_partition not in asked):
+                continue
+            topics.setdefault(topic_partition.topic, []).append(
+                topic_class.OngoingPartitionReassignment(
+                    partition_index=topic_partition.partition,
+                    replicas=[*partition.replicas],
+                    adding_replicas=[*partition.adding],
+                    removing_replicas=[*partition.removing],
+                )
+            )
+        return response(
+            error_code=ErrorCode.NONE,
+            error_message=None,
+            topics=[topic_class(name=name, partitions=partitions) for name, partitions in topics.items()],
+        )
+
+    async def resume(self) -> None:
+        """After a failover: go on with every move that the topics' nodes tell of (kafka-semantics 5.6)."""
+        found = {tp: partition for tp, _, partition in self._context.partitions() if partition.is_moving}
+        if found:
+            logger.info("resuming the moves of %s", ", ".join(map(str, found)))
+            await self._go({tp: Placement.of(partition) for tp, partition in found.items()}, "reassignment resumed")
+
+    async def advance(self) -> None:
+        """ISRs have changed: finish every move whose replicas are all in sync now."""
+        ready: dict[TopicPartition, Placement] = {}
+        for topic_partition in sorted(self._moving):
+            partition = self._context.partition(topic_partition)
+            if partition is None or not partition.is_moving:
+                self._moving.discard(topic_partition)
+            elif is_complete(Placement.of(partition), partition.state):
+                ready[topic_partition] = Placement.of(partition)
+        await self._go(ready, "reassignment completed")
+
+    async def _go(self, wanted: Mapping[TopicPartition, Placement], reason: str) -> None:
+        by_topic: dict[str, list[TopicPartition]] = defaultdict(list)
+        for topic_partition in wanted:
+            by_topic[topic_partition.topic].append(topic_partition)
+        for topic in sorted(by_topic):
+            for chunk in chunks(sorted(by_topic[topic]), CHUNK):
+                await self._step(topic, {tp: wanted[tp] for tp in chunk}, reason)
+
+    async def _step(self, topic: str, wanted: Mapping[TopicPartition, Placement], reason: str) -> None:
+        """One multi for partitions of one topic, then the news of it."""
+        steps: dict[TopicPartition, Step] = {}
+        changes: list[Change] = []
+        partitions: dict[TopicPartition, Partition] = {}
+        for topic_partition, placement in wanted.items():
+            partition = self._context.partition(topic_partition)
+            if partition is None:
+                continue
+            step = plan_step(Placement.of(partition), placement, partition.state, self._context.eligible())
+            partitions[topic_partition], steps[topic_partition] = partition, step
+            if partition.state is not None and step.state is not None:
+                changes.append(change_of(self._context, topic_partition, partition.state, step.state, reason))
+        # What is to be deleted stays in the node until it is: the next controller must know of it.
+        ending = {tp: _ending(step) for tp, step in steps.items() if step.is_done and step.stop}
+        noted = {tp: ending.get(tp, step.placement) for tp, step in steps.items()}
+        try:
+            await self._controller.writer.write_with(changes, await self._topic_node(topic, noted))
+        except NoNodeError:
+            logger.warning("topic %s vanished while it was reassigned", topic)
+            return
+        outbox = Outbox(self._context)
+        for topic_partition, step in steps.items():
+            partition = partitions[topic_partition]
+            logger.info("%s: %s (%s)", topic_partition, step.placement, reason)
+            partition.replicas = step.placement.replicas
+            partition.adding, partition.removing = step.placement.adding, step.placement.removing
+            self._ending.pop(topic_partition, None)
+            (self._moving.discard if step.is_done else self._moving.add)(topic_partition)
+            outbox.add_leader_and_isr(topic_partition, new_replicas=step.placement.adding)
+            for replica in step.stop:
+                outbox.add_stop_replica(replica, topic_partition, delete=True)
+        outbox.add_update_metadata(steps)
+        answers = self._controller.send(outbox)
+        self._ending.update(ending)
+        if ending:
+            asyncio.gather(*answers).add_done_callback(
+                lambda done: None if done.cancelled() else self._post(lambda: self._finish(topic, ending))
+            )
+
+    async def _finish(self, topic: str, ended: Mapping[TopicPartition, Placement]) -> None:
+        """The brokers have obeyed, or are gone: the topic's node says no more of what they have deleted."""
+        for topic_partition, placement in ended.items():
+            if self._ending.get(topic_partition) is placement:
+                del self._ending[topic_partition]
+        found = self._context.topics.get(topic)
+        if found is None or found.deleting:
+            return
+        try:
+            await self._controller.writer.write_with([], await self._topic_node(topic, {}))
+        except NoNodeError:
+            logger.warning("topic %s vanished while it was reassigned", topic)
+        else:
+            logger.info("reassigned: %s", ", ".join(map(str, ended)))
+
+    async def _topic_node(self, topic: str, changed: Mapping[TopicPartition, Placement]) -> SetData:
+        """The write of a topic's node as the context has it, but for ``changed``. Raises NoNodeError."""
+        session = self._controller.fence.session
+        path = topic_path(topic)
+        _, stat = await session.read(lambda: session.store.get(path))
+        found = self._context.topics[topic]
+        noted = {**self._ending, **changed}
+        placements = {
+            number: noted.get(TopicPartition(topic, number), Placement.of(partition))
+            for number, partition in found.partitions.items()
+        }
+        registration = TopicRegistration(
+            found.topic_id,
+            {number: placement.replicas for number, placement in placements.items()},
+            {number: placement.adding for number, placement in placements.items() if placement.adding},
+            {number: placement.removing for number, placement in placements.items() if placement.removing},
+        )
+        return SetData(path, registration.encode(), stat.version)
+
+
+def _ending(step: Step) -> Placement:
+    """A move that is done, but for the deletion of the data it leaves behind."""
+    return Placement((*step.placement.replicas, *step.stop), removing=step.stop)
+
+
+def _altered(results: Mapping[TopicPartition, ReassignmentError | None]) -> Any:
+    response = response_class(ApiKey.ALTER_PARTITION_REASSIGNMENTS)
+    topic_class = response.ReassignableTopicResponse
+    topics: dict[str, list[Any]] = {}
+    for topic_partition, error in results.items():
+        topics.setdefault(topic_partition.topic, []).append(
+            topic_class.ReassignablePartitionResponse(
+                partition_index=topic_partition.partition,
+                error_code=ErrorCode.NONE if error is None else error.error_code,
+                error_message=None if error is None else error.message,
+            )
+        )
+    return response(
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        responses=[topic_class(name=name, partitions=partitions) for name, partitions in topics.items()],
+    )
+
+
+def alter_refused() -> Any:
+    """AlterPartitionReassignments at a broker that is not the controller."""
+    response = response_class(ApiKey.ALTER_PARTITION_REASSIGNMENTS)
+    return response(error_code=ErrorCode.NOT_CONTROLLER, error_message=NOT_CONTROLLER_TEXT, responses=[])
+
+
+def list_refused() -> Any:
+    """ListPartitionReassignments at a broker that is not the controller."""
+    response = response_class(ApiKey.LIST_PARTITION_REASSIGNMENTS)
+    return response(error_code=ErrorCode.NOT_CONTROLLER, error_message=NOT_CONTROLLER_TEXT, topics=[])

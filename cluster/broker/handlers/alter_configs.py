@@ -1,0 +1,110 @@
+"""AlterConfigs (33) and IncrementalAlterConfigs (44, KIP-339): changing what is set on topics and brokers.
+
+Owns the checks and the answers. Any broker serves them, as in Kafka with ZooKeeper; its own settings each alone.
+Does not own the storing (``config_store``), nor how brokers take the news (``dynamic_configs``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from cluster.broker.control.config_store import ALL_BROKERS, NoSuchTopic
+from cluster.broker.handlers.config_resources import Resource, ResourceRefused, find
+from cluster.broker.server import Exchange
+from cluster.broker.services import Services
+from cluster.config.alteration import Alteration, altered, replaced
+from cluster.config.errors import ConfigError
+from cluster.config.layers import BrokerLayers, check_dynamic
+from cluster.config.topic import validate
+from cluster.metadata.store import StoreError
+from cluster.metadata.znodes import MalformedZnode
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.messages import response_class
+
+logger = logging.getLogger(__name__)
+
+#: (the resource, what is stored, the request's entries) -> what to store. Raises ConfigError.
+_Change = Callable[[Resource, dict[str, str], list[Any]], dict[str, str]]
+
+
+async def handle_incremental(services: Services, request: Any, _exchange: Exchange) -> Any:
+    return await _alter(services, request, ApiKey.INCREMENTAL_ALTER_CONFIGS, _incremental)
+
+
+async def handle_whole(services: Services, request: Any, _exchange: Exchange) -> Any:
+    return await _alter(services, request, ApiKey.ALTER_CONFIGS, _whole)
+
+
+def _incremental(resource: Resource, stored: dict[str, str], entries: list[Any]) -> dict[str, str]:
+    return altered(
+        resource.table, stored, (Alteration(entry.name, entry.config_operation, entry.value) for entry in entries)
+    )
+
+
+def _whole(resource: Resource, _stored: dict[str, str], entries: list[Any]) -> dict[str, str]:
+    return replaced(resource.table, ((entry.name, entry.value) for entry in entries))
+
+
+async def _alter(services: Services, request: Any, api_key: ApiKey, change: _Change) -> Any:
+    response = response_class(api_key)
+    times = Counter((asked.resource_type, asked.resource_name) for asked in request.resources)
+    results = []
+    for asked in request.resources:
+        code, message = ErrorCode.NONE, None
+        try:
+            if times[asked.resource_type, asked.resource_name] > 1:
+                raise ResourceRefused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            async with asyncio.timeout(services.config["request.timeout.ms"] / 1000):
+                await _alter_one(services, asked, change, validate_only=request.validate_only)
+        except ResourceRefused as error:
+            code, message = error.error_code, str(error)
+        except NoSuchTopic:
+            code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no topic {asked.resource_name!r}"
+        except (ConfigError, MalformedZnode) as error:
+            code, message = ErrorCode.INVALID_CONFIG, str(error)
+        except (TimeoutError, StoreError):
+            # It may have happened all the same; doing it again does no harm.
+            code, message = ErrorCode.REQUEST_TIMED_OUT, "ZooKeeper, where configurations are, does not answer"
+        results.append(
+            response.AlterConfigsResourceResponse(
+                error_code=code,
+                error_message=message,
+                resource_type=asked.resource_type,
+                resource_name=asked.resource_name,
+            )
+        )
+    return response(responses=results)
+
+
+async def _alter_one(services: Services, asked: Any, change: _Change, *, validate_only: bool) -> None:
+    resource = find(services, asked.resource_type, asked.resource_name)
+
+    def checked(stored: dict[str, str]) -> dict[str, str]:
+        wanted = change(resource, stored, asked.configs)
+        _check(services, resource, wanted)
+        return wanted
+
+    store = services.control.configs.store
+    if validate_only:
+        await store.check(resource.kind, resource.name, checked)
+    else:
+        await store.alter(resource.kind, resource.name, checked)
+
+
+def _check(services: Services, resource: Resource, wanted: dict[str, str]) -> None:
+    """What is stored must be legal as a whole, with this broker's other layers. Raises ConfigError."""
+    configs = services.control.configs
+    if resource.is_topic:
+        validate(wanted, configs.broker_config)
+        return
+    check_dynamic(wanted)
+    layers = configs.layers
+    if resource.name == ALL_BROKERS:
+        BrokerLayers(layers.static, layers.own, wanted).effective()
+    else:
+        BrokerLayers(layers.static, wanted, layers.shared).effective()

@@ -1,0 +1,51 @@
+"""DescribeLogDirs (35): how much of the disk each replica here takes, and how far it is behind.
+
+Owns the answer. There is one data directory; none of its logs is ever moved to another one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cluster.broker.replicas.partition import Partition
+from cluster.broker.server import Exchange
+from cluster.broker.services import Services
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.messages import response_class
+
+
+def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
+    response = response_class(ApiKey.DESCRIBE_LOG_DIRS)
+    result_class = response.DescribeLogDirsResult
+    topic_class = result_class.DescribeLogDirsTopic
+    wanted = None
+    if request.topics is not None:
+        wanted = {(topic.topic, number) for topic in request.topics for number in topic.partitions}
+    topics: dict[str, list[Any]] = {}
+    for (name, number), partition in sorted(services.replicas.partitions.items()):
+        if wanted is None or (name, number) in wanted:
+            topics.setdefault(name, []).append(
+                topic_class.DescribeLogDirsPartition(
+                    partition_index=number,
+                    partition_size=partition.log.size_bytes,
+                    offset_lag=_lag(partition),
+                    is_future_key=False,
+                )
+            )
+    return response(
+        error_code=ErrorCode.NONE,
+        results=[
+            result_class(
+                error_code=ErrorCode.NONE,
+                log_dir=services.config.data_directory,
+                topics=[topic_class(name=name, partitions=partitions) for name, partitions in topics.items()],
+                usable_bytes=services.usable_bytes(),
+            )
+        ],
+    )
+
+
+def _lag(partition: Partition) -> int:
+    """How far the high watermark is ahead of this replica's end; 0 if it is not."""
+    return max(0, partition.high_watermark - partition.log.log_end_offset)

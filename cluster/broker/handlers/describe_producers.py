@@ -1,0 +1,54 @@
+"""DescribeProducers (61): what this replica's log knows of every producer (KIP-664). Followers answer too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cluster.broker.replicas.values import Refused
+from cluster.broker.server import Exchange
+from cluster.broker.services import Services
+from cluster.log.sequence import ProducerEntry
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.messages import response_class
+
+
+def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
+    response = response_class(ApiKey.DESCRIBE_PRODUCERS)
+    return response(
+        topics=[
+            response.TopicResponse(
+                name=topic.name,
+                partitions=[_describe(services, topic.name, index) for index in topic.partition_indexes],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _describe(services: Services, topic: str, index: int) -> Any:
+    partition_class = response_class(ApiKey.DESCRIBE_PRODUCERS).TopicResponse.PartitionResponse
+    try:
+        partition = services.replicas.find(topic, index)
+    except Refused as error:
+        return partition_class(
+            partition_index=index, error_code=error.error_code, error_message=error.message, active_producers=[]
+        )
+    return partition_class(
+        partition_index=index,
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        active_producers=[_producer(partition_class.ProducerState, entry) for entry in partition.log.producers],
+    )
+
+
+def _producer(state_class: Any, entry: ProducerEntry) -> Any:
+    """There are no transactions: no coordinator wrote here, and none is open."""
+    return state_class(
+        producer_id=entry.producer_id,
+        producer_epoch=entry.producer_epoch,
+        last_sequence=entry.last_sequence,
+        last_timestamp=entry.last_timestamp,
+        coordinator_epoch=-1,
+        current_txn_start_offset=-1,
+    )

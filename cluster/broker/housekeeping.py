@@ -1,0 +1,162 @@
+"""Housekeeping: old segments go, logs are compacted, deleted files are removed, without holding up the event loop.
+
+Owns when that is looked at (``log.retention.check.interval.ms``, ``log.cleaner.backoff.ms``), and the journal's line
+for each log start that moves. Does not own which segments go (``cluster.log.retention``), what is compacted
+(``cluster.log.compaction``), or how.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from cluster.broker.checkpoints import Blocking, in_thread, unbroken
+from cluster.broker.replicas.values import TopicPartition
+from cluster.broker.timers import Timers
+from cluster.config.broker import BrokerConfig
+from cluster.log.cleaner import Cleaning, CleaningCancelled
+from cluster.log.compaction import KEY_BYTES, Cleanable
+from cluster.log.errors import LogError
+from cluster.log.manager import LogManager
+from cluster.log.partition_log import PartitionLog
+from cluster.log.removal import Removal
+from cluster.protocol.errors import CorruptBatch
+from cluster.seams.clock import Clock
+from cluster.seams.storage import Storage
+
+logger = logging.getLogger(__name__)
+
+#: Writes one line of the broker's journal: (event, details).
+Journal = Callable[[str, dict[str, Any]], None]
+
+#: How often it is looked whether deleted files are due.
+REMOVAL_INTERVAL_MS = 1000
+
+
+class Housekeeping:
+    """The timers of one broker's old files. ``high_watermarks`` are those of the partitions that have a role here."""
+
+    def __init__(
+        self,
+        logs: LogManager,
+        high_watermarks: Callable[[], Mapping[TopicPartition, int]],
+        config: BrokerConfig,
+        clock: Clock,
+        storage: Storage,
+        storage_failed: Callable[[LogError], None],
+        journal: Journal,
+        blocking: Blocking = in_thread,
+    ) -> None:
+        self._logs = logs
+        self._high_watermarks = high_watermarks
+        self._config = config
+        self._clock = clock
+        self._storage = storage
+        self._blocking = blocking
+        self._journal = journal
+        self._timers = Timers(storage_failed)
+        self._cleaning: Cleaning | None = None
+
+    def __repr__(self) -> str:
+        return f"<Housekeeping of {self._logs!r}>"
+
+    def start(self) -> None:
+        self._logs.on_log_start_moved = self._log_start_moved
+        self._timers.start(
+            [
+                (self._config["log.retention.check.interval.ms"], self.retain),
+                (REMOVAL_INTERVAL_MS, self._remove),
+                (self._config["log.cleaner.backoff.ms"] if self._config["log.cleaner.enable"] else 0, self.clean),
+            ]
+        )
+
+    async def stop(self) -> None:
+        if self._cleaning is not None:
+            self._cleaning.cancelled = True
+        await self._timers.stop()
+
+    def _log_start_moved(self, log: PartitionLog, before: int, reason: str) -> None:
+        """Whatever took records away: those who judge the log later must be able to tell that from a loss."""
+        self._journal(
+            "log-start",
+            {
+                "topic": log.topic,
+                "partition": log.partition,
+                "before": before,
+                "log_start_offset": log.log_start_offset,
+                "log_end_offset": log.log_end_offset,
+                "reason": reason,
+            },
+        )
+
+    async def retain(self) -> None:
+        """Delete what has expired in every log that has a role. Raises ``StorageFailed``."""
+        for (topic, partition), high_watermark in self._high_watermarks().items():
+            log = self._logs.get(topic, partition)
+            if log is None or log.is_failed:
+                continue
+            gone = log.retain(high_watermark, self._clock.wall_ms())
+            if gone:
+                logger.info(
+                    "%s-%d: %d segments deleted up to %d: %s",
+                    *(topic, partition, len(gone), log.log_start_offset),
+                    ", ".join(sorted({expired.reason for expired in gone})),
+                )
+                await asyncio.sleep(0)  # many logs may have much to delete
+
+    async def clean(self) -> None:
+        """Compact log after log, the dirtiest first, until none is due. Raises ``StorageFailed``."""
+        passed_over: set[TopicPartition] = set()
+        while (dirtiest := self._dirtiest(passed_over)) is not None:
+            log, what = dirtiest
+            if not await self._clean(log, what):
+                passed_over.add((log.topic, log.partition))
+
+    def _dirtiest(self, passed_over: set[TopicPartition]) -> tuple[PartitionLog, Cleanable] | None:
+        now_ms = self._clock.wall_ms()
+        due = []
+        for key, high_watermark in self._high_watermarks().items():
+            log = self._logs.get(*key)
+            if log is None or log.is_failed or not log.config.is_compacted or key in passed_over:
+                continue
+            what = log.cleanable(high_watermark, now_ms)
+            if what is not None and what.is_due:
+                due.append((log, what))
+        return max(due, key=lambda found: found[1].ratio, default=None)
+
+    async def _clean(self, log: PartitionLog, what: Cleanable) -> bool:
+        """One compaction, beside the loop; False if it came to nothing."""
+        max_keys = self._config["log.cleaner.dedupe.buffer.size"] // KEY_BYTES
+        cleaning = self._cleaning = log.begin_cleaning(what, max_keys, self._clock.wall_ms())
+        size_bytes = log.size_bytes
+        done = False
+        try:
+            await unbroken(self._blocking, cleaning.run)
+            done = not log.is_failed and log.finish_cleaning(cleaning)
+        except (OSError, CorruptBatch, LogError, CleaningCancelled) as error:
+            logger.warning("%s-%d is not compacted: %s", log.topic, log.partition, error)
+            if log.is_failed:  # its files are between two states, which the next start puts right
+                raise
+        finally:
+            self._cleaning = None
+            await unbroken(self._blocking, cleaning.discard)
+        if done:
+            await unbroken(self._blocking, self._logs.checkpoint_cleaned)
+            logger.info(
+                "%s-%d: compacted up to %d, from %d to %d bytes",
+                *(log.topic, log.partition, log.cleaned_to, size_bytes, log.size_bytes),
+            )
+        return done
+
+    async def _remove(self) -> None:
+        removals = self._logs.removals()
+        if removals:
+            await unbroken(self._blocking, partial(_run_all, removals, self._storage))
+
+
+def _run_all(removals: list[Removal], storage: Storage) -> None:
+    for removal in removals:
+        removal.run(storage)

@@ -1,0 +1,80 @@
+"""What a leader checks inside a producer's batch before it appends it: rows 14-17 of kafka-semantics 2.5.
+
+Owns what is wrong with which record, and the batch that is stored instead of one whose offsets are not in order. Does
+not own the walk (``cluster.protocol.record_checks``). Uncompressed batches come here only if their topic is compacted
+or bounds timestamps: the others are stored without a look at their records.
+"""
+
+from __future__ import annotations
+
+from cluster.log.config import LogConfig
+from cluster.log.partition_log import PartitionLog
+from cluster.log.sequence import VerdictKind, check_sequence
+from cluster.protocol.batch import BatchHeader, parse_header
+from cluster.protocol.errors import CorruptBatch, ErrorCode, InvalidBatch
+from cluster.protocol.record_checks import walk_records
+from cluster.protocol.records import NewRecord, build_batch, decode_records
+
+
+def check_inside(
+    records: memoryview, header: BatchHeader, log: PartitionLog, wall_ms: int
+) -> tuple[memoryview, BatchHeader]:
+    """The batch to store, with its header: the one that was sent, or a copy whose offsets and greatest time are right.
+
+    Raises ``InvalidBatch``. All records with something wrong are named; if it is the time of any, the code is
+    INVALID_TIMESTAMP. A batch that the log has is no longer judged by its time: Kafka refuses a retry that has grown
+    too old, and its client takes for lost what is stored.
+    """
+    config = log.config
+    facts = walk_records(records, header)
+    problems: list[tuple[int, str]] = []
+    if config.is_compacted:
+        problems += [(index, "a record of a compacted topic needs a key") for index in facts.without_key]
+    wrong_times = [] if config.is_log_append_time else _wrong_times(facts.timestamps, config, wall_ms)
+    if wrong_times and _is_stored(header, log):
+        return records, header
+    if problems or wrong_times:
+        code = ErrorCode.INVALID_TIMESTAMP if wrong_times else ErrorCode.INVALID_RECORD
+        raise InvalidBatch(code, "records that cannot be accepted", sorted(problems + wrong_times))
+    is_right = facts.has_offsets_in_order and max(facts.timestamps) == header.max_timestamp
+    return (records, header) if is_right else _rebuilt(records, header, config)
+
+
+def _is_stored(header: BatchHeader, log: PartitionLog) -> bool:
+    if header.producer_id < 0:
+        return False
+    entry = log.producers.get(header.producer_id)
+    verdict = check_sequence(entry, header, log.log_start_offset, log.config.unknown_producer)
+    return verdict.kind in (VerdictKind.DUPLICATE, VerdictKind.DUPLICATE_BELOW_WINDOW)
+
+
+def _wrong_times(timestamps: list[int], config: LogConfig, wall_ms: int) -> list[tuple[int, str]]:
+    earliest = wall_ms - config.message_timestamp_before_max_ms
+    latest = wall_ms + config.message_timestamp_after_max_ms
+    return [
+        (index, f"timestamp {timestamp} is not between {earliest} and {latest}")
+        for index, timestamp in enumerate(timestamps)
+        if timestamp >= 0 and not earliest <= timestamp <= latest
+    ]
+
+
+def _rebuilt(records: memoryview, header: BatchHeader, config: LogConfig) -> tuple[memoryview, BatchHeader]:
+    """As Kafka does: the same records with offsets 0, 1, 2, ... and the greatest time of them in the header."""
+    try:
+        decoded = decode_records(records)
+    except CorruptBatch as error:
+        raise InvalidBatch(ErrorCode.INVALID_RECORD, str(error)) from error
+    batch = build_batch(
+        [NewRecord(record.timestamp, record.key, record.value, record.headers) for record in decoded],
+        codec=header.codec,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        transactional=header.is_transactional,
+    )
+    if len(batch) > config.max_message_bytes:
+        raise InvalidBatch(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"{len(batch)} bytes after compressing anew, more than max.message.bytes {config.max_message_bytes}",
+        )
+    return memoryview(bytearray(batch)), parse_header(batch)

@@ -1,0 +1,49 @@
+"""Timers: the periodic work of one broker's files. Owns the repetition, and what becomes of a disk that fails in it.
+
+Does not own the work (``checkpoints.py``, ``housekeeping.py``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+
+from cluster.log.errors import LogError
+
+logger = logging.getLogger(__name__)
+
+Work = Callable[[], Awaitable[None]]
+
+
+class Timers:
+    """Tasks that do their work again and again, until ``stop``."""
+
+    def __init__(self, storage_failed: Callable[[LogError], None]) -> None:
+        self._storage_failed = storage_failed
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def __repr__(self) -> str:
+        return f"<Timers: {len(self._tasks)}>"
+
+    def start(self, works: Iterable[tuple[int, Work]]) -> None:
+        """Do each work every so many milliseconds, the first time after one interval; not at all if that is 0."""
+        loop = asyncio.get_running_loop()
+        self._tasks += [
+            loop.create_task(self._repeat(interval_ms, work)) for interval_ms, work in works if interval_ms > 0
+        ]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+
+    async def _repeat(self, interval_ms: int, work: Work) -> None:
+        while True:
+            await asyncio.sleep(interval_ms / 1000)
+            try:
+                await work()
+            except LogError as error:
+                logger.error("%s", error)
+                self._storage_failed(error)

@@ -1,0 +1,144 @@
+"""Asker: one request to one broker, to any or to the controller, again until a deadline.
+
+Owns the connections, the view of who is who, and the repetition. Does not own any call: ``Admin`` and its parts do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from cluster.client.cluster_view import ClusterView, cluster_view
+from cluster.client.connection import BrokerConnection
+from cluster.client.negotiation import api_versions, choose_version
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.messages import request_class
+from cluster.seams.clock import Clock
+from cluster.seams.transport import Transport
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_BACKOFF_S = 0.1
+
+
+class Retriable(Exception):
+    """The cluster said: not now."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    connection: BrokerConnection
+    windows: dict[int, tuple[int, int]]
+
+
+class Asker:
+    """``bootstrap`` is ``host:port`` strings; ``timeout_ms`` is what one call may take in all."""
+
+    def __init__(
+        self,
+        bootstrap: Sequence[str],
+        transport: Transport,
+        clock: Clock,
+        timeout_ms: int,
+        *,
+        request_timeout_ms: int = 3_000,
+        client_id: str = "gapless-admin",
+    ) -> None:
+        self._bootstrap = [parse_address(address) for address in bootstrap]
+        self._transport = transport
+        self._clock = clock
+        self._timeout_ms = timeout_ms
+        self._request_timeout_ms = min(request_timeout_ms, timeout_ms)
+        self._client_id = client_id
+        self._nodes: dict[tuple[str, int], _Node] = {}
+        self._view: ClusterView | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._bootstrap}, {len(self._nodes)} connections)"
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for node in self._nodes.values():
+            node.connection.close()
+        self._nodes.clear()
+        # The transport tells the end of a connection in the next turn of the loop.
+        await asyncio.sleep(0)
+
+    async def _metadata(self, topics: Sequence[str] | None) -> ClusterView:
+        message_class = request_class(ApiKey.METADATA)
+        topic_class = message_class.MetadataRequestTopic
+        wanted = None if topics is None else [topic_class(name=name) for name in topics]
+        response = await self._ask_any(ApiKey.METADATA, topics=wanted, allow_auto_topic_creation=False)
+        self._view = cluster_view(response)
+        return self._view
+
+    async def _ask_any(self, api_key: ApiKey, **fields: Any) -> Any:
+        last: OSError | None = None
+        for address in self._addresses():
+            try:
+                return await self._ask(address, api_key, fields)
+            except OSError as error:
+                last = error
+        raise last or ConnectionError("no broker to ask")
+
+    async def _ask_controller(self, api_key: ApiKey, **fields: Any) -> Any:
+        view = await self._metadata([])
+        return await self._ask_broker(view.controller_id, api_key, **fields)
+
+    async def _ask_broker(self, broker_id: int, api_key: ApiKey, **fields: Any) -> Any:
+        broker = None if self._view is None else self._view.brokers.get(broker_id)
+        if broker is None:
+            raise Retriable(f"broker {broker_id} is not alive")
+        return await self._ask((broker.host, broker.port), api_key, fields)
+
+    async def _ask(self, address: tuple[str, int], api_key: ApiKey, fields: Mapping[str, Any]) -> Any:
+        node = await self._node(address)
+        version = choose_version(api_key, node.windows)
+        return await node.connection.send(request_class(api_key)(**fields), version, self._request_timeout_ms)
+
+    def _addresses(self) -> Iterable[tuple[str, int]]:
+        known = [] if self._view is None else [(broker.host, broker.port) for broker in self._view.brokers.values()]
+        # Open connections first: a dead broker costs a timeout.
+        addresses = dict.fromkeys([*self._bootstrap, *known])
+        return sorted(addresses, key=lambda address: address not in self._nodes)
+
+    async def _node(self, address: tuple[str, int]) -> _Node:
+        node = self._nodes.get(address)
+        if node is not None and not node.connection.is_closed:
+            return node
+        connection = await BrokerConnection.open(self._transport, *address, self._client_id, self._request_timeout_ms)
+        try:
+            node = _Node(connection, await api_versions(connection))
+        except BaseException:
+            connection.close()
+            raise
+        self._nodes[address] = node
+        return node
+
+    async def _retrying(self, what: str, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Try until the deadline, which also ends the last attempt."""
+        deadline_ms = self._clock.monotonic_ms() + self._timeout_ms
+        last: Exception | None = None
+        while (left_ms := deadline_ms - self._clock.monotonic_ms()) > 0:
+            try:
+                async with asyncio.timeout(left_ms / 1000):
+                    return await attempt()
+            except (OSError, Retriable) as error:
+                log.debug("%s: %r; trying again", what, error)
+                # What the deadline cut short says less than what failed before it.
+                last = error if str(error) or last is None else last
+            await asyncio.sleep(min(_BACKOFF_S, max(0, deadline_ms - self._clock.monotonic_ms()) / 1000))
+        raise TimeoutError(f"{what}: {str(last) or 'no answer'} (tried for {self._timeout_ms} ms)") from last
+
+
+def parse_address(address: str) -> tuple[str, int]:
+    """``host:port`` as a pair; an IPv6 host stands in brackets. Raises ``ValueError``."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise ValueError(f"not a host:port address: {address!r}")
+    return host.removeprefix("[").removesuffix("]"), int(port)

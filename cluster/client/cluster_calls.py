@@ -1,0 +1,234 @@
+"""Orders to a cluster: delete and grow topics, change configurations, elect leaders, move partitions.
+
+Owns the calls and how their answers read. A repeated order of these does no harm: what has happened already is said so
+by an error that is taken for success where an attempt of the same call may have done it. Does not own whom to ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cluster.client.asking import Asker, Retriable
+from cluster.client.errors import AdminError
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.messages import request_class
+
+TopicPartition = tuple[str, int]
+
+#: ``resource_type`` of the configuration calls.
+TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
+#: Operations of IncrementalAlterConfigs.
+SET, DELETE = 0, 1
+#: Types of ElectLeaders.
+PREFERRED, UNCLEAN = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Reassignment:
+    """A partition on its way: ``replicas`` are all it has now."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+
+class ClusterCalls(Asker):
+    """Every call raises ``TimeoutError`` at the deadline, and ``AdminError`` for what waiting does not change."""
+
+    async def delete_topics(self, names: Sequence[str]) -> None:
+        """Returns when they are gone. A name that was there at no attempt is an error."""
+        outstanding = set(names)
+        unsure: set[str] = set()
+
+        async def attempt() -> None:
+            asked = sorted(outstanding)
+            topic_class = request_class(ApiKey.DELETE_TOPICS).DeleteTopicState
+            try:
+                response = await self._ask_controller(
+                    ApiKey.DELETE_TOPICS,
+                    topics=[topic_class(name=name, topic_id=None) for name in asked],
+                    topic_names=asked,
+                    timeout_ms=self._request_timeout_ms,
+                )
+            except OSError:
+                unsure.update(asked)
+                raise
+            for result in response.responses:
+                code = ErrorCode.of(result.error_code)
+                if code is ErrorCode.NONE or (code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and result.name in unsure):
+                    outstanding.discard(result.name)
+                elif code is ErrorCode.REQUEST_TIMED_OUT:
+                    unsure.add(result.name)
+                else:
+                    _raise_unless_retriable(code, result.name)
+            if outstanding:
+                raise Retriable(f"not deleted: {', '.join(sorted(outstanding))}")
+
+        await self._retrying("DeleteTopics", attempt)
+
+    async def create_partitions(self, topic: str, total: int) -> None:
+        """Have ``total`` partitions in a topic, which must have fewer now."""
+
+        async def attempt() -> None:
+            topic_class = request_class(ApiKey.CREATE_PARTITIONS).CreatePartitionsTopic
+            response = await self._ask_controller(
+                ApiKey.CREATE_PARTITIONS,
+                topics=[topic_class(name=topic, count=total, assignments=None)],
+                timeout_ms=self._request_timeout_ms,
+                validate_only=False,
+            )
+            for result in response.results:
+                _require(result.error_code, f"{topic}: {result.error_message or 'no partitions added'}")
+
+        await self._retrying("CreatePartitions", attempt)
+
+    async def set_config(
+        self, resource_type: int, name: str, values: Mapping[str, str | None], *, validate_only: bool = False
+    ) -> None:
+        """Set what has a value, delete what has None. Of a broker its own settings are asked of itself."""
+
+        async def attempt() -> None:
+            resource = request_class(ApiKey.INCREMENTAL_ALTER_CONFIGS).AlterConfigsResource
+            entries = [
+                resource.AlterableConfig(name=key, config_operation=DELETE if value is None else SET, value=value)
+                for key, value in values.items()
+            ]
+            response = await self._ask_about(
+                resource_type,
+                name,
+                ApiKey.INCREMENTAL_ALTER_CONFIGS,
+                resources=[resource(resource_type=resource_type, resource_name=name, configs=entries)],
+                validate_only=validate_only,
+            )
+            for result in response.responses:
+                _require(result.error_code, f"{name}: {result.error_message or 'not changed'}")
+
+        await self._retrying("IncrementalAlterConfigs", attempt)
+
+    async def config(self, resource_type: int, name: str) -> dict[str, str | None]:
+        """What holds for a topic or a broker (the empty name: what is set on all of them)."""
+
+        async def attempt() -> dict[str, str | None]:
+            resource = request_class(ApiKey.DESCRIBE_CONFIGS).DescribeConfigsResource
+            response = await self._ask_about(
+                resource_type,
+                name,
+                ApiKey.DESCRIBE_CONFIGS,
+                resources=[resource(resource_type=resource_type, resource_name=name, configuration_keys=None)],
+                include_synonyms=False,
+                include_documentation=False,
+            )
+            [result] = response.results
+            _require(result.error_code, f"{name}: {result.error_message or 'not described'}")
+            return {entry.name: entry.value for entry in result.configs}
+
+        return await self._retrying("DescribeConfigs", attempt)
+
+    async def elect_leaders(
+        self, kind: int = PREFERRED, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Of each partition (None: of all that needed an election) what became of it; ELECTION_NOT_NEEDED is fine."""
+        topic_class = request_class(ApiKey.ELECT_LEADERS).TopicPartitions
+        asked = (
+            None
+            if partitions is None
+            else [topic_class(topic=topic, partitions=numbers) for topic, numbers in _by_topic(partitions).items()]
+        )
+
+        async def attempt() -> dict[TopicPartition, ErrorCode]:
+            response = await self._ask_controller(
+                ApiKey.ELECT_LEADERS,
+                election_type=kind,
+                topic_partitions=asked,
+                timeout_ms=self._request_timeout_ms,
+            )
+            _require(response.error_code, "no election")
+            return {
+                (topic.topic, result.partition_id): ErrorCode.of(result.error_code)
+                for topic in response.replica_election_results
+                for result in topic.partition_result
+            }
+
+        return await self._retrying("ElectLeaders", attempt)
+
+    async def reassign(self, moves: Mapping[TopicPartition, Sequence[int] | None]) -> None:
+        """Begin to move partitions to other replicas; None cancels a move. See ``reassignments`` for their end."""
+        topic_class = request_class(ApiKey.ALTER_PARTITION_REASSIGNMENTS).ReassignableTopic
+
+        async def attempt() -> None:
+            response = await self._ask_controller(
+                ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+                topics=[
+                    topic_class(
+                        name=topic,
+                        partitions=[
+                            topic_class.ReassignablePartition(
+                                partition_index=number, replicas=_list(moves[topic, number])
+                            )
+                            for number in numbers
+                        ],
+                    )
+                    for topic, numbers in _by_topic(moves).items()
+                ],
+                timeout_ms=self._request_timeout_ms,
+            )
+            _require(response.error_code, response.error_message or "nothing reassigned")
+            for topic in response.responses:
+                for result in topic.partitions:
+                    _require(
+                        result.error_code,
+                        f"{topic.name}-{result.partition_index}: {result.error_message or 'not reassigned'}",
+                    )
+
+        await self._retrying("AlterPartitionReassignments", attempt)
+
+    async def reassignments(self) -> dict[TopicPartition, Reassignment]:
+        """All partitions that are on their way to other replicas."""
+
+        async def attempt() -> dict[TopicPartition, Reassignment]:
+            response = await self._ask_controller(
+                ApiKey.LIST_PARTITION_REASSIGNMENTS, topics=None, timeout_ms=self._request_timeout_ms
+            )
+            _require(response.error_code, response.error_message or "not listed")
+            return {
+                (topic.name, entry.partition_index): Reassignment(
+                    tuple(entry.replicas), tuple(entry.adding_replicas), tuple(entry.removing_replicas)
+                )
+                for topic in response.topics
+                for entry in topic.partitions
+            }
+
+        return await self._retrying("ListPartitionReassignments", attempt)
+
+    async def _ask_about(self, resource_type: int, name: str, api_key: ApiKey, **fields: Any) -> Any:
+        if resource_type == BROKER_RESOURCE and name:
+            await self._metadata([])
+            return await self._ask_broker(int(name), api_key, **fields)
+        return await self._ask_any(api_key, **fields)
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for topic, number in sorted(partitions):
+        found.setdefault(topic, []).append(number)
+    return found
+
+
+def _list(replicas: Sequence[int] | None) -> list[int] | None:
+    return None if replicas is None else [*replicas]
+
+
+def _require(number: int, message: str) -> None:
+    _raise_unless_retriable(ErrorCode.of(number), message)
+
+
+def _raise_unless_retriable(code: ErrorCode, message: str) -> None:
+    """Nothing for NONE. UNKNOWN_TOPIC_OR_PARTITION is retriable for those who write; to an order it is the answer."""
+    if code is ErrorCode.NONE:
+        return
+    if code.retriable and code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        raise Retriable(f"{message} ({code.name})")
+    raise AdminError(code, message)

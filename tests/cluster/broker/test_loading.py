@@ -1,0 +1,71 @@
+"""What a broker's journal says of how its logs came up."""
+
+from __future__ import annotations
+
+from cluster.broker.loading import load_logs, unflushed_bytes
+from cluster.log.config import LogConfig
+from cluster.log.manager import LogManager
+from cluster.log.partition_log import PartitionLog
+from cluster.protocol.batch import parse_header
+from cluster.seams.clock import ManualClock
+from cluster.seams.memory_storage import MemoryStorage
+from tests.cluster.log.builders import make_batch
+
+SMALL = LogConfig(segment_bytes=300)
+
+
+def _manager(storage: MemoryStorage) -> LogManager:
+    return LogManager("data", storage, ManualClock(), SMALL)
+
+
+def _filled(storage: MemoryStorage, batches: int) -> LogManager:
+    logs = _manager(storage)
+    logs.load()
+    log = logs.get_or_create("t", 0, None, SMALL)
+    _append(log, batches)
+    return logs
+
+
+def _append(log: PartitionLog, batches: int) -> None:
+    for _ in range(batches):
+        batch = make_batch(3, payload=b"x" * 60)
+        log.append_as_leader(memoryview(batch), parse_header(batch), 1, 0)
+
+
+def test_after_a_crash_the_segments_from_the_recovery_point_on_are_unflushed() -> None:
+    """What was synced is not counted, whatever follows it is, and the figures are those before the recovery."""
+    storage = MemoryStorage()
+    logs = _filled(storage, 6)
+    (log,) = logs
+    log.flush()
+    logs.checkpoint_recovery_points()
+    synced_to = log.log_end_offset
+    _append(log, 3)
+    everything = sum(log.size_bytes for log in logs)
+    clean, unflushed = unflushed_bytes(storage, "data")
+    bases = sorted(int(name[:-4]) for name in storage.listdir("data/t-0") if name.endswith(".log"))
+    from_there = [base for base, end in zip(bases, [*bases[1:], synced_to + 1], strict=True) if end > synced_to]
+    sizes = [storage.open(f"data/t-0/{base:020d}.log", create=False).size_bytes for base in from_there]
+    assert (clean, unflushed) == (False, sum(sizes))
+    assert unflushed < everything
+    again = _manager(storage)
+    report = load_logs(again, storage, ManualClock())
+    assert report == {
+        "clean": False, "logs": 1, "bytes": everything, "unflushed_bytes": unflushed, "elapsed_ms": 0.0,
+    }  # fmt: skip
+
+
+def test_without_a_checkpoint_everything_is_unflushed() -> None:
+    """A damaged checkpoint is none: more is verified then."""
+    storage = MemoryStorage()
+    logs = _filled(storage, 4)
+    storage.write_atomic("data/recovery-point-offset-checkpoint", b"nonsense")
+    assert unflushed_bytes(storage, "data") == (False, sum(log.size_bytes for log in logs))
+
+
+def test_after_a_clean_stop_nothing_is() -> None:
+    """The marker says that all was synced; a first start has nothing at all."""
+    storage = MemoryStorage()
+    assert unflushed_bytes(storage, "data") == (False, 0)
+    _filled(storage, 4).close(clean=True)
+    assert unflushed_bytes(storage, "data") == (True, 0)
