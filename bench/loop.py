@@ -52,7 +52,7 @@ def request(size_bytes: int, producer_id: int) -> tuple[bytes, int, int, int]:
     code; the records of the batch.
     """
     count = max(1, size_bytes // (RECORD_BYTES + 10))
-    value = bytes(RECORD_BYTES if size_bytes > RECORD_BYTES else size_bytes)
+    value = bytes(min(size_bytes, RECORD_BYTES))
     records = [NewRecord(value=value, timestamp=int(time.time() * 1000))] * count
     batch = build_batch(records, producer_id=producer_id, producer_epoch=0, base_sequence=0)
     topic = struct.pack(">h", len(TOPIC)) + TOPIC.encode()
@@ -122,7 +122,7 @@ def main() -> int:
             servers = {"ours": ours, "C loop": plain}
             for size in sizes:
                 count = min(20_000, max(50, options.megabytes * 1_000_000 // size))
-                for pid, port in servers.values():
+                for _pid, port in servers.values():
                     blast.run(port, size, count // 4)
                 for round_number in range(options.rounds):
                     note(f"{size} bytes, round {round_number + 1} of {options.rounds}")

@@ -95,7 +95,11 @@ def main() -> int:
                 result.add("topic created", "s", created_s)
                 result.add("first record acknowledged", "s", first_s)
         note(f"run {run + 1} of {options.runs}: {first_s:.2f} s")
-    result.bar("median seconds until the first record is acknowledged", result["first record acknowledged"].median, at_most=BAR_S)
+    result.bar(
+        "median seconds until the first record is acknowledged",
+        result["first record acknowledged"].median,
+        at_most=BAR_S,
+    )
     return result.finish()
 
 
