@@ -63,7 +63,8 @@ def open_log(
     try:
         storage.makedirs(directory)
         metadata = read_text(storage, f"{directory}/{PARTITION_METADATA_FILE}")
-        topic_id = parse_partition_metadata(metadata) if metadata is not None else None
+        # Empty is how a power loss leaves one that was new; the controller tells the id again.
+        topic_id = parse_partition_metadata(metadata) if metadata else None
         snapshots = SnapshotFiles(directory, storage)
         producers = ProducerStates()
         epochs = LeaderEpochCache(on_change=None)
