@@ -78,7 +78,7 @@ class Blast:
         data, batch_at, error_at, records = request(size_bytes, self._producer_id)
         self._file.write_bytes(data)
         numbers = (batch_at, error_at, records, count, self._in_flight)
-        argv = [self._program, str(port), self._file, *map(str, numbers)]
+        argv = [*map(str, (self._program, port, self._file, *numbers))]
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         if done.returncode:
             raise SystemExit(f"the C producer failed: {done.stderr.strip()}")

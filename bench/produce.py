@@ -70,9 +70,9 @@ def main() -> int:
         variants: dict[str, tuple[dict[str, object], str]] = {"mock": ({"test.mock.num.brokers": 1}, "mock")}
         for name, bootstrap in clusters.items():
             topics = {factor: f"bench-rf{factor}-{int(time.time())}" for factor in (1, 3)}
-            alone = NewTopic(topics[1], PARTITIONS, replica_assignment=[[1]] * PARTITIONS, config={"min.insync.replicas": "1"})
-            if name != "ours":
-                alone = NewTopic(topics[1], PARTITIONS, 1, config={"min.insync.replicas": "1"})
+            # On one broker, if we know the brokers' ids.
+            where = {"replica_assignment": [[1]] * PARTITIONS} if name == "ours" else {"replication_factor": 1}
+            alone = NewTopic(topics[1], PARTITIONS, config={"min.insync.replicas": "1"}, **where)
             create_topics(bootstrap, [alone, NewTopic(topics[3], PARTITIONS, 3)])
             for factor, topic in topics.items():
                 variants[f"{name} RF {factor}"] = ({"bootstrap.servers": bootstrap}, topic)

@@ -87,8 +87,8 @@ def parse_request_header(frame: Buffer) -> RequestHeader:
             api_key, api_version, correlation_id, size = _HEADER_TO_CLIENT_ID.unpack_from(frame)
             end = _HEADER_TO_CLIENT_ID.size + size
             if size >= 0 and end <= len(frame) and (api_key, api_version) in _UNTAGGED:
-                client_id = str(frame[_HEADER_TO_CLIENT_ID.size : end], "utf-8")
-                return RequestHeader(api_key, api_version, correlation_id, client_id, end)
+                text = str(frame[_HEADER_TO_CLIENT_ID.size : end], "utf-8")
+                return RequestHeader(api_key, api_version, correlation_id, text, end)
         api_key, api_version, correlation_id = _REQUEST_HEADER.unpack_from(frame, 0)
         if api_key == ApiKey.API_VERSIONS and not is_supported(api_key, api_version):
             return RequestHeader(api_key, api_version, correlation_id, None, len(frame))

@@ -217,20 +217,22 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             self._close(f"its handler failed: {error}")
         self._uncork()
 
-    def _uncork(self) -> None:
+    def _uncork(self) -> bool:
+        """Send what has gathered; False if that failed, and the connection is aborted."""
         if self._outbox is not None:
             try:
                 self._outbox.uncork()
             except (OSError, ValueError) as error:
                 self._abort(f"sending failed: {error}")
+                return False
+        return True
 
     # Ending.
 
     def _close(self, reason: str) -> None:
         if self._closing or self._transport is None or self._outbox is None:
             return
-        self._uncork()
-        if self._closing:
+        if not self._uncork():
             return
         self._closing = True
         self._reason = reason
