@@ -102,7 +102,7 @@ def test_partition_metadata(on):
 
 
 def test_an_empty_partition_metadata_is_told_again(on):
-    """A power loss may leave it empty, as it is not synced: then the id is not known, as in a new log, and set again."""
+    """It is not synced, so a power loss may leave it empty: then the id is not known, and can be set again."""
     open_log(on).set_topic_id(TOPIC_ID)
     path = f"{DIRECTORY}/partition.metadata"
     on.storage.remove(path)
