@@ -36,7 +36,7 @@ lint: setup ## ruff and mypy
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-bench: setup ## benchmarks; ARGS="..." is passed on
+bench: setup ## the cost of the broker, measured; ARGS="NAME ..." for one of them, ARGS=--help lists all
 	@$(BIN)/python -m bench $(ARGS)
 
 demo-red: setup ## an experiment with a planted defect: it succeeds when the verifier finds the lost records
