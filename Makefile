@@ -39,7 +39,7 @@ lint: setup ## ruff and mypy
 simulate: setup ## 10,000 simulated clusters, seed by seed, on all cores; ARGS="--first 20000 --count 500"
 	@$(BIN)/python -m tests.simulation.run --count 10000 $(ARGS)
 
-bench: setup ## benchmarks; ARGS="..." is passed on
+bench: setup ## the cost of the broker, measured; ARGS="NAME ..." for one of them, ARGS=--help lists all
 	@$(BIN)/python -m bench $(ARGS)
 
 demo-red: setup ## an experiment with a planted defect: it succeeds when the verifier finds the lost records

@@ -1,87 +1,102 @@
-"""Producing: librdkafka against our three brokers at RF 3, beside the same load on librdkafka's own mock cluster.
+"""Producing with librdkafka: our RF 1 and RF 3 beside librdkafka's own mock cluster, in one sitting.
 
-    python -m bench produce [--records N] [--rounds N]
+    python -m bench produce [--rounds N] [--megabytes N] [--batches BYTES,...] [--peer NAME=BOOTSTRAP ...]
 
-Owns the figures, which are ratios taken in one sitting, rounds interleaved. The mock is a C server in the client's own
-process that keeps nothing on disk: what it reaches is a bound on what one producer can send here, not a rival.
+One idempotent acks=all producer, 1 KB values, linger 5 ms, three partitions. Ours is one cluster of three brokers
+without proxies: the topic with RF 1 lies on one broker alone, that with RF 3 is led by all three. The mock is a C
+server in the client's own process that keeps nothing on disk: what it reaches is a bound on what one producer can
+send here, not a rival. Rounds are interleaved, and ratios are taken round by round. ``--peer`` adds another cluster
+(an Apache Kafka, say; it must let clients create topics with RF 1 and 3) to the sitting. Owns the bars for RF 1 to the
+mock (0.65, 0.6, 0.4 at 16 KB, 128 KB, 1 MB) and for RF 3 to RF 1 (0.15, 0.35, 0.5).
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
+
+from bench.cluster import create_topics
+from bench.measure import Result, cpu_s, note, rotated
+from tests.integration.local_cluster import LocalCluster
 
 VALUE = b"v" * 1000
-TOPIC = "bench"
-LINGER_MS = (0, 5, 50)
+PARTITIONS = 3
+#: batch.size -> what RF 1 must reach of the mock, and RF 3 of RF 1; then what is aimed at.
+BARS = {16_384: (0.65, 0.15), 131_072: (0.6, 0.35), 1_000_000: (0.4, 0.5)}
+AIMS = {16_384: (0.8, 0.25), 131_072: (0.8, 0.45), 1_000_000: (0.7, 0.6)}
+FLUSH_S = 120.0
 
 
-@contextmanager
-def _cluster() -> Iterator[str]:
-    """A cluster of our own for as long as the block lasts; its ``bootstrap.servers``."""
-    with tempfile.TemporaryDirectory(prefix="gapless-bench-") as directory:
-        argv = [sys.executable, "-m", "chaos.commands.main", "up", "--json", "--data", directory]
-        with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
-            try:
-                line = process.stdout.readline() if process.stdout else ""
-                if not line:
-                    raise SystemExit("the cluster did not come up; try: gapless up")
-                bootstrap = str(json.loads(line)["bootstrap.servers"])
-                admin = AdminClient({"bootstrap.servers": bootstrap})
-                admin.create_topics([NewTopic(TOPIC, 3, 3)])[TOPIC].result(30)
-                yield bootstrap
-            finally:
-                process.terminate()
-
-
-def _produce(config: dict[str, object], records: int) -> float:
-    """Thousands of records acknowledged per second by one idempotent producer with acks=all."""
-    common = {"enable.idempotence": True, "acks": "all", "queue.buffering.max.messages": 200_000}
-    producer = Producer({**common, **config})
-    # The first record pays for connections and the producer id.
-    producer.produce(TOPIC, VALUE)
-    producer.flush(30)
-    start = time.perf_counter()
+def produce(config: Mapping[str, object], topic: str, records: int) -> tuple[float, float]:
+    """Seconds, and CPU seconds of this process, until ``records`` are acknowledged. Raises if some are not."""
+    common = {"enable.idempotence": True, "acks": "all", "linger.ms": 5, "log_level": 2, "batch.num.messages": 100_000}
+    producer = Producer({**common, "queue.buffering.max.messages": 100_000, **config})
+    # The first records pay for connections and the producer id.
+    for partition in range(PARTITIONS):
+        producer.produce(topic, VALUE, partition=partition)
+    if producer.flush(FLUSH_S):
+        raise SystemExit(f"{topic}: not even the first records were acknowledged")
+    begun, before = time.perf_counter(), time.process_time()
     for _ in range(records):
         while True:
             try:
-                producer.produce(TOPIC, VALUE)
+                producer.produce(topic, VALUE)
                 break
             except BufferError:
                 producer.poll(0.05)
-        producer.poll(0)
-    left = producer.flush(120)
-    elapsed = time.perf_counter() - start
-    if left:
-        raise SystemExit(f"{left} records were not acknowledged within two minutes")
-    return records / elapsed / 1000
+    if left := producer.flush(FLUSH_S):
+        raise SystemExit(f"{topic}: {left} records were not acknowledged within two minutes")
+    return time.perf_counter() - begun, time.process_time() - before
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--records", type=int, default=50_000, help="records a round (50000)")
-    parser.add_argument("--rounds", type=int, default=3, help="interleaved rounds (3)")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--megabytes", type=int, default=150, help="of one variant in one round (150)")
+    parser.add_argument("--batches", default=",".join(map(str, BARS)), help="values of batch.size")
+    parser.add_argument("--peer", action="append", default=[], metavar="NAME=BOOTSTRAP", help="another cluster")
     options = parser.parse_args()
-    print(f"{options.records} records of {len(VALUE)} bytes, {options.rounds} rounds, medians, thousands a second")
-    with _cluster() as bootstrap:
-        for linger_ms in LINGER_MS:
-            ours, mock = [], []
-            for _ in range(options.rounds):
-                ours.append(_produce({"bootstrap.servers": bootstrap, "linger.ms": linger_ms}, options.records))
-                mock.append(_produce({"test.mock.num.brokers": 3, "linger.ms": linger_ms}, options.records))
-            one, other = statistics.median(ours), statistics.median(mock)
-            print(f"linger.ms {linger_ms:3}  ours RF 3 {one:7.1f}  mock {other:7.1f}  ratio {one / other:.2f}")
+    records = options.megabytes * 1_000_000 // len(VALUE)
+    sizes = [int(size) for size in options.batches.split(",")]
+    result = Result("produce", {"rounds": options.rounds, "records a round": records, "linger ms": 5})
+    with tempfile.TemporaryDirectory(prefix="gapless-bench-") as directory, LocalCluster(directory) as cluster:
+        clusters = {"ours": cluster.bootstrap, **dict(peer.split("=", 1) for peer in options.peer)}
+        variants: dict[str, tuple[dict[str, object], str]] = {"mock": ({"test.mock.num.brokers": 1}, "mock")}
+        for name, bootstrap in clusters.items():
+            topics = {factor: f"bench-rf{factor}-{int(time.time())}" for factor in (1, 3)}
+            # On one broker, if we know the brokers' ids.
+            where = {"replica_assignment": [[1]] * PARTITIONS} if name == "ours" else {"replication_factor": 1}
+            alone = NewTopic(topics[1], PARTITIONS, config={"min.insync.replicas": "1"}, **where)
+            create_topics(bootstrap, [alone, NewTopic(topics[3], PARTITIONS, 3)])
+            for factor, topic in topics.items():
+                variants[f"{name} RF {factor}"] = ({"bootstrap.servers": bootstrap}, topic)
+        pids = [child.pid for child in cluster.children.values()]
+        for config, topic in variants.values():
+            produce(config, topic, records // 10)
+        for size in sizes:
+            for round_number in range(options.rounds):
+                note(f"batch.size {size}, round {round_number + 1} of {options.rounds}")
+                for variant in rotated(list(variants), round_number):
+                    config, topic = variants[variant]
+                    brokers_s = sum(map(cpu_s, pids))
+                    elapsed_s, client_s = produce({**config, "batch.size": size}, topic, records)
+                    result.add(f"{size} {variant}", "thousand records/s", records / elapsed_s / 1000)
+                    result.add(f"{size} {variant} client CPU", "us/record", client_s / records * 1e6)
+                    if variant.startswith("ours"):
+                        spent_s = sum(map(cpu_s, pids)) - brokers_s
+                        result.add(f"{size} {variant} brokers CPU", "us/record", spent_s / records * 1e6)
+            ratios = (("ours RF 1", "mock"), ("ours RF 3", "ours RF 1"))
+            for (one, other), least, aim in zip(ratios, BARS.get(size, ()), AIMS.get(size, ()), strict=False):
+                ratio = result.ratios(f"{size} {one} to {other}", f"{size} {one}", f"{size} {other}")
+                result.bar(f"batch.size {size}, {one} to {other} (aim {aim})", ratio.median, at_least=least)
+    return result.finish()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -5,27 +5,49 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Sequence
-from importlib import metadata
+from importlib import import_module, metadata
 from typing import Annotated
 
 import typer
 from typer.exceptions import TyperException
 
-from chaos.commands import dump, listing, node, run, up, verify
 from chaos.exits import BadRequest, Exit
 
 log = logging.getLogger(__name__)
 
-app = typer.Typer(
-    name="gapless",
-    help="Breaks a Kafka-like log on purpose and proves what survived.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for module in (run, verify, up, node, listing, dump):
-    module.register(app)
+#: Command -> the module that registers it, beside its like. In the order of the help.
+COMMANDS = {
+    "run": "run",
+    "verify": "verify",
+    "report": "verify",
+    "up": "up",
+    "status": "up",
+    "down": "up",
+    "broker": "node",
+    "proxy": "node",
+    "list": "listing",
+    "dump": "dump",
+}
+
+
+def _app(arguments: Sequence[str]) -> typer.Typer:
+    """The commands: the one that is asked for, or all (for help, and for a name that there is not).
+
+    What one command imports takes another most of a second to load for nothing.
+    """
+    app = typer.Typer(
+        name="gapless",
+        help="Breaks a Kafka-like log on purpose and proves what survived.",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode="rich",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(common)
+    asked = arguments[0] if arguments else ""
+    for name in [COMMANDS[asked]] if asked in COMMANDS else dict.fromkeys(COMMANDS.values()):
+        import_module(f"chaos.commands.{name}").register(app)
+    return app
 
 
 def _version(wanted: bool) -> None:
@@ -34,7 +56,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def common(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it and end.")
@@ -46,7 +67,7 @@ def common(
 def run_command(arguments: Sequence[str]) -> int:
     """Run one command line and answer with its exit status; errors become one line on stderr."""
     try:
-        status = app(list(arguments), standalone_mode=False)
+        status = _app(arguments)(list(arguments), standalone_mode=False)
     except BadRequest as error:
         return _say(str(error), Exit.BAD_ARGUMENTS)
     except TyperException as error:

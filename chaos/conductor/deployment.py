@@ -83,8 +83,7 @@ class Deployment:
 
     async def start(self) -> None:
         """Bring everything up. Raises StartFailure, JavaNotFound or ``OSError``."""
-        await self._start_zookeeper()
-        proxy = await self._start_proxy()
+        _, proxy = await asyncio.gather(self._start_zookeeper(), self._start_proxy())
         listen: dict[str, str] = {}
         for name in self.link_names:
             upstream = self.zookeeper_address if name.endswith(f"-{ZOOKEEPER}") else NOWHERE

@@ -26,7 +26,7 @@ from cluster.metadata.zookeeper import ZooKeeperStore
 from cluster.process.child import ChildChannel
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import SystemClock
-from cluster.seams.os_storage import OsStorage
+from cluster.seams.os_storage import OsStorage, raise_open_file_limit
 from cluster.seams.randomness import derive, fresh_seed
 
 logger = logging.getLogger(__name__)
@@ -142,6 +142,8 @@ def _open_metrics(node: Node, config: BrokerConfig, lag: LoopLag) -> MetricsServ
 
 def _run(spec: BrokerSpec, ready: Ready) -> None:
     """Run a broker in this process until SIGTERM."""
+
+    logger.info("broker %d may have %d files open", spec.broker_id, raise_open_file_limit())
 
     async def main() -> None:
         stopping = asyncio.Event()

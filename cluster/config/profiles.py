@@ -46,6 +46,8 @@ _CLIENT_TIMES = {
     "reconnect.backoff.max.ms": "200",
 }
 
+#: librdkafka asks who leads when a connection breaks, and then not until this interval has passed: its default of five
+#: minutes leaves it to a scan of its own, once a second, long after the election.
 _CONFLUENT_TIMES = {
     "socket.timeout.ms": "3000",
     "socket.connection.setup.timeout.ms": "3000",
@@ -54,6 +56,7 @@ _CONFLUENT_TIMES = {
     "reconnect.backoff.ms": "20",
     "reconnect.backoff.max.ms": "200",
     "topic.metadata.refresh.fast.interval.ms": "50",
+    "topic.metadata.refresh.interval.ms": "200",
 }
 
 #: Longer than the longest fault of a schedule, the election after it and the catch-up after that.

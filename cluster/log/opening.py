@@ -69,8 +69,7 @@ def open_log(
     """
     try:
         storage.makedirs(directory)
-        metadata = read_text(storage, f"{directory}/{PARTITION_METADATA_FILE}")
-        topic_id = parse_partition_metadata(metadata) if metadata is not None else None
+        topic_id = _topic_id(directory, storage)
         snapshots = SnapshotFiles(directory, storage)
         producers = ProducerStates()
         epochs = LeaderEpochCache(on_change=None)
@@ -118,6 +117,12 @@ def open_log(
     except OSError as error:
         raise StorageFailed(f"opening {directory}: {error}") from error
     return OpenedLog(segments, snapshots, producers, epochs, topic_id, start)
+
+
+def _topic_id(directory: str, storage: Storage) -> UUID | None:
+    """None if it was never told, or lost: a power loss leaves a new file empty, and the controller tells it again."""
+    metadata = read_text(storage, f"{directory}/{PARTITION_METADATA_FILE}")
+    return parse_partition_metadata(metadata) if metadata else None
 
 
 def _walk_segments(

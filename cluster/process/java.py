@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from typing import Literal
 
@@ -64,7 +65,7 @@ def find_java() -> JavaHome:
     """JAVA_HOME's Java, else the one on PATH, else the wheel's: the first that runs and is 17 or newer.
 
     A Java without ``jdk.incubator.vector`` (the wheel's, and some of Linux distributions) is used through a shim.
-    Takes a second or so. Raises JavaNotFound.
+    Takes a second or so, the first time. Raises JavaNotFound.
     """
     tried: list[str] = []
     home = os.environ.get("JAVA_HOME")
@@ -119,8 +120,9 @@ def _accept(
     return None
 
 
+@cache
 def _probe(executable: str) -> _Probe | str:
-    """Run it; what it says, or the reason why it will not do ("does not run: ...")."""
+    """Run it, once; what it says, or the reason why it will not do ("does not run: ...")."""
     if not os.path.isfile(executable):
         return "has no bin/java"
     for options in ((_VECTOR,), ()):

@@ -29,7 +29,7 @@ from cluster.process.child import ChildChannel, run_child, split_target
 from cluster.process.handle import Child, ChildRecord, Kind, Ways
 from cluster.process.processes import is_alive, marked, signal_quietly, until
 from cluster.process.signals import Held, held_signals
-from cluster.process.tracker import end_resource_tracker, ensure_resource_tracker
+from cluster.process.tracker import end_resource_tracker, ensure_resource_tracker, hidden_main
 from cluster.process.warden import WardenLink
 from cluster.seams.randomness import fresh_seed
 
@@ -130,7 +130,8 @@ class Supervisor:
             process = context.Process(
                 target=run_child, name=name, args=(theirs, target, packed, log_path, self._marker)
             )
-            process.start()
+            with hidden_main():
+                process.start()
             theirs.close()
             ways = Ways(lambda: process.exitcode, ours.close, ours)
             return self._adopt(name, "python", process.pid, ways, log_path, service)

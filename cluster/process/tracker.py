@@ -1,7 +1,8 @@
-"""multiprocess's resource tracker: a helper process that it starts by itself and ends with the interpreter only.
+"""What multiprocess does by itself and we do otherwise: its resource tracker, and its import of our main module.
 
-Owns starting it without letting signals in, and ending it earlier, so that nothing of a run is left once its
-Supervisor has stopped.
+The tracker is a helper process that it starts unasked and ends with the interpreter only. Owns starting it without
+letting signals in, ending it earlier, so that nothing of a run is left once its Supervisor has stopped, and what a new
+child is told of our main module.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
 
 from cluster.process.processes import until
 
@@ -25,6 +29,20 @@ def ensure_resource_tracker() -> None:
         resource_tracker.ensure_running()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+@contextmanager
+def hidden_main() -> Iterator[None]:
+    """Spare children that start meanwhile the import of our main module, in case their target is in it.
+
+    None is (a target is named by its module), and the command line's is a second of CPU and 40 MB in every child.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def end_resource_tracker() -> None:

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from cluster.protocol.errors import ProtocolError
 
 _SIZE = struct.Struct(">i")
-INITIAL_BYTES = 65_536
+#: Five requests of 16 KB, as many as a producer has in flight, fit: one read takes them all.
+INITIAL_BYTES = 131_072
 #: A buffer that grew beyond this for one large frame is given back when it is empty.
 KEEP_BYTES = 2_097_152
 #: Less room than this at the end of the buffer is not worth a system call, unless it completes a frame.

@@ -6,7 +6,8 @@ Owns the request's and the response's layout. Does not look into the record batc
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from cluster.protocol.apis import PRODUCE_MIN_VERSION, SUPPORTED, ApiKey
@@ -33,6 +34,12 @@ _FLEXIBLE_FROM = 9
 
 _ACKS_TIMEOUT = struct.Struct(">hi")
 _INDEX_SIZE = struct.Struct(">ii")
+#: Up to the length of the first topic's name (acks and timeout after the transactional id's length), and from its end.
+_ONE_TOPIC = struct.Struct(">hhiih")
+_ONE_PARTITION = struct.Struct(">iii")
+#: correlation id, count of topics
+_RESPONSE_HEAD = struct.Struct(">ii")
+
 #: index, error code, base offset, log append time (and from version 5 log start offset)
 _RESULT_V3 = struct.Struct(">ihqq")
 _RESULT_V5 = struct.Struct(">ihqqq")
@@ -76,7 +83,9 @@ def parse_request(body: memoryview, version: int) -> ProduceRequest:
     if not PRODUCE_MIN_VERSION <= version <= MAX_VERSION:
         raise MalformedRequest(f"Produce version {version}")
     try:
-        request, position = _parse_flexible(body) if version >= _FLEXIBLE_FROM else _parse_plain(body)
+        if version < _FLEXIBLE_FROM and (single := parse_single(body)) is not None:
+            return single
+        request, position = _parse_flexible(body) if version >= _FLEXIBLE_FROM else parse_plain(body)
     except READ_ERRORS as error:
         raise MalformedRequest(f"Produce: {error}") from error
     if position != len(body):
@@ -84,7 +93,30 @@ def parse_request(body: memoryview, version: int) -> ProduceRequest:
     return request
 
 
-def _parse_plain(body: memoryview) -> tuple[ProduceRequest, int]:
+def parse_single(body: memoryview) -> ProduceRequest | None:
+    """A request for one partition and without transaction, as most clients send it; None for any other.
+
+    Raises ``UnicodeDecodeError``.
+    """
+    total = len(body)
+    if total < _ONE_TOPIC.size + _ONE_PARTITION.size:
+        return None
+    id_size, acks, timeout_ms, topics, name_size = _ONE_TOPIC.unpack_from(body)
+    if id_size != -1 or topics != 1 or name_size < 0:
+        return None
+    name_end = _ONE_TOPIC.size + name_size
+    begin = name_end + _ONE_PARTITION.size
+    if begin > total:
+        return None
+    partitions, partition, size = _ONE_PARTITION.unpack_from(body, name_end)
+    if partitions != 1 or begin + size != total:
+        return None
+    name = str(body[_ONE_TOPIC.size : name_end], "utf-8")
+    return ProduceRequest(None, acks, timeout_ms, [ProducePartition(name, partition, body[begin:])])
+
+
+def parse_plain(body: memoryview) -> tuple[ProduceRequest, int]:
+    """Any request below version 9, and where it ends."""
     total = len(body)
     transactional_id, position = read_nullable_string(body, 0)
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(body, position)
@@ -141,10 +173,13 @@ def _check_total(count: int) -> None:
 
 
 def build_response(
-    version: int, correlation_id: int, results: Iterable[ProduceResult], throttle_time_ms: int = 0
+    version: int, correlation_id: int, results: Sequence[ProduceResult], throttle_time_ms: int = 0
 ) -> bytes:
     """A response with its header, without the size prefix. Results are grouped by topic, in order of appearance."""
     flexible = version >= _FLEXIBLE_FROM
+    if not flexible and len(results) == 1:
+        head = _RESPONSE_HEAD.pack(correlation_id, 1) + _single_topic(results[0].topic)
+        return head + _plain_result(results[0], version) + INT32.pack(throttle_time_ms)
     topics: dict[str, list[bytes]] = {}
     for result in results:
         entry = _flexible_result(result) if flexible else _plain_result(result, version)
@@ -164,6 +199,12 @@ def build_response(
             parts.extend(entries)
         parts.append(INT32.pack(throttle_time_ms))
     return b"".join(parts)
+
+
+@lru_cache(maxsize=1024)
+def _single_topic(topic: str) -> bytes:
+    """A topic's name and the count of its partitions, which is one."""
+    return write_nullable_string(topic) + INT32.pack(1)
 
 
 def _plain_result(result: ProduceResult, version: int) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import resource
 import shutil
 
 from cluster.seams.storage import Bytes, File, Lock
@@ -116,6 +117,16 @@ class OsLock:
             os.close(descriptor)
 
 
+def raise_open_file_limit() -> int:
+    """Let this process have as many files open as the machine allows it, and return how many that is.
+
+    Each segment is an open file, and many systems begin with a limit of 1,024.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    return most
+
+
 class OsStorage:
     """The machine's file system."""
 
@@ -124,7 +135,15 @@ class OsStorage:
 
     def open(self, path: str, *, create: bool = True) -> File:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        descriptor = os.open(path, flags, 0o644)
+        try:
+            descriptor = os.open(path, flags, 0o644)
+        except OSError as error:
+            if error.errno != errno.EMFILE:
+                raise
+            limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+            raise OSError(
+                errno.EMFILE, f"this process may have {limit} files open and has; raise that with ulimit -n", path
+            ) from error
         return OsFile(path, descriptor, os.fstat(descriptor).st_size)
 
     def exists(self, path: str) -> bool:

@@ -10,7 +10,7 @@ import os
 from collections import deque
 from collections.abc import Sequence
 
-from cluster.seams.storage import Bytes, FileRange, Payload, payload_size
+from cluster.seams.storage import Bytes, FileRange, Payload
 
 #: Below this a range is read and sent with what stands around it: one system call less.
 SENDFILE_LEAST_BYTES = 65_536
@@ -27,7 +27,7 @@ class Outbox:
     holds any: what follows waits here, uncopied, until ``resume``.
     """
 
-    __slots__ = ("_queue", "_queue_bytes", "_socket_fd", "_transport", "_writable")
+    __slots__ = ("_corked", "_queue", "_queue_bytes", "_socket_fd", "_transport", "_writable")
 
     def __init__(self, transport: asyncio.Transport, socket_fd: int) -> None:
         self._transport = transport
@@ -35,6 +35,7 @@ class Outbox:
         self._queue: deque[Payload] = deque()
         self._queue_bytes = 0
         self._writable = True
+        self._corked = False
         transport.set_write_buffer_limits(high=0)
 
     def __repr__(self) -> str:
@@ -50,11 +51,24 @@ class Outbox:
         """Whether everything was handed to asyncio, which sends what it holds before it closes."""
         return not self._queue
 
-    def put(self, parts: Sequence[Payload]) -> None:
-        """Queue the parts, and send what the socket takes. Raises ``OSError`` or ``ValueError`` for an unfit file."""
+    def put(self, parts: Sequence[Payload], size: int) -> None:
+        """Queue the parts, of ``size`` bytes, and send what the socket takes. Raises ``OSError`` or ``ValueError`` for
+        an unfit file.
+        """
         self._queue.extend(parts)
-        self._queue_bytes += payload_size(parts)
-        self._pump()
+        self._queue_bytes += size
+        if not self._corked or self._queue_bytes > _JOIN_BYTES:
+            self._pump()
+
+    def cork(self) -> None:
+        """Until ``uncork`` small answers only gather: one system call sends them all."""
+        self._corked = True
+
+    def uncork(self) -> None:
+        """Send what has gathered. Raises like ``put``."""
+        self._corked = False
+        if self._queue:
+            self._pump()
 
     def pause(self) -> None:
         """asyncio holds bytes that the socket did not take."""

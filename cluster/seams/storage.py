@@ -119,4 +119,7 @@ Payload = Bytes | FileRange
 
 def payload_size(parts: Iterable[Payload]) -> int:
     """The bytes that ``parts`` will put on the wire."""
-    return sum(part.size if isinstance(part, FileRange) else len(part) for part in parts)
+    total = 0
+    for part in parts:
+        total += part.size if isinstance(part, FileRange) else len(part)
+    return total

@@ -43,10 +43,7 @@ class LocalCluster:
     def __enter__(self) -> Self:
         try:
             self._zookeeper = start_zookeeper(self._supervisor, os.path.join(self.directory, "zookeeper"), find_java())
-            for broker_id in self.broker_ids:
-                self._spawn(broker_id)
-            for broker_id in self.broker_ids:
-                self._wait_started(broker_id)
+            self.start_all()
         except BaseException:
             self._supervisor.stop_all()
             raise
@@ -115,6 +112,13 @@ class LocalCluster:
         """Start a broker that has ended, on its own data directory and ports."""
         self._spawn(broker_id)
         self._wait_started(broker_id)
+
+    def start_all(self) -> None:
+        """Start all brokers, none of which is running, at the same time."""
+        for broker_id in self.broker_ids:
+            self._spawn(broker_id)
+        for broker_id in self.broker_ids:
+            self._wait_started(broker_id)
 
 
 def eventually(condition: Callable[[], Any], timeout_s: float, what: str) -> Any:

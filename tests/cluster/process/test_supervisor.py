@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import psutil
 import pytest
@@ -43,6 +45,20 @@ def test_a_python_child_announces_itself(supervisor: Supervisor, tmp_path: Path)
     assert child.creation_time == psutil.Process(child.pid).create_time()
     assert child.is_running()
     assert repr(child) == f"Child(announce, pid {child.pid}, running)"
+
+
+def test_a_python_child_does_not_import_our_main_module(
+    supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command line's imports are no child's business; multiprocess alone would run our main module there."""
+    script = tmp_path / "main.py"
+    script.write_text("raise SystemExit('the main module was imported')\n")
+    main = ModuleType("__main__")
+    main.__file__ = str(script)
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    child = start(supervisor, "announce")
+    assert child.wait_message(LIMIT_S)["pid"] == child.pid
+    assert sys.modules["__main__"] is main
 
 
 def test_sigint_does_not_reach_a_python_child_and_sigterm_ends_it(supervisor: Supervisor) -> None:

@@ -17,10 +17,12 @@ from cluster.protocol.batch import (
     increment_sequence,
     iter_batches,
     only_batch,
+    only_batch_in_order,
     parse_header,
     set_log_append_time,
     set_offset_and_epoch,
     validate_from_client,
+    validate_in_order,
 )
 from cluster.protocol.errors import CorruptBatch, ErrorCode, InvalidBatch
 from cluster.protocol.records import NewRecord, build_batch, decode_records
@@ -234,6 +236,41 @@ def test_zstd_needs_produce_7():
 def test_without_a_producer_id_no_sequence_is_needed():
     """Producer id -1 with sequence -1 is the plain producer."""
     assert refusal(client_batch(producer_id=-1, producer_epoch=-1, base_sequence=-1)) is None
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "base_offset": st.sampled_from([0, 1]),
+            "batch_length": st.integers(40, 90),
+            "magic": st.integers(1, 3),
+            "crc": st.integers(0, 1),
+            "attributes": st.integers(0, 0x3F),
+            "last_offset_delta": st.integers(-2, 3),
+            "record_count": st.integers(-1, 3),
+            "producer_id": st.integers(-1, 1),
+            "base_sequence": st.integers(-1, 1),
+        },
+    ),
+    st.sampled_from([50, 1_000_000]),
+    st.booleans(),
+    st.integers(0, 2),
+)
+def test_one_look_and_one_after_the_other_agree(changes, limit, zstd_allowed, cut):  # fmt: skip
+    """The quick look at a whole header lets through what the checks in their order let through, and nothing else."""
+    batch = memoryview(client_batch(**changes))
+    batch = batch[: len(batch) - cut]
+
+    def outcome(frame, validate):
+        try:
+            header = frame(batch, zstd_allowed=zstd_allowed)
+            validate(batch, header, limit)
+        except InvalidBatch as error:
+            return error.error_code
+        return header
+
+    assert outcome(only_batch, validate_from_client) == outcome(only_batch_in_order, validate_in_order)
 
 
 @given(st.sampled_from([TRANSACTIONAL, COMMIT_MARKER, *COMPRESSED.values()]), mutations())

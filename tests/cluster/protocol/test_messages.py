@@ -87,6 +87,15 @@ def test_a_null_client_id():
             assert messages.parse_request_header(frame).client_id == client_id
 
 
+@given(st.sampled_from([(0, 3), (0, 7), (1, 11), (3, 8)]), INT32, st.one_of(st.none(), st.text(max_size=20)))
+def test_an_untagged_header_is_the_same_without_its_short_way(api, correlation_id, client_id):
+    """Headers without tagged fields are read in one go; the body follows where the client id ends."""
+    encoded = b"\xff\xff" if client_id is None else struct.pack(">h", len(client_id.encode())) + client_id.encode()
+    frame = memoryview(struct.pack(">hhi", *api, correlation_id) + encoded + b"body")
+    header = messages.parse_request_header(frame)
+    assert header == messages.RequestHeader(*api, correlation_id, client_id, len(frame) - 4)
+
+
 @given(st.binary(max_size=40))
 def test_any_bytes_as_a_request_header(data):
     """Only MalformedRequest comes out."""

@@ -42,7 +42,7 @@ def test_requests_are_parsed_as_kafka_python_wrote_them(request, version):
 @given(PRODUCE_RESULTS, VERSIONS, INT32, INT32)
 def test_responses_are_what_kafka_python_reads(results, version, correlation_id, throttle_time_ms):
     """kafka-python decodes our responses to the same values; what a version cannot carry is at its default."""
-    frame = produce.build_response(version, correlation_id, iter(results), throttle_time_ms)
+    frame = produce.build_response(version, correlation_id, results, throttle_time_ms)
     seen_id, response = messages.decode_response(ApiKey.PRODUCE, version, frame)
     assert (seen_id, response.throttle_time_ms) == (correlation_id, throttle_time_ms)
     assert [
@@ -113,6 +113,24 @@ def test_lengths_that_cannot_be_are_refused(version, body):
     """A length is compared with what is left before anything is allocated or looped over."""
     with pytest.raises(MalformedRequest):
         produce.parse_request(memoryview(body), version)
+
+
+@given(st.integers(0, 1), st.integers(1, 2), st.integers(0, 2), mutations())
+def test_a_single_partition_is_read_as_any_other(null_id, partitions, size, mutate):
+    """The short way for one partition reads what the general one reads, damaged or not, or leaves it to that."""
+    identity = None if null_id else "t"
+    wanted = [produce.ProducePartition("topic", index, b"r" * size) for index in range(partitions)]
+    body = memoryview(mutate(encode(produce.ProduceRequest(identity, -1, 1000, wanted), 7)))
+    try:
+        short = produce.parse_single(body)
+    except UnicodeDecodeError:
+        with pytest.raises(MalformedRequest):
+            produce.parse_request(body, 7)
+        return
+    if short is not None:
+        assert (short, len(body)) == produce.parse_plain(body)
+    whole = memoryview(encode(produce.ProduceRequest(None, -1, 1000, wanted[:1]), 7))
+    assert produce.parse_single(whole) is not None
 
 
 @given(PRODUCE_REQUESTS, VERSIONS, mutations())

@@ -15,8 +15,9 @@ import pytest
 
 from cluster.protocol.errors import MalformedRequest
 from cluster.protocol.framing import INITIAL_BYTES
-from cluster.seams import asyncio_transport
-from cluster.seams.asyncio_transport import AsyncioConnection, AsyncioListener, AsyncioTransport
+from cluster.seams import asyncio_connection
+from cluster.seams.asyncio_connection import AsyncioConnection
+from cluster.seams.asyncio_transport import AsyncioListener, AsyncioTransport
 from cluster.seams.memory_storage import MemoryStorage
 from cluster.seams.os_storage import OsStorage
 from cluster.seams.storage import FileRange
@@ -72,6 +73,28 @@ def test_frames_survive_any_chunking():
         assert [await read_frame(reader) for _ in payloads] == payloads
         await sending
         assert acceptor.handlers[0].frames == payloads
+        writer.close()
+        await acceptor.handlers[0].until(lambda handler: handler.eofs == 1)
+
+    run(body, echo)
+
+
+def test_requests_that_come_together_are_answered_together():
+    """One system call sends the answers to all frames that one read brought, in order, and none waits for more."""
+
+    async def body(listener, acceptor):
+        reader, writer = await asyncio.open_connection(HOST, listener.port)
+        writer.write(frame(b"first"))
+        assert await read_frame(reader) == b"first"
+        server = acceptor.handlers[0].connection
+        assert isinstance(server, AsyncioConnection)
+        written = []
+        transport = server._transport
+        write = transport.write
+        transport.write = lambda data: (written.append(len(data)), write(data))
+        writer.write(b"".join(frame(b"%d" % number) for number in range(50)))
+        assert [await read_frame(reader) for _ in range(50)] == [b"%d" % number for number in range(50)]
+        assert len(written) == 1
         writer.close()
         await acceptor.handlers[0].until(lambda handler: handler.eofs == 1)
 
@@ -318,7 +341,7 @@ def test_pausing_while_being_accepted():
 
 def test_who_does_not_read_answers_is_not_read_from(monkeypatch):
     """Frames stop being delivered while much is queued for the peer, and go on when it reads."""
-    monkeypatch.setattr(asyncio_transport, "CHOKE_BYTES", 1_000_000)
+    monkeypatch.setattr(asyncio_connection, "CHOKE_BYTES", 1_000_000)
     answer = bytes(500_000)
     requests = 100
 
@@ -469,7 +492,7 @@ def test_close_sends_what_is_queued_first(tmp_path):
 
 def test_a_closing_connection_does_not_linger(monkeypatch):
     """A peer that never takes what is queued is dropped after a while."""
-    monkeypatch.setattr(asyncio_transport, "LINGER_S", 0.05)
+    monkeypatch.setattr(asyncio_connection, "LINGER_S", 0.05)
 
     async def body(listener, acceptor):
         _, writer = await asyncio.open_connection(HOST, listener.port)

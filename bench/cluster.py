@@ -1,0 +1,54 @@
+"""The cluster that benchmarks measure: real brokers without proxies, its topics, and whether all is in sync.
+
+Owns the properties that benchmarks add, the creation of topics and the look at their state. Starting, killing and
+restarting brokers is the integration tests' ``LocalCluster``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+#: For a broker by itself.
+ALONE = {"min.insync.replicas": "1", "default.replication.factor": "1"}
+
+
+class PartitionState(NamedTuple):
+    """What metadata tell of one partition; the leader is -1 if there is none."""
+
+    leader: int
+    isr: frozenset[int]
+
+
+def create_topics(bootstrap: str, topics: Sequence[NewTopic], timeout_s: float = 60.0) -> None:
+    """Create topics and wait until the controller has answered. Raises ``KafkaException``."""
+    admin = AdminClient({"bootstrap.servers": bootstrap, "socket.timeout.ms": int(timeout_s * 1000)})
+    answers = admin.create_topics(list(topics), request_timeout=timeout_s, operation_timeout=timeout_s)
+    for answer in answers.values():
+        answer.result(timeout_s)
+
+
+def leaders_and_isrs(admin: AdminClient, topic: str, timeout_s: float = 5.0) -> dict[int, PartitionState]:
+    """Partition -> its state, as some broker knows it. Raises ``KafkaException`` if none answers."""
+    partitions = admin.list_topics(topic, timeout=timeout_s).topics[topic].partitions
+    return {number: PartitionState(each.leader, frozenset(each.isrs)) for number, each in sorted(partitions.items())}
+
+
+def wait_in_sync(admin: AdminClient, topic: str, replicas: int, timeout_s: float) -> dict[int, PartitionState]:
+    """Wait until every partition has a leader and ``replicas`` in sync. Raises ``TimeoutError``."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            state = leaders_and_isrs(admin, topic)
+        except KafkaException:
+            state = {}
+        lacking = [number for number, each in state.items() if each.leader < 0 or len(each.isr) < replicas]
+        if state and not lacking:
+            return state
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"after {timeout_s} s {len(lacking)} of {len(state)} partitions are not in sync")
+        time.sleep(0.05)

@@ -1,0 +1,253 @@
+"""One connection of the real transport: asyncio's BufferedProtocol, frames parsed in place, files sent by sendfile.
+
+Owns its socket, its life and back-pressure. Does not own what a frame means, nor the order of what is sent
+(``cluster.seams.outbox``), nor listening and connecting (``cluster.seams.asyncio_transport``). Stream readers are not
+used: they cost a copy and up to twice the time per request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Iterator, Sequence
+
+from cluster.protocol.errors import ProtocolError
+from cluster.protocol.framing import FrameBuffer
+from cluster.seams.outbox import Outbox
+from cluster.seams.storage import Payload, payload_size
+from cluster.seams.transport import AcceptHandler, FrameHandler
+
+log = logging.getLogger(__name__)
+
+#: An accepted connection delivers no more frames while more than this is queued for its peer, until little is left:
+#: who does not read answers may not ask for more of them.
+CHOKE_BYTES = 4_194_304
+UNCHOKE_BYTES = 262_144
+#: How long a closing connection may take to hand over what is queued.
+LINGER_S = 5.0
+
+
+class AsyncioConnection(asyncio.BufferedProtocol):
+    """One connection; both asyncio's protocol and the seam's ``Connection``."""
+
+    def __init__(
+        self, accept: AcceptHandler, max_frame_bytes: int, *, on_gone: Callable[[AsyncioConnection], None] | None
+    ) -> None:
+        """``on_gone`` is the listener's; None for a connection that was opened from here, which is never choked:
+        two ends that both wait for the other to read would wait for ever.
+        """
+        self._accept = accept
+        self._frames = FrameBuffer(max_frame_bytes)
+        self._on_gone = on_gone
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._outbox: Outbox | None = None
+        self._handler: FrameHandler | None = None
+        self._peer = "?"
+        self._paused = False
+        self._choked = False
+        self._closing = False
+        self._opening = True
+        self._at_eof = False
+        self._reason = "closed by the peer"
+        self._linger: asyncio.TimerHandle | None = None
+        self._gone = asyncio.Event()
+
+    def __repr__(self) -> str:
+        return f"AsyncioConnection({self._peer}, {self._outbox!r}, {self._frames!r})"
+
+    # What the owner sees: the seam.
+
+    @property
+    def peer(self) -> str:
+        return self._peer
+
+    @property
+    def queued_bytes(self) -> int:
+        return 0 if self._outbox is None else self._outbox.queued_bytes
+
+    def send_frame(self, parts: Sequence[Payload]) -> None:
+        if self._outbox is None or self._closing:
+            return
+        try:
+            size = payload_size(parts)
+            self._outbox.put((size.to_bytes(4, "big"), *parts), size + 4)
+        except (OSError, ValueError) as error:
+            # The frame's size is promised already, so nothing can follow it.
+            self._abort(f"sending failed: {error}")
+            return
+        if self._on_gone is not None and not self._choked and self._outbox.queued_bytes > CHOKE_BYTES:
+            self._choked = True
+            self._stop_reading()
+
+    def pause_reading(self) -> None:
+        self._paused = True
+        self._stop_reading()
+
+    def resume_reading(self) -> None:
+        if self._paused:
+            self._paused = False
+            # Not from here: the owner is in the middle of something, and frames are delivered by the loop.
+            self._loop.call_soon(self._go_on_reading)
+
+    def close(self) -> None:
+        self._close("closed by its owner")
+
+    def abort(self) -> None:
+        self._abort("aborted by its owner")
+
+    async def wait_closed(self) -> None:
+        """Wait until ``on_closed`` was called."""
+        await self._gone.wait()
+
+    # What asyncio calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if not isinstance(transport, asyncio.Transport):
+            raise TypeError(f"no stream transport: {transport!r}")
+        connected: socket.socket = transport.get_extra_info("socket")
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        peer = transport.get_extra_info("peername")
+        if peer:
+            self._peer = f"{peer[0]}:{peer[1]}"
+        if self._closing:
+            # Aborted between its arrival and now: nobody hears of it.
+            transport.abort()
+            return
+        self._transport = transport
+        self._outbox = Outbox(transport, connected.fileno())
+        # Before Python 3.11.4 asyncio adds its reader after this call, and so undoes a pause made in it.
+        self._loop.call_soon(self._opened)
+        try:
+            self._handler = self._accept(self)
+        except Exception:
+            log.exception("no handler for the connection from %s", self._peer)
+            self._abort("its owner failed to accept it")
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._frames.get_buffer(sizehint)
+
+    def buffer_updated(self, nbytes: int) -> None:
+        frames = self._frames.received(nbytes)
+        if self._closing:
+            self._frames.clear()
+        else:
+            self._deliver(frames)
+
+    def eof_received(self) -> bool:
+        # Asyncio may tell it again when reading was paused and resumed after the end.
+        if self._handler is not None and not self._closing and not self._at_eof:
+            self._at_eof = True
+            try:
+                self._handler.on_eof()
+            except Exception:
+                log.exception("the handler of %s failed at the end of its input", self._peer)
+                self._close("its handler failed")
+        # Half-closed: answers that are still owed can go out. The owner closes.
+        return True
+
+    def pause_writing(self) -> None:
+        if self._outbox is not None:
+            self._outbox.pause()
+
+    def resume_writing(self) -> None:
+        if self._outbox is None or self._transport is None:
+            return
+        try:
+            self._outbox.resume()
+        except (OSError, ValueError) as error:
+            self._abort(f"sending failed: {error}")
+            return
+        if self._closing and self._outbox.is_empty:
+            self._transport.close()
+        elif self._choked and self._outbox.queued_bytes <= UNCHOKE_BYTES:
+            self._choked = False
+            self._loop.call_soon(self._go_on_reading)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._closing = True
+        self._transport = self._outbox = None
+        if self._linger is not None:
+            self._linger.cancel()
+        handler, self._handler = self._handler, None
+        try:
+            if handler is not None:
+                handler.on_closed(self._reason if exc is None else str(exc))
+        except Exception:
+            log.exception("the handler of %s failed as its connection closed", self._peer)
+        finally:
+            self._gone.set()
+            if self._on_gone is not None:
+                self._on_gone(self)
+
+    # Reading.
+
+    def _opened(self) -> None:
+        self._opening = False
+        if self._paused or self._choked:
+            self._stop_reading()
+
+    def _stop_reading(self) -> None:
+        if self._transport is not None and not (self._closing or self._opening):
+            self._transport.pause_reading()
+
+    def _go_on_reading(self) -> None:
+        # What came before the pause goes first; it may pause again.
+        self._deliver(self._frames.frames())
+        if self._transport is not None and not (self._paused or self._choked or self._closing):
+            self._transport.resume_reading()
+
+    def _deliver(self, frames: Iterator[memoryview]) -> None:
+        if self._outbox is None:
+            return
+        # What is answered at once is sent at once, but not one by one when several requests came together.
+        self._outbox.cork()
+        try:
+            while not (self._paused or self._choked or self._closing) and self._handler is not None:
+                frame = next(frames, None)
+                if frame is None:
+                    break
+                self._handler.on_frame(frame)
+        except ProtocolError as error:
+            log.warning("closing the connection from %s: %s", self._peer, error)
+            self._close(str(error))
+        except Exception as error:
+            log.exception("closing the connection from %s: its handler failed", self._peer)
+            self._close(f"its handler failed: {error}")
+        self._uncork()
+
+    def _uncork(self) -> bool:
+        """Send what has gathered; False if that failed, and the connection is aborted."""
+        if self._outbox is not None:
+            try:
+                self._outbox.uncork()
+            except (OSError, ValueError) as error:
+                self._abort(f"sending failed: {error}")
+                return False
+        return True
+
+    # Ending.
+
+    def _close(self, reason: str) -> None:
+        if self._closing or self._transport is None or self._outbox is None:
+            return
+        if not self._uncork():
+            return
+        self._closing = True
+        self._reason = reason
+        self._frames.clear()
+        self._linger = self._loop.call_later(LINGER_S, self._abort, f"{reason}; the peer did not take what was sent")
+        if self._outbox.is_empty:
+            self._transport.close()
+        else:
+            # Read on, and drop it: asyncio notices a peer that went away only while it reads.
+            self._transport.resume_reading()
+
+    def _abort(self, reason: str) -> None:
+        self._closing = True
+        if self._transport is None or self._outbox is None:
+            return
+        self._reason = reason
+        self._outbox.clear()
+        self._transport.abort()
