@@ -63,8 +63,8 @@ def _unflushed_of(storage: Storage, directory: str, recovery_point: int) -> int:
     names = (name.removesuffix(".log") for name in storage.listdir(directory) if name.endswith(".log"))
     bases = sorted(int(name) for name in names if name.isdecimal())
     total = 0
-    for base_offset, end in zip(bases, [*bases[1:], None], strict=True):
-        if end is None or end > recovery_point:
+    for number, base_offset in enumerate(bases):
+        if number + 1 == len(bases) or bases[number + 1] > recovery_point:
             file = storage.open(f"{directory}/{base_offset:020d}.log", create=False)
             total += file.size_bytes
             file.close()

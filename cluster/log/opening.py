@@ -120,9 +120,8 @@ def open_log(
 
 
 def _topic_id(directory: str, storage: Storage) -> UUID | None:
-    """None if it was never told, or lost: a power loss leaves a new file empty, and the controller tells it again."""
     metadata = read_text(storage, f"{directory}/{PARTITION_METADATA_FILE}")
-    return parse_partition_metadata(metadata) if metadata else None
+    return parse_partition_metadata(metadata) if metadata is not None else None
 
 
 def _walk_segments(

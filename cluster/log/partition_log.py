@@ -11,7 +11,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 from cluster.log.appending import Appender, AppendInfo
-from cluster.log.checkpoints import PARTITION_METADATA_FILE, partition_metadata_text, write_unsynced
+from cluster.log.checkpoints import PARTITION_METADATA_FILE, partition_metadata_text
 from cluster.log.clean_state import LogState
 from cluster.log.cleaner import Cleaning, cleanable_of, plan_cleaning
 from cluster.log.compaction import Cleanable
@@ -390,13 +390,10 @@ class PartitionLog:
         self._local.finish_flush(pending, error)
 
     def set_topic_id(self, topic_id: UUID) -> None:
-        """Write ``partition.metadata``, unsynced as in Kafka: the controller tells the id again with every role.
-
-        Two syncs for each new partition would be half a minute for a topic of thousands. Raises ``StorageFailed``.
-        """
+        """Write ``partition.metadata``, synced: a torn one would keep the replica offline. Raises ``StorageFailed``."""
         path = f"{self.directory}/{PARTITION_METADATA_FILE}"
         try:
-            write_unsynced(self._storage, path, partition_metadata_text(topic_id).encode())
+            self._storage.write_atomic(path, partition_metadata_text(topic_id).encode())
         except OSError as error:
             raise StorageFailed(f"writing {path}: {error}") from error
         self.topic_id = topic_id

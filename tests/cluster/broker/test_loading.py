@@ -69,3 +69,12 @@ def test_after_a_clean_stop_nothing_is() -> None:
     assert unflushed_bytes(storage, "data") == (False, 0)
     _filled(storage, 4).close(clean=True)
     assert unflushed_bytes(storage, "data") == (True, 0)
+
+
+def test_a_directory_without_a_segment_counts_for_nothing() -> None:
+    """A power loss may leave a new log's directory empty: the broker starts all the same."""
+    storage = MemoryStorage()
+    _filled(storage, 4)
+    before = unflushed_bytes(storage, "data")
+    storage.makedirs("data/new-0")
+    assert unflushed_bytes(storage, "data") == before

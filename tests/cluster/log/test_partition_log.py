@@ -102,18 +102,6 @@ def test_partition_metadata(on):
     assert open_log(on).topic_id == TOPIC_ID
 
 
-def test_an_empty_partition_metadata_is_told_again(on):
-    """It is not synced, so a power loss may leave it empty: then the id is not known, and can be set again."""
-    open_log(on).set_topic_id(TOPIC_ID)
-    path = f"{DIRECTORY}/partition.metadata"
-    on.storage.remove(path)
-    on.storage.open(path).close()
-    log = open_log(on)
-    assert log.topic_id is None
-    log.set_topic_id(TOPIC_ID)
-    assert open_log(on).topic_id == TOPIC_ID
-
-
 def test_reads_outside_the_log(on):
     """Below the start or above the end: OFFSET_OUT_OF_RANGE; at the end, or at the bound, nothing."""
     log = open_log(on, log_start_offset=5)
