@@ -13,6 +13,7 @@ import pytest
 
 from chaos.commands.main import run_command
 from cluster.log import checkpoints
+from cluster.log.clean_state import LogState, SegmentRecord, clean_state_text
 from cluster.log.config import LogConfig
 from cluster.log.partition_log import PartitionLog
 from cluster.log.producers import snapshot_bytes
@@ -119,6 +120,11 @@ SMALL_FILES = [
     ),
     ("meta.properties", b"#\nversion=0\nbroker.id=1\ncluster.id=abc\n", ["version=0  broker.id=1  cluster.id=abc"]),
     (".kafka_cleanshutdown", b'{"version":0,"brokerEpoch":-1}', ["version=0  brokerEpoch=-1"]),
+    (
+        ".gapless_clean_state",
+        clean_state_text({"t-0": LogState((SegmentRecord(0, 9, 700, 1, 2, 8, 0, 0),), ((0, 0), (2, 5)), ())}).encode(),
+        ["log=t-0  log_end_offset=9  segments=1  epochs=2  producers=0"],
+    ),
     ("faults.jsonl", b'{"fault": "kill", "probe": {"a": null}}\n', ["fault=kill  probe={a: null}"]),
 ]
 

@@ -23,12 +23,13 @@ from cluster.log.checkpoints import (
     parse_meta_properties,
     parse_partition_metadata,
 )
+from cluster.log.clean_state import CLEAN_STATE_FILE, parse_clean_state
 from cluster.log.errors import CheckpointError
 from verifier.evidence.history import HistoryError, history_file, read_history
 
 KNOWN = (
     ".log, .index, .timeindex, .txnindex, .snapshot, leader-epoch-checkpoint, *-offset-checkpoint, partition.metadata, "
-    "meta.properties, .kafka_cleanshutdown, .arrow, .jsonl, or a directory of these"
+    "meta.properties, .kafka_cleanshutdown, .gapless_clean_state, .arrow, .jsonl, or a directory of these"
 )
 
 #: What a segment's files are called while they are on their way out or in.
@@ -59,6 +60,7 @@ def lines_of(path: Path, *, with_records: bool) -> Lines:
         PARTITION_METADATA_FILE: _partition_metadata,
         META_PROPERTIES_FILE: _meta_properties,
         CLEAN_SHUTDOWN_FILE: _marker,
+        CLEAN_STATE_FILE: _clean_state,
     }
     reader = by_name.get(path.name) or by_suffix.get(kind_of(path))
     if reader is None and path.name.endswith("-offset-checkpoint"):
@@ -118,6 +120,18 @@ def _meta_properties(path: Path) -> Lines:
 
 def _marker(path: Path) -> Lines:
     yield from _json(path, ["\n".join(_text(path))])
+
+
+def _clean_state(path: Path) -> Lines:
+    try:
+        states = parse_clean_state("\n".join(_text(path)))
+    except (CheckpointError, ValueError, TypeError) as error:
+        yield Damage(str(error))
+    else:
+        for name, state in sorted(states.items()):
+            end = state.segments[-1].next_offset if state.segments else 0
+            counts = {"segments": len(state.segments), "epochs": len(state.epochs), "producers": len(state.producers)}
+            yield Entry({"log": name, "log_end_offset": end, **counts})
 
 
 def _json_lines(path: Path) -> Lines:
