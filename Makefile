@@ -9,6 +9,10 @@ ARGS ?=
 PYTHON ?=
 export PYTHON
 
+# Processes that run tests side by side; ARGS="-n 0" runs them in one, as a debugger wants.
+WORKERS ?= 2
+PYTEST = $(BIN)/python -m pytest $(TESTS) -n $(WORKERS) --no-loadscope-reorder --durations=20
+
 # Real processes last: what is quick fails first.
 SLOW_TESTS := tests/integration
 TESTS := $(filter-out $(SLOW_TESTS)/,$(sort $(filter-out tests/__pycache__/,$(wildcard tests/*/)))) $(SLOW_TESTS)
@@ -26,10 +30,10 @@ run: setup ## one experiment: cluster, load, faults, verdict; ARGS="..." is pass
 	@$(BIN)/gapless run $(ARGS)
 
 test: setup ## every test but the long ones: unit, simulation, then real processes; ARGS="..." goes to pytest
-	@$(BIN)/python -m pytest $(TESTS) -m "not full" --durations=20 $(ARGS)
+	@$(PYTEST) -m "not full" $(ARGS)
 
 test-full: setup ## every test, with many more random cases; takes long
-	@GAPLESS_HYPOTHESIS=full $(BIN)/python -m pytest $(TESTS) --durations=20 $(ARGS)
+	@GAPLESS_HYPOTHESIS=full $(PYTEST) $(ARGS)
 
 lint: setup ## ruff and mypy
 	@$(BIN)/ruff check .

@@ -77,3 +77,22 @@ def test_a_broker_that_forgets_what_it_acknowledged_is_found(tmp_path: Path) -> 
         assert "lost-write" in (run / "summary.md").read_text()
         failures = ET.parse(run / "junit.xml").getroot().findall(".//failure")
         assert failures
+
+
+@pytest.mark.full
+def test_a_load_that_dies_is_unknown_and_what_it_left_is_judged(tmp_path: Path) -> None:
+    """kill -9 of the producers: exit 2 with the reason; healed, read to the end and verified all the same."""
+    require("java")
+    with Place(tmp_path) as place:
+        owner = place.start("run", "--time-limit", "30", "--faults", "none", "--seed", "13")
+        place.wait_for("chaos  10/30 s", RUN_S)
+        lines = {process: process.cmdline() for process in place.processes()}
+        (producers,) = [process for process, line in lines.items() if "ProducerUser" in line and "locust" in line[:3]]
+        producers.kill()
+        assert owner.wait(RUN_S) == 2, place.out + place.err
+        place.assert_nothing_left(within_s=1.0)
+        verdict = json.loads((_newest(place) / "verdict.json").read_text())
+        assert any("load process producers died" in reason for reason in verdict["reasons"]), verdict["reasons"]
+        # the last second of its history may be lost with it: what was read is at least what it had written down
+        assert verdict["stats"]["read"] >= verdict["stats"]["acked"] > 0
+        assert sum(check["count"] for check in verdict["checks"].values()) == 0
