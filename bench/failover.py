@@ -57,7 +57,7 @@ def one(cluster: LocalCluster, load: Load, admin: AdminClient, turn: int, option
     """One kill (or stop), recovery and restart; its figures go to ``options.result``."""
     result: Result = options.result
     state = wait_in_sync(admin, TOPIC, REPLICAS, RECOVERY_S)
-    time.sleep(options.settle)
+    time.sleep(options.settle)  # a steady load before the kill is what is measured against
     load.wait_acknowledged(time.monotonic(), RECOVERY_S)
     victim = state[turn % len(state)].leader
     led = [number for number, each in state.items() if each.leader == victim]
@@ -67,7 +67,7 @@ def one(cluster: LocalCluster, load: Load, admin: AdminClient, turn: int, option
     else:
         cluster.kill(victim)
     load.wait_acknowledged(time.monotonic(), RECOVERY_S)
-    time.sleep(0.2)
+    time.sleep(0.2)  # a later stall of the same failover belongs to its gap
     gaps_ms: dict[str, list[float]] = {"led": [], "followed": []}
     for partition in load.partitions:
         gap_s = partition.longest_gap_s(before_s)

@@ -56,7 +56,7 @@ def idle(cluster: LocalCluster, result: Result, seconds: float) -> None:
     pids = {broker_id: child.pid for broker_id, child in cluster.children.items()}
     before = {broker_id: cpu_s(pid) for broker_id, pid in pids.items()}
     begun = time.monotonic()
-    time.sleep(seconds)
+    time.sleep(seconds)  # the span over which CPU is counted
     elapsed = time.monotonic() - begun
     for broker_id, pid in pids.items():
         process = psutil.Process(pid)
@@ -104,7 +104,7 @@ def main() -> int:
             result.add("created and in sync", "s", in_sync_s)
             result.add("created, and ten records acknowledged", "s", served_s)
             note(f"created: in sync after {in_sync_s:.1f} s")
-            time.sleep(5)
+            time.sleep(5)  # what creation left behind (checkpoints, elections) is not idling
             idle(cluster, result, options.idle)
             for _ in range(options.restarts):
                 restart(cluster, result, options, killed=False)

@@ -12,16 +12,13 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from cluster.broker.control.config_store import ALL_BROKERS, NoSuchTopic
-from cluster.broker.handlers.config_resources import Resource, ResourceRefused, find
+from cluster.broker.control.config_store import ALL_BROKERS
+from cluster.broker.handlers.config_resources import REFUSALS, Resource, ResourceRefused, find, refusal
 from cluster.broker.server import Exchange
 from cluster.broker.services import Services
 from cluster.config.alteration import Alteration, altered, replaced
-from cluster.config.errors import ConfigError
 from cluster.config.layers import BrokerLayers, check_dynamic
 from cluster.config.topic import validate
-from cluster.metadata.store import StoreError
-from cluster.metadata.znodes import MalformedZnode
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import response_class
@@ -61,15 +58,8 @@ async def _alter(services: Services, request: Any, api_key: ApiKey, change: _Cha
                 raise ResourceRefused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             async with asyncio.timeout(services.config["request.timeout.ms"] / 1000):
                 await _alter_one(services, asked, change, validate_only=request.validate_only)
-        except ResourceRefused as error:
-            code, message = error.error_code, str(error)
-        except NoSuchTopic:
-            code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no topic {asked.resource_name!r}"
-        except (ConfigError, MalformedZnode) as error:
-            code, message = ErrorCode.INVALID_CONFIG, str(error)
-        except (TimeoutError, StoreError):
-            # It may have happened all the same; doing it again does no harm.
-            code, message = ErrorCode.REQUEST_TIMED_OUT, "ZooKeeper, where configurations are, does not answer"
+        except REFUSALS as error:
+            code, message = refusal(error, asked.resource_name)
         results.append(
             response.AlterConfigsResourceResponse(
                 error_code=code,

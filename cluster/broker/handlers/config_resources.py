@@ -8,11 +8,14 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
-from cluster.broker.control.config_store import ALL_BROKERS, BROKERS, TOPICS
+from cluster.broker.control.config_store import ALL_BROKERS, BROKERS, TOPICS, NoSuchTopic
 from cluster.broker.services import Services
 from cluster.config.broker_keys import BROKER_KEYS
+from cluster.config.errors import ConfigError
 from cluster.config.keys import KeyTable
 from cluster.config.topic import TOPIC_KEYS
+from cluster.metadata.store import StoreError
+from cluster.metadata.znodes import MalformedZnode
 from cluster.protocol.errors import ErrorCode
 
 
@@ -29,6 +32,22 @@ class ResourceRefused(Exception):
     def __init__(self, error_code: ErrorCode, message: str) -> None:
         super().__init__(message)
         self.error_code = error_code
+
+
+#: What a resource of a request may end with; ``refusal`` has the answer to each.
+REFUSALS = (ResourceRefused, NoSuchTopic, ConfigError, MalformedZnode, TimeoutError, StoreError)
+
+
+def refusal(error: Exception, name: str) -> tuple[ErrorCode, str]:
+    """The code and the text to answer for the resource ``name``, which ended with one of ``REFUSALS``."""
+    if isinstance(error, ResourceRefused):
+        return error.error_code, str(error)
+    if isinstance(error, NoSuchTopic):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no topic {name!r}"
+    if isinstance(error, (ConfigError, MalformedZnode)):
+        return ErrorCode.INVALID_CONFIG, str(error)
+    # A change may have happened all the same; doing it again does no harm.
+    return ErrorCode.REQUEST_TIMED_OUT, "ZooKeeper, where configurations are, does not answer"
 
 
 class Resource(NamedTuple):

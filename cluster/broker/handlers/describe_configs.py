@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from cluster.broker.control.config_store import ALL_BROKERS, BROKERS
-from cluster.broker.handlers.config_resources import Resource, ResourceRefused, find
+from cluster.broker.handlers.config_resources import REFUSALS, Resource, find, refusal
 from cluster.broker.server import Exchange
 from cluster.broker.services import Services
-from cluster.config.errors import ConfigError
 from cluster.config.keys import Kind, TypedConfig
 from cluster.config.layers import (
     DYNAMIC_BROKER_KEYS,
@@ -27,8 +26,6 @@ from cluster.config.layers import (
     type_number,
 )
 from cluster.config.topic import validate
-from cluster.metadata.store import StoreError
-from cluster.metadata.znodes import MalformedZnode
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import response_class
@@ -43,12 +40,8 @@ async def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
             async with asyncio.timeout(services.config["request.timeout.ms"] / 1000):
                 resource = find(services, asked.resource_type, asked.resource_name)
                 configs = await _describe(services, resource, asked.configuration_keys, request)
-        except ResourceRefused as error:
-            code, message = error.error_code, str(error)
-        except (ConfigError, MalformedZnode) as error:
-            code, message = ErrorCode.INVALID_CONFIG, str(error)
-        except (TimeoutError, StoreError):
-            code, message = ErrorCode.REQUEST_TIMED_OUT, "ZooKeeper, where configurations are, does not answer"
+        except REFUSALS as error:
+            code, message = refusal(error, asked.resource_name)
         results.append(
             response.DescribeConfigsResult(
                 error_code=code,

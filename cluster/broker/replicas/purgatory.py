@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Generic, Protocol, TypeVar
 
@@ -91,7 +92,7 @@ class TimerWheel:
             self._arm()
 
 
-class Delayed(Generic[Result]):
+class Delayed(ABC, Generic[Result]):
     """A request that waits for some of its partitions.
 
     ``results`` are those of all its partitions, in order, as they will be if all goes well; ``waiting`` the indexes
@@ -144,9 +145,9 @@ class Delayed(Generic[Result]):
         if respond is not None:
             respond(self._results)
 
+    @abstractmethod
     def _failed(self, result: Result, error_code: ErrorCode) -> Result:
         """The answer for the same partition with an error."""
-        raise NotImplementedError
 
 
 class DelayedProduce(Delayed[ProduceResult]):
