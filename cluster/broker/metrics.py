@@ -7,8 +7,8 @@ requests (``request_metrics``), nor how all of it is shown (``exposition``).
 from __future__ import annotations
 
 import asyncio
-import zlib
 from collections.abc import Callable, Sequence
+from zlib import crc32
 
 from cluster.broker.request_metrics import RequestMetrics, Times
 from cluster.metadata.store import SessionState
@@ -17,7 +17,7 @@ from cluster.protocol.batch import HEADER_BYTES, BatchHeader
 from cluster.protocol.fetch import FetchResult
 from cluster.seams.storage import payload_size
 
-#: How many appended batches are remembered to know a retry by, and how many bytes of their records.
+#: How many appended batches at least are remembered to know a retry by, and how many bytes of their records.
 _FINGERPRINTS = 16_384
 _FINGERPRINT_BYTES = 64
 
@@ -61,6 +61,7 @@ class Counters:
     __slots__ = (
         *COUNTERS,
         "_fingerprints",
+        "_older_fingerprints",
         "api",
         "background_disk",
         "connections",
@@ -90,7 +91,8 @@ class Counters:
         self.truncated_records = 0
         self.requests = 0
         self.refused_frames = 0
-        self._fingerprints: dict[Fingerprint, None] = {}
+        self._fingerprints: set[Fingerprint] = set()
+        self._older_fingerprints: set[Fingerprint] = set()
 
     def __repr__(self) -> str:
         return f"<Counters {', '.join(f'{name}={getattr(self, name)}' for name in COUNTERS)}>"
@@ -119,23 +121,20 @@ class Counters:
         self.session_state = state
         self.zookeeper_session_expirations += state is SessionState.EXPIRED
 
-    def batch_arrived(self, header: BatchHeader, batch: memoryview) -> Fingerprint:
-        """Count a batch that was appended before, and return what it is known by, for ``batch_appended``.
+    def batch_arrived(self, header: BatchHeader, batch: memoryview, *, is_appended: bool) -> None:
+        """Count a batch that was appended, and one that came again, whatever the sequence check made of it.
 
         It is known by its base timestamp and the head of its records, not by producer id and sequence: so a retry
-        is seen without idempotence too, and whatever the sequence check makes of it.
+        is seen without idempotence too.
         """
-        fingerprint = (header.base_timestamp, zlib.crc32(batch[HEADER_BYTES : HEADER_BYTES + _FINGERPRINT_BYTES]))
-        if fingerprint in self._fingerprints:
+        fingerprint = (header.base_timestamp, crc32(batch[HEADER_BYTES : HEADER_BYTES + _FINGERPRINT_BYTES]))
+        if fingerprint in self._fingerprints or fingerprint in self._older_fingerprints:
             self.produce_retries += 1
-        return fingerprint
-
-    def batch_appended(self, fingerprint: Fingerprint) -> None:
-        self.produce_batches += 1
-        known = self._fingerprints
-        known[fingerprint] = None
-        if len(known) > _FINGERPRINTS:
-            del known[next(iter(known))]
+        if is_appended:
+            self.produce_batches += 1
+            self._fingerprints.add(fingerprint)
+            if len(self._fingerprints) >= _FINGERPRINTS:
+                self._older_fingerprints, self._fingerprints = self._fingerprints, set()
 
     def isr_changed(self, before: frozenset[int], after: frozenset[int]) -> None:
         self.isr_shrinks += bool(before - after)

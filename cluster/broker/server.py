@@ -169,6 +169,7 @@ class ClientConnection:
         self._apis = apis
         self.counters = counters
         counters.connections[listener] = counters.connections.get(listener, 0) + 1
+        self._metrics = counters.api.apis
         self._exchanges: deque[Exchange] = deque()
         self._task: asyncio.Task[None] | None = None
         self._is_open = True
@@ -205,28 +206,28 @@ class ClientConnection:
             self.refuse("the request failed")
 
     def _take(self, frame: memoryview) -> None:
-        header = parse_request_header(frame)
-        api = self._apis.get(header.api_key)
+        api_key, version, correlation_id, client_id, body_offset = parse_request_header(frame)
+        api = self._apis.get(api_key)
         if api is None:
-            self.refuse(f"API key {header.api_key} is not served on {self.listener}")
+            self.refuse(f"API key {api_key} is not served on {self.listener}")
             return
-        counters, version = self.counters, header.api_version
-        metrics = counters.api.of(header.api_key)
-        started_ns = counters.now_ns()
-        exchange = Exchange(self, version, header.correlation_id, header.client_id, metrics, started_ns)
+        now_ns = self.counters.now_ns
+        metrics = self._metrics.get(api_key) or self.counters.api.of(api_key)
+        started_ns = now_ns()
+        exchange = Exchange(self, version, correlation_id, client_id, metrics, started_ns)
         self._exchanges.append(exchange)
         if api.min_version <= version <= api.max_version:
             metrics.versions[version] = metrics.versions.get(version, 0) + 1
-            api.handle(exchange, frame[header.body_offset :])
+            api.handle(exchange, frame[body_offset:])
             if exchange.is_sent:
-                metrics.at_once.note(counters.now_ns() - started_ns)
+                metrics.at_once.note(now_ns() - started_ns)
             else:
-                exchange.handled_ns = counters.now_ns()
+                exchange.handled_ns = now_ns()
         elif api.key is ApiKey.API_VERSIONS:
             window = (api.min_version, api.max_version)
-            exchange.respond([encode_unsupported_api_versions(header.correlation_id, window)])
+            exchange.respond([encode_unsupported_api_versions(correlation_id, window)])
         else:
-            self.refuse(f"version {header.api_version} of {api.key.name}")
+            self.refuse(f"version {version} of {api.key.name}")
         if len(self._exchanges) >= MAX_UNANSWERED:
             self._pause()
 

@@ -11,7 +11,9 @@ looked at.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
 from cluster.log.config import LogConfig
 from cluster.log.epochs import LeaderEpochCache
@@ -19,19 +21,18 @@ from cluster.log.errors import LogError
 from cluster.log.local_log import LocalLog
 from cluster.log.producers import ProducerStates
 from cluster.log.replicated import PlacedBatch, verify_replicated
-from cluster.log.roll import RollState
-from cluster.log.sequence import CheckSequence, Verdict, VerdictKind
+from cluster.log.roll import RollState, roll_reason
+from cluster.log.sequence import ACCEPTED, CheckSequence, Verdict, VerdictKind
 from cluster.log.snapshots import SnapshotFiles
 from cluster.log.timestamps import timestamp_problem
-from cluster.protocol.batch import BatchHeader, set_log_append_time, set_offset_and_epoch
+from cluster.protocol.batch import LOG_APPEND_TIME_BIT, BatchHeader, set_log_append_time, set_offset_and_epoch
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import Clock
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class AppendInfo:
+class AppendInfo(NamedTuple):
     """What became of an append.
 
     A batch answered as a duplicate has the offsets of the original; one below the window has offsets -1 and the code
@@ -46,6 +47,10 @@ class AppendInfo:
     must_commit_offset: int
     duplicate: bool = False
     error_code: ErrorCode = ErrorCode.NONE
+
+
+#: The same as calling the class, which costs a call more for every batch.
+_new_info: Callable[[tuple[Any, ...]], AppendInfo] = partial(tuple.__new__, AppendInfo)
 
 
 class Appender:
@@ -81,36 +86,45 @@ class Appender:
         """See ``PartitionLog.append_as_leader``."""
         local = self._local
         config = local.config
-        stamps = config.message_timestamp_type == "LogAppendTime"
+        stamps = config.is_log_append_time
         if local.failure is not None:
             local.check()
         size = len(batch)
-        if header.producer_id >= 0:
-            entry = self._producers.get(header.producer_id)
+        _, _, _, _, _, attributes, last_offset_delta, _, max_timestamp, producer_id, _, _, _ = header
+        if producer_id >= 0:
+            entry = self._producers.entries.get(producer_id)
             verdict = self._check_sequence(entry, header, log_start_offset, config.unknown_producer)
-            if verdict.kind is not VerdictKind.ACCEPT:
+            if verdict is not ACCEPTED and verdict.kind is not VerdictKind.ACCEPT:
                 if verdict.kind is VerdictKind.REJECT:
                     # What Kafka judges first is told first. A duplicate was judged when it was new.
                     _check_batch(size, header, config, now_ms)
                 return _answer_without_append(verdict, log_start_offset, stamps=stamps)
-        _check_batch(size, header, config, now_ms)
+        if size > config.segment_bytes or config.bounds_timestamps or attributes & LOG_APPEND_TIME_BIT:
+            _check_batch(size, header, config, now_ms)
         if stamps:
             set_log_append_time(batch, 0, now_ms)
+            max_timestamp = now_ms
             header = header._replace(max_timestamp=now_ms)
         base_offset = local.log_end_offset
-        last_offset = base_offset + header.last_offset_delta
+        last_offset = base_offset + last_offset_delta
         if leader_epoch != self._epochs.latest_number:
             self._begin_epoch(leader_epoch, base_offset)
-        reason = local.roll_reason(local.segments.active, size, last_offset, header.max_timestamp, now_ms)
+        segment = local.segments.active
+        reason = roll_reason(segment, config, local.jitter_ms, size, last_offset, max_timestamp, now_ms)
         if reason is not None:
             self.roll(reason)
+            segment = local.segments.active
         set_offset_and_epoch(batch, 0, base_offset, leader_epoch)
-        local.append(batch, last_offset, header.max_timestamp)
+        segment.write(batch)
+        segment.note(last_offset, max_timestamp, size)
+        local.log_end_offset = last_offset + 1
         self._producers.update(header, base_offset)
         if local.log_end_offset - local.recovery_point >= config.flush_messages:
             local.flush()
         log_append_time_ms = now_ms if stamps else -1
-        return AppendInfo(base_offset, last_offset, log_append_time_ms, log_start_offset, last_offset)
+        return _new_info(
+            (base_offset, last_offset, log_append_time_ms, log_start_offset, last_offset, False, ErrorCode.NONE)
+        )
 
     def _begin_epoch(self, leader_epoch: int, base_offset: int) -> None:
         """A leader's first batch in its epoch, unless it told the cache when it was elected."""

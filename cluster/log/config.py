@@ -7,7 +7,7 @@ keys mean for its topics: ``cluster.config`` has settled them before.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 INT64_MAX = 2**63 - 1
@@ -46,26 +46,30 @@ class LogConfig:
     max_compaction_lag_ms: int = INT64_MAX
     min_cleanable_dirty_ratio: float = 0.5
 
-    @property
-    def is_log_append_time(self) -> bool:
-        return self.message_timestamp_type == "LogAppendTime"
+    # What follows from these. Kept, since every append asks for it.
+    is_log_append_time: bool = field(init=False, repr=False, compare=False)
+    #: Whether holes in the offsets are legal, because compaction made them.
+    is_compacted: bool = field(init=False, repr=False, compare=False)
+    #: ``segment.ms``, or less where records must be compacted sooner: the active segment never is.
+    longest_segment_ms: int = field(init=False, repr=False, compare=False)
+    #: Whether records' own timestamps are checked.
+    bounds_timestamps: bool = field(init=False, repr=False, compare=False)
+    #: Whether the records of every batch are looked at, also of one that is not compressed.
+    looks_inside: bool = field(init=False, repr=False, compare=False)
 
-    @property
-    def is_compacted(self) -> bool:
-        """Whether holes in the offsets are legal, because compaction made them."""
-        return "compact" in self.cleanup_policy
+    def __post_init__(self) -> None:
+        stamps = self.message_timestamp_type == "LogAppendTime"
+        compacted = "compact" in self.cleanup_policy
+        bounds_ms = min(self.message_timestamp_before_max_ms, self.message_timestamp_after_max_ms)
+        segment_ms = min(self.segment_ms, self.max_compaction_lag_ms) if compacted else self.segment_ms
+        self._derive("is_log_append_time", stamps)
+        self._derive("is_compacted", compacted)
+        self._derive("longest_segment_ms", segment_ms)
+        self._derive("bounds_timestamps", not stamps and bounds_ms < INT64_MAX)
+        self._derive("looks_inside", compacted or self.bounds_timestamps)
 
-    @property
-    def longest_segment_ms(self) -> int:
-        """``segment.ms``, or less where records must be compacted sooner: the active segment never is."""
-        return min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms
-
-    @property
-    def bounds_timestamps(self) -> bool:
-        """Whether records' own timestamps are checked."""
-        return not self.is_log_append_time and (
-            min(self.message_timestamp_before_max_ms, self.message_timestamp_after_max_ms) < INT64_MAX
-        )
+    def _derive(self, name: str, value: bool | int) -> None:
+        object.__setattr__(self, name, value)
 
     @classmethod
     def from_mapping(cls, topic_config: Mapping[str, Any], defaults: LogConfig | None = None) -> LogConfig:

@@ -56,11 +56,13 @@ class OffsetIndex:
         """Entries that are not in the file yet."""
         return len(self._offsets) - self._written
 
-    def append(self, offset: int, position: int) -> None:
-        """Add an entry unless the index is full."""
-        if len(self._offsets) < self._max_entries:
+    def append(self, offset: int, position: int) -> bool:
+        """Add an entry unless the index is full; whether it is full then."""
+        room = self._max_entries - len(self._offsets)
+        if room > 0:
             self._offsets.append(offset - self._base_offset)
             self._positions.append(position)
+        return room <= 1
 
     def position_before_offset(self, offset: int) -> int:
         """Where a scan for ``offset`` may begin: the start of a batch at or before the one that holds it."""
@@ -156,13 +158,15 @@ class TimeIndex:
             return None
         return self._timestamps[-1], self._base_offset + self._offsets[-1]
 
-    def maybe_append(self, timestamp: int, offset: int) -> None:
-        """Add an entry if it is newer than the last one and there is room."""
-        if timestamp < 0 or len(self._timestamps) >= self._max_entries:
-            return
-        if not self._timestamps or timestamp > self._timestamps[-1]:
-            self._timestamps.append(timestamp)
+    def maybe_append(self, timestamp: int, offset: int) -> bool:
+        """Add an entry if it is newer than the last one and there is room; whether it ``is_full`` then."""
+        timestamps = self._timestamps
+        room = self._max_entries - len(timestamps)
+        if timestamp >= 0 and room > 0 and (not timestamps or timestamp > timestamps[-1]):
+            timestamps.append(timestamp)
             self._offsets.append(offset - self._base_offset)
+            room -= 1
+        return room <= 1
 
     def offset_before_timestamp(self, timestamp: int) -> int:
         """An offset before which no record is as new as ``timestamp``: a scan may begin there."""

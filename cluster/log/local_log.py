@@ -70,7 +70,7 @@ class LocalLog:
         #: All below was compacted.
         self.cleaned_to = cleaned_to
         self._holes_allowed = holes_allowed
-        self._jitter_ms = self._draw_jitter_ms()
+        self.jitter_ms = self._draw_jitter_ms()
         self._last_flush_ms = clock.monotonic_ms()
 
     def __repr__(self) -> str:
@@ -87,20 +87,13 @@ class LocalLog:
         self, segment: RollState, size: int, last_offset: int, max_timestamp: int, now_ms: int
     ) -> str | None:
         """Why a batch of ``size`` bytes may not go to ``segment``, or None."""
-        return roll_reason(segment, self.config, self._jitter_ms, size, last_offset, max_timestamp, now_ms)
+        return roll_reason(segment, self.config, self.jitter_ms, size, last_offset, max_timestamp, now_ms)
 
-    def append(self, data: Bytes, last_offset: int, max_timestamp: int) -> None:
-        """Write one batch that ends with ``last_offset`` to the active segment.
+    def append_many(self, data: Bytes, headers: Sequence[BatchHeader]) -> None:
+        """Write several batches, which have their offsets already, in one go.
 
         Raises ``StorageFailed``, and then nothing was appended.
         """
-        segment = self.segments.active
-        segment.write(data)
-        segment.note(last_offset, max_timestamp, len(data))
-        self.log_end_offset = last_offset + 1
-
-    def append_many(self, data: Bytes, headers: Sequence[BatchHeader]) -> None:
-        """Write several batches, which have their offsets already, in one go. Raises as ``append``."""
         segment = self.segments.active
         segment.write(data)
         for header in headers:
@@ -119,7 +112,7 @@ class LocalLog:
             self.segments.add(self._new_segment(base_offset))
         except OSError as error:
             raise StorageFailed(f"rolling {self.directory} at {base_offset}: {error}") from error
-        self._jitter_ms = self._draw_jitter_ms()
+        self.jitter_ms = self._draw_jitter_ms()
         logger.info("%s: new segment at %d (%s)", self.directory, base_offset, reason)
         return base_offset
 

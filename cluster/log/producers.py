@@ -11,8 +11,9 @@ remembers the entries at a roll; entries are immutable, so a mark is one copy of
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
 
 from crc32c import crc32c
 
@@ -29,6 +30,10 @@ _SNAPSHOT_ENTRY = struct.Struct(">qhiqiqiq")
 #: The checksum covers everything after itself.
 _SNAPSHOT_CRC_FROM = 6
 
+# The same as calling the classes, which costs a call more for every batch.
+_new_batch: Callable[[tuple[int, ...]], BatchMetadata] = partial(tuple.__new__, BatchMetadata)
+_new_entry: Callable[[tuple[Any, ...]], ProducerEntry] = partial(tuple.__new__, ProducerEntry)
+
 
 class _Mark(NamedTuple):
     offset: int
@@ -44,22 +49,23 @@ class ProducerStates:
     """The entries of one log, by producer id."""
 
     def __init__(self) -> None:
-        self._entries: dict[int, ProducerEntry] = {}
+        #: To be read, and changed by this class alone. The mapping itself may be another one later.
+        self.entries: dict[int, ProducerEntry] = {}
         self._marks: list[_Mark] = []
         #: Each entry as the last look for idle producers found it, and since when it is so.
         self._unchanged: dict[int, _Unchanged] = {}
 
     def __repr__(self) -> str:
-        return f"ProducerStates({len(self._entries)} producers, {len(self._marks)} marks)"
+        return f"ProducerStates({len(self.entries)} producers, {len(self._marks)} marks)"
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self.entries)
 
     def __iter__(self) -> Iterator[ProducerEntry]:
-        return iter(self._entries.values())
+        return iter(self.entries.values())
 
     def get(self, producer_id: int) -> ProducerEntry | None:
-        return self._entries.get(producer_id)
+        return self.entries.get(producer_id)
 
     def update(self, header: BatchHeader, base_offset: int) -> None:
         """Note a batch that the log took at ``base_offset`` (the header's own may still be the producer's 0).
@@ -67,33 +73,31 @@ class ProducerStates:
         Nothing is judged: the log is what it is. A batch that does not continue its producer's sequence leaves a
         history that is not complete.
         """
-        producer_id = header.producer_id
+        _, _, _, _, _, _, last_offset_delta, _, timestamp, producer_id, producer_epoch, base_sequence, _ = header
         if producer_id < 0:
             return
-        entry = self._entries.get(producer_id)
-        if header.base_sequence < 0:
+        entry = self.entries.get(producer_id)
+        if base_sequence < 0:
             self._update_without_sequence(entry, header)
             return
-        base_sequence = header.base_sequence
-        last_sequence = (base_sequence + header.last_offset_delta) & SEQUENCE_MASK
-        timestamp = header.max_timestamp
-        batch = BatchMetadata(
-            base_sequence, last_sequence, base_offset, base_offset + header.last_offset_delta, timestamp
-        )
-        if entry is None or entry.producer_epoch != header.producer_epoch:
-            self._entries[producer_id] = ProducerEntry(
-                producer_id, header.producer_epoch, (batch,), base_sequence == 0, timestamp
+        last_sequence = (base_sequence + last_offset_delta) & SEQUENCE_MASK
+        batch = _new_batch((base_sequence, last_sequence, base_offset, base_offset + last_offset_delta, timestamp))
+        if entry is None or entry.producer_epoch != producer_epoch:
+            self.entries[producer_id] = ProducerEntry(
+                producer_id, producer_epoch, (batch,), base_sequence == 0, timestamp
             )
             return
-        batches = entry.batches
-        before = batches[-1].last_sequence if batches else -1
-        self._entries[producer_id] = ProducerEntry(
-            producer_id,
-            entry.producer_epoch,
-            (*batches[1 - WINDOW :], batch),
-            entry.complete and base_sequence == (before + 1) & SEQUENCE_MASK,
-            timestamp,
-            entry.wrapped or last_sequence < before,
+        _, _, batches, complete, _, wrapped = entry
+        before = batches[-1][1] if batches else -1
+        self.entries[producer_id] = _new_entry(
+            (
+                producer_id,
+                producer_epoch,
+                (*batches[1 - WINDOW :], batch),
+                complete and base_sequence == (before + 1) & SEQUENCE_MASK,
+                timestamp,
+                wrapped or last_sequence < before,
+            )
         )
 
     def _update_without_sequence(self, entry: ProducerEntry | None, header: BatchHeader) -> None:
@@ -103,7 +107,7 @@ class ProducerStates:
             entry = ProducerEntry(
                 header.producer_id, header.producer_epoch, (), entry is not None, header.max_timestamp
             )
-        self._entries[header.producer_id] = entry._replace(last_timestamp=header.max_timestamp)
+        self.entries[header.producer_id] = entry._replace(last_timestamp=header.max_timestamp)
 
     def expire(self, wall_ms: int, monotonic_ms: int, expiration_ms: int) -> int:
         """Forget producers that are idle for ``expiration_ms``; returns how many.
@@ -119,24 +123,24 @@ class ProducerStates:
                 seen = _Unchanged(entry, monotonic_ms)
             is_old = wall_ms - entry.last_timestamp >= expiration_ms
             if is_old and monotonic_ms - seen.since_ms >= expiration_ms:
-                del self._entries[entry.producer_id]
+                del self.entries[entry.producer_id]
             else:
                 unchanged[entry.producer_id] = seen
         self._unchanged = unchanged
         return before - len(self)
 
     def clear(self) -> None:
-        self._entries = {}
+        self.entries = {}
         self._marks = []
 
     def restore(self, entries: Iterable[ProducerEntry]) -> None:
         """Take entries as they were at a clean stop, with all that was known of them."""
-        self._entries = {entry.producer_id: entry for entry in entries}
+        self.entries = {entry.producer_id: entry for entry in entries}
         self._marks = []
 
     def mark(self, offset: int) -> None:
         """Remember the entries as they are with the log ending at ``offset``."""
-        self._marks.append(_Mark(offset, dict(self._entries)))
+        self._marks.append(_Mark(offset, dict(self.entries)))
         del self._marks[:-MARKS]
 
     def holds_above(self, offset: int) -> bool:
@@ -154,10 +158,10 @@ class ProducerStates:
         while self._marks and self._marks[-1].offset > offset:
             self._marks.pop()
         if not self._marks:
-            self._entries = {}
+            self.entries = {}
             return None
         mark = self._marks[-1]
-        self._entries = dict(mark.entries)
+        self.entries = dict(mark.entries)
         return mark.offset
 
     def snapshot(self) -> bytes:
@@ -166,7 +170,7 @@ class ProducerStates:
 
     def load_snapshot(self, data: bytes) -> None:
         """Take the entries of a snapshot, whose history is unknown. Raises ``CheckpointError``."""
-        self._entries = {entry.producer_id: entry for entry in parse_snapshot(data)}
+        self.entries = {entry.producer_id: entry for entry in parse_snapshot(data)}
 
 
 def snapshot_bytes(entries: Iterable[ProducerEntry]) -> bytes:

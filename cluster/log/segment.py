@@ -75,6 +75,7 @@ class Segment:
         #: Whether the segment must be rolled because an index takes no more; read for every batch.
         self.index_full = self.offset_index.is_full or self.time_index.is_full
         self._last_indexed_position = 0
+        self._pending_entries = 0
         self._recent_floor = self.base_offset
         self._recent_last = array("q")
         self._recent_positions = array("q")
@@ -189,10 +190,10 @@ class Segment:
 
     def _index(self, last_offset: int, position: int) -> None:
         self._last_indexed_position = position
-        self.offset_index.append(last_offset, position)
-        self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
-        self.index_full = self.offset_index.is_full or self.time_index.is_full
-        if self.offset_index.pending >= PENDING_ENTRIES:
+        is_full = self.offset_index.append(last_offset, position)
+        self.index_full = self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset) or is_full
+        self._pending_entries += 1
+        if self._pending_entries >= PENDING_ENTRIES:
             try:
                 self.flush_indexes()
             except OSError as error:  # they stay pending, and are made again from the log if need be
@@ -207,6 +208,7 @@ class Segment:
         self._recent_positions = array("q")
 
     def flush_indexes(self) -> None:
+        self._pending_entries = 0
         self.offset_index.flush(self._storage, self._path(".index"))
         self.time_index.flush(self._storage, self._path(".timeindex"))
 

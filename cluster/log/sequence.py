@@ -106,12 +106,12 @@ def check_sequence(
     entry: ProducerEntry | None, header: BatchHeader, log_start_offset: int, unknown_producer: str
 ) -> Verdict:
     """Judge a client's batch that carries a producer id and a sequence; ``entry`` is what the log knows of it."""
-    base_sequence = header.base_sequence
     if entry is None:
         return _check_unknown(header, log_start_offset, unknown_producer)
-    if header.producer_epoch != entry.producer_epoch:
+    _, producer_epoch, batches, _, _, _ = entry
+    if header.producer_epoch != producer_epoch:
         return _check_other_epoch(entry, header)
-    batches = entry.batches
+    base_sequence = header.base_sequence
     expected = (batches[-1].last_sequence + 1) & SEQUENCE_MASK if batches else 0
     if base_sequence == expected:
         return ACCEPTED

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from cluster.protocol.errors import ProtocolError
 
 _SIZE = struct.Struct(">i")
+_SIZE_BYTES = _SIZE.size
 #: Five requests of 16 KB, as many as a producer has in flight, fit: one read takes them all.
 INITIAL_BYTES = 131_072
 #: A buffer that grew beyond this for one large frame is given back when it is empty.
@@ -76,25 +77,25 @@ class FrameBuffer:
 
     def frames(self) -> Iterator[memoryview]:
         """The complete frames that were not handed out yet. The iteration may be left and begun again."""
-        while self._end - self._start >= _SIZE.size:
+        while (begin := self._start + _SIZE_BYTES) <= self._end:
             (size,) = _SIZE.unpack_from(self._buffer, self._start)
-            if size < 0 or size > self._limit:
+            if not 0 <= size <= self._limit:
                 raise FrameTooLarge(f"a frame of {size} bytes, the limit is {self._limit}")
-            begin = self._start + _SIZE.size
-            if self._end - begin < size:
+            end = begin + size
+            if end > self._end:
                 return
-            self._start = begin + size
-            yield self._view[begin : begin + size]
+            self._start = end
+            yield self._view[begin:end]
 
     def _short_of_room(self) -> bool:
         room = len(self._buffer) - self._end
         if room >= _LEAST_ROOM_BYTES:
             return False
         pending = self._end - self._start
-        if room == 0 or pending < _SIZE.size:
+        if room == 0 or pending < _SIZE_BYTES:
             return True
         (size,) = _SIZE.unpack_from(self._buffer, self._start)
-        return bool(_SIZE.size + size > pending + room)
+        return bool(_SIZE_BYTES + size > pending + room)
 
     def _move_to_front(self) -> None:
         pending = self._end - self._start

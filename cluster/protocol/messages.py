@@ -9,7 +9,8 @@ zero uuid as None. Default lists are shared by all instances: assign a new list,
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from cluster.protocol import interbroker, schema_decoder
@@ -30,6 +31,7 @@ from cluster.protocol.primitives import (
 _REQUEST_HEADER = struct.Struct(">hhi")
 #: The same and the size of the client id.
 _HEADER_TO_CLIENT_ID = struct.Struct(">hhih")
+_CLIENT_ID_AT = _HEADER_TO_CLIENT_ID.size
 _API_WINDOW = struct.Struct(">hhh")
 
 _CLASSES: dict[int, tuple[Any, Any]] = {
@@ -59,6 +61,10 @@ class RequestHeader(NamedTuple):
     body_offset: int
 
 
+#: The same as calling the class, which costs a call more for every request.
+_new_header: Callable[[tuple[Any, ...]], RequestHeader] = partial(tuple.__new__, RequestHeader)
+
+
 def request_class(api_key: int) -> Any:
     """The class of an API's requests. Raises ``MalformedRequest`` for an API without one."""
     return _classes(api_key)[0]
@@ -83,12 +89,12 @@ def parse_request_header(frame: Buffer) -> RequestHeader:
     must be answered (kafka-semantics 1.3), so what follows its first eight bytes may be anything.
     """
     try:
-        if len(frame) >= _HEADER_TO_CLIENT_ID.size:
+        if len(frame) >= _CLIENT_ID_AT:
             api_key, api_version, correlation_id, size = _HEADER_TO_CLIENT_ID.unpack_from(frame)
-            end = _HEADER_TO_CLIENT_ID.size + size
+            end = _CLIENT_ID_AT + size
             if size >= 0 and end <= len(frame) and (api_key, api_version) in _UNTAGGED:
-                text = str(frame[_HEADER_TO_CLIENT_ID.size : end], "utf-8")
-                return RequestHeader(api_key, api_version, correlation_id, text, end)
+                text = str(frame[_CLIENT_ID_AT:end], "utf-8")
+                return _new_header((api_key, api_version, correlation_id, text, end))
         api_key, api_version, correlation_id = _REQUEST_HEADER.unpack_from(frame, 0)
         if api_key == ApiKey.API_VERSIONS and not is_supported(api_key, api_version):
             return RequestHeader(api_key, api_version, correlation_id, None, len(frame))

@@ -6,9 +6,9 @@ Owns the request's and the response's layout. Does not look into the record batc
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
-from functools import lru_cache
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 from cluster.protocol.apis import PRODUCE_MIN_VERSION, SUPPORTED, ApiKey
 from cluster.protocol.errors import MalformedRequest
@@ -37,12 +37,13 @@ _INDEX_SIZE = struct.Struct(">ii")
 #: Up to the length of the first topic's name (acks and timeout after the transactional id's length), and from its end.
 _ONE_TOPIC = struct.Struct(">hhiih")
 _ONE_PARTITION = struct.Struct(">iii")
-#: correlation id, count of topics
-_RESPONSE_HEAD = struct.Struct(">ii")
-
+_NAME_AT = _ONE_TOPIC.size
+_PARTITION_BYTES = _ONE_PARTITION.size
 #: index, error code, base offset, log append time (and from version 5 log start offset)
 _RESULT_V3 = struct.Struct(">ihqq")
 _RESULT_V5 = struct.Struct(">ihqqq")
+#: The same and the throttle time, which follows the only result of a response.
+_SINGLE_RESULT = struct.Struct(">ihqqqi")
 
 
 class ProducePartition(NamedTuple):
@@ -75,6 +76,19 @@ class ProduceResult(NamedTuple):
     record_errors: Sequence[tuple[int, str]] = ()
 
 
+# The same as calling the classes, which costs a call more for every request.
+_new_partition: Callable[[tuple[str, int, memoryview]], ProducePartition] = partial(tuple.__new__, ProducePartition)
+_new_request: Callable[[tuple[Any, ...]], ProduceRequest] = partial(tuple.__new__, ProduceRequest)
+_new_result: Callable[[tuple[Any, ...]], ProduceResult] = partial(tuple.__new__, ProduceResult)
+
+
+def appended(
+    topic: str, partition: int, error_code: int, base_offset: int, log_append_time_ms: int, log_start_offset: int
+) -> ProduceResult:
+    """The answer for a partition that took its records, or had them already."""
+    return _new_result((topic, partition, error_code, base_offset, log_append_time_ms, log_start_offset, None, ()))
+
+
 def parse_request(body: memoryview, version: int) -> ProduceRequest:
     """Parse the body of a request (after its header). Raises ``MalformedRequest``.
 
@@ -83,8 +97,10 @@ def parse_request(body: memoryview, version: int) -> ProduceRequest:
     if not PRODUCE_MIN_VERSION <= version <= MAX_VERSION:
         raise MalformedRequest(f"Produce version {version}")
     try:
-        if version < _FLEXIBLE_FROM and (single := parse_single(body)) is not None:
-            return single
+        if version < _FLEXIBLE_FROM:
+            single = parse_single(body)
+            if single is not None:
+                return single
         request, position = _parse_flexible(body) if version >= _FLEXIBLE_FROM else parse_plain(body)
     except READ_ERRORS as error:
         raise MalformedRequest(f"Produce: {error}") from error
@@ -99,20 +115,18 @@ def parse_single(body: memoryview) -> ProduceRequest | None:
     Raises ``UnicodeDecodeError``.
     """
     total = len(body)
-    if total < _ONE_TOPIC.size + _ONE_PARTITION.size:
+    if total < _NAME_AT + _PARTITION_BYTES:
         return None
     id_size, acks, timeout_ms, topics, name_size = _ONE_TOPIC.unpack_from(body)
-    if id_size != -1 or topics != 1 or name_size < 0:
-        return None
-    name_end = _ONE_TOPIC.size + name_size
-    begin = name_end + _ONE_PARTITION.size
-    if begin > total:
+    name_end = _NAME_AT + name_size
+    begin = name_end + _PARTITION_BYTES
+    if id_size != -1 or topics != 1 or name_size < 0 or begin > total:
         return None
     partitions, partition, size = _ONE_PARTITION.unpack_from(body, name_end)
     if partitions != 1 or begin + size != total:
         return None
-    name = str(body[_ONE_TOPIC.size : name_end], "utf-8")
-    return ProduceRequest(None, acks, timeout_ms, [ProducePartition(name, partition, body[begin:])])
+    name = str(body[_NAME_AT:name_end], "utf-8")
+    return _new_request((None, acks, timeout_ms, [_new_partition((name, partition, body[begin:]))]))
 
 
 def parse_plain(body: memoryview) -> tuple[ProduceRequest, int]:
@@ -177,9 +191,13 @@ def build_response(
 ) -> bytes:
     """A response with its header, without the size prefix. Results are grouped by topic, in order of appearance."""
     flexible = version >= _FLEXIBLE_FROM
-    if not flexible and len(results) == 1:
-        head = _RESPONSE_HEAD.pack(correlation_id, 1) + _single_topic(results[0].topic)
-        return head + _plain_result(results[0], version) + INT32.pack(throttle_time_ms)
+    if 5 <= version < 8 and len(results) == 1:
+        # What librdkafka asks for, one partition in a request: the same bytes in one step.
+        topic, partition, error_code, base_offset, log_append_time_ms, log_start_offset, _, _ = results[0]
+        only = _SINGLE_RESULT.pack(
+            partition, error_code, base_offset, log_append_time_ms, log_start_offset, throttle_time_ms
+        )
+        return INT32.pack(correlation_id) + _single_topic(topic) + only
     topics: dict[str, list[bytes]] = {}
     for result in results:
         entry = _flexible_result(result) if flexible else _plain_result(result, version)
@@ -203,8 +221,8 @@ def build_response(
 
 @lru_cache(maxsize=1024)
 def _single_topic(topic: str) -> bytes:
-    """A topic's name and the count of its partitions, which is one."""
-    return write_nullable_string(topic) + INT32.pack(1)
+    """One topic, its name, and the count of its partitions, which is one."""
+    return INT32.pack(1) + write_nullable_string(topic) + INT32.pack(1)
 
 
 def _plain_result(result: ProduceResult, version: int) -> bytes:

@@ -168,9 +168,15 @@ class LeaderState:
 
     def advance(self, log_end_offset: int, now_ms: int) -> bool:
         """Compute the high watermark again, after an append, a fetch, an ISR change or some time."""
-        if not self.has_enough_in_sync:
+        isr = self.isr
+        if len(isr.committed) < self.min_insync_replicas:
             return False
-        maximal = self.isr.maximal
+        if not self.followers:
+            # Nobody to wait for, and it is asked after every append.
+            moved = log_end_offset > self.high_watermark
+            self.high_watermark = max(self.high_watermark, log_end_offset)
+            return moved
+        maximal = isr.maximal
         counted = [
             follower.log_end_offset
             for follower in self.followers.values()

@@ -71,13 +71,16 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         if self._outbox is None or self._closing:
             return
         try:
-            size = payload_size(parts)
-            self._outbox.put((size.to_bytes(4, "big"), *parts), size + 4)
+            if len(parts) == 1 and type(only := parts[0]) is bytes:
+                queued_bytes = self._outbox.put_bytes(len(only).to_bytes(4, "big") + only)
+            else:
+                size = payload_size(parts)
+                queued_bytes = self._outbox.put((size.to_bytes(4, "big"), *parts), size + 4)
         except (OSError, ValueError) as error:
             # The frame's size is promised already, so nothing can follow it.
             self._abort(f"sending failed: {error}")
             return
-        if self._on_gone is not None and not self._choked and self._outbox.queued_bytes > CHOKE_BYTES:
+        if queued_bytes > CHOKE_BYTES and self._on_gone is not None and not self._choked:
             self._choked = True
             self._stop_reading()
 
@@ -204,7 +207,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         # What is answered at once is sent at once, but not one by one when several requests came together.
         self._outbox.cork()
         try:
-            while not (self._paused or self._choked or self._closing) and self._handler is not None:
+            while not (self._paused or self._choked or self._closing or self._handler is None):
                 frame = next(frames, None)
                 if frame is None:
                     break

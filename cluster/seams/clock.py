@@ -28,8 +28,8 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's own clocks."""
 
-    def monotonic_ns(self) -> int:
-        return time.monotonic_ns()
+    #: The function itself: it is asked twice for every request.
+    monotonic_ns = staticmethod(time.monotonic_ns)
 
     def monotonic_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000

@@ -9,6 +9,7 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Sequence
+from typing import cast
 
 from cluster.seams.storage import Bytes, FileRange, Payload
 
@@ -27,13 +28,14 @@ class Outbox:
     holds any: what follows waits here, uncopied, until ``resume``.
     """
 
-    __slots__ = ("_corked", "_queue", "_queue_bytes", "_socket_fd", "_transport", "_writable")
+    __slots__ = ("_corked", "_may_have_ranges", "_queue", "_queue_bytes", "_socket_fd", "_transport", "_writable")
 
     def __init__(self, transport: asyncio.Transport, socket_fd: int) -> None:
         self._transport = transport
         self._socket_fd = socket_fd
         self._queue: deque[Payload] = deque()
         self._queue_bytes = 0
+        self._may_have_ranges = False
         self._writable = True
         self._corked = False
         transport.set_write_buffer_limits(high=0)
@@ -51,14 +53,28 @@ class Outbox:
         """Whether everything was handed to asyncio, which sends what it holds before it closes."""
         return not self._queue
 
-    def put(self, parts: Sequence[Payload], size: int) -> None:
-        """Queue the parts, of ``size`` bytes, and send what the socket takes. Raises ``OSError`` or ``ValueError`` for
-        an unfit file.
+    def put(self, parts: Sequence[Payload], size: int) -> int:
+        """Queue the parts, of ``size`` bytes, send what the socket takes, and return about how many are queued.
+
+        Raises ``OSError``, or ``ValueError`` for an unfit file.
         """
+        self._may_have_ranges = True
         self._queue.extend(parts)
         self._queue_bytes += size
+        return self._gathered()
+
+    def put_bytes(self, data: bytes) -> int:
+        """The same for one part that is no file's: most answers are, and the quickest way is theirs."""
+        self._queue.append(data)
+        self._queue_bytes += len(data)
+        if self._corked and self._queue_bytes <= _JOIN_BYTES:
+            return self._queue_bytes
+        return self._gathered()
+
+    def _gathered(self) -> int:
         if not self._corked or self._queue_bytes > _JOIN_BYTES:
             self._pump()
+        return self.queued_bytes
 
     def cork(self) -> None:
         """Until ``uncork`` small answers only gather: one system call sends them all."""
@@ -83,6 +99,7 @@ class Outbox:
         """Drop what is queued."""
         self._queue.clear()
         self._queue_bytes = 0
+        self._may_have_ranges = False
 
     def _pump(self) -> None:
         while self._queue and self._writable and not self._transport.is_closing():
@@ -96,6 +113,10 @@ class Outbox:
 
     def _take_bytes(self) -> Bytes:
         """The next bytes to write: one buffer as it is, or many small parts joined."""
+        if self._queue_bytes <= _JOIN_BYTES and not self._may_have_ranges:
+            joined = b"".join(cast("deque[Bytes]", self._queue))
+            self._queue.clear()
+            return joined
         taken: list[Bytes] = []
         size = 0
         while self._queue and size < _JOIN_BYTES:
@@ -111,6 +132,7 @@ class Outbox:
             taken.append(data)
             size += len(data)
             self._queue.popleft()
+        self._may_have_ranges = bool(self._queue)
         return taken[0] if len(taken) == 1 else b"".join(taken)
 
     def _send_range(self, part: FileRange) -> None:

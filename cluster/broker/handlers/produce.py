@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.broker.server import Exchange
@@ -25,13 +26,8 @@ def handle(replicas: ReplicaManager, exchange: Exchange, body: memoryview) -> No
             for wanted in request.partitions
         ])  # fmt: skip
         return
-    acks = request.acks
-    replicas.produce(
-        request,
-        client_id=exchange.client_id,
-        zstd_allowed=version >= ZSTD_VERSION,
-        respond=lambda results: _answer(exchange, acks, results),
-    )
+    answer = partial(_answer, exchange, request.acks)
+    replicas.produce(request, exchange.client_id, version >= ZSTD_VERSION, exchange.started_ns // 1_000_000, answer)
 
 
 def _answer(exchange: Exchange, acks: int, results: list[ProduceResult]) -> None:

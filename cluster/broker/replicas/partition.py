@@ -17,7 +17,7 @@ from cluster.broker.replicas.waiters import Waiters
 from cluster.log.appending import AppendInfo
 from cluster.log.errors import LogError
 from cluster.log.partition_log import PartitionLog
-from cluster.protocol.batch import CODEC_MASK, BatchHeader, validate_from_client
+from cluster.protocol.batch import CODEC_MASK, TRANSACTIONAL_BIT, BatchHeader, validate_from_client
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchResult
 from cluster.replication.fencing import check_leader_epoch
@@ -115,7 +115,7 @@ class Partition:
         if self.leader is not None and self.leader.told(
             role.isr, role.partition_epoch, self.log.log_end_offset, now_ms
         ):
-            self._high_watermark_moved()
+            self.waiters.committed(self.leader)
         self.partition_epoch = max(self.partition_epoch, role.partition_epoch)
         self.waiters.tell_followers()
 
@@ -133,7 +133,7 @@ class Partition:
         if self.leader is not None:
             self.leader.configure(settings.min_insync_replicas)
             if self.leader.advance(self.log.log_end_offset, now_ms):
-                self._high_watermark_moved()
+                self.waiters.committed(self.leader)
 
     def _take_over(self, role: Role) -> None:
         self.leader_id = role.leader
@@ -153,7 +153,7 @@ class Partition:
     # Writing
 
     def append(
-        self, records: memoryview, header: BatchHeader, acks: int, *, now_ms: int, wall_ms: int
+        self, records: memoryview, header: BatchHeader, acks: int, now_ms: int, wall_ms: int
     ) -> tuple[AppendInfo, int]:
         """Append a client's batch: what became of it, and in which leader epoch. The checks are rows 7-22 of
         kafka-semantics 2.5, in this order. Raises ``Refused``, ``InvalidBatch`` or ``LogError``."""
@@ -165,34 +165,30 @@ class Partition:
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"{len(leader.isr.committed)} in sync, {leader.min_insync_replicas} wanted",
             )
-        config = self.log.config
+        config = self.settings.log
         validate_from_client(records, header, config.max_message_bytes)
-        if header.attributes & CODEC_MASK or config.is_compacted or config.bounds_timestamps:
+        if header.attributes & CODEC_MASK or config.looks_inside:
             records, header = check_inside(records, header, self.log, wall_ms)
-        if header.is_transactional:
+        if header.attributes & TRANSACTIONAL_BIT:
             raise Refused(ErrorCode.INVALID_TXN_STATE, "there is no transaction")
-        counters = self._host.counters
-        fingerprint = counters.batch_arrived(header, records)
-        info = self._host.rules.append(self.log, records, header, leader.leader_epoch, wall_ms)
-        if info.duplicate or info.error_code is not ErrorCode.NONE:
+        counters, epoch = self._host.counters, leader.leader_epoch
+        try:
+            info = self._host.rules.append(self.log, records, header, epoch, wall_ms)
+        except LogError:
+            counters.batch_arrived(header, records, is_appended=False)
+            raise
+        if info.duplicate:
+            counters.batch_arrived(header, records, is_appended=False)
             counters.produce_duplicates += 1
-            return info, leader.leader_epoch
-        counters.batch_appended(fingerprint)
-        self._traffic.messages_in += header.record_count
-        self._traffic.bytes_in += len(records)
+            return info, epoch
+        counters.batch_arrived(header, records, is_appended=True)
+        traffic = self._traffic
+        traffic.messages_in += header.record_count
+        traffic.bytes_in += len(records)
         self.waiters.wake_followers()
         if leader.advance(self.log.log_end_offset, now_ms):
-            self._high_watermark_moved()
-        return info, leader.leader_epoch
-
-    def acknowledged(self, append_epoch: int, required_offset: int) -> ErrorCode | None:
-        """The answer for an append under acks=all, or None while it must wait."""
-        return self._host.rules.acknowledgement(self.leader, append_epoch, required_offset)
-
-    def _high_watermark_moved(self) -> None:
-        self.waiters.settle_produces(self.leader)
-        self.waiters.wake_consumers()
-        self.waiters.tell_followers()
+            self.waiters.committed(leader)
+        return info, epoch
 
     def _role_changed(self) -> None:
         self.waiters.settle_produces(self.leader)
@@ -239,7 +235,7 @@ class Partition:
         if proposal is not None:
             self._host.propose(self, proposal)
         if moved:
-            self._high_watermark_moved()
+            self.waiters.committed(self.leader)
 
     # The in-sync replicas
 
@@ -259,7 +255,7 @@ class Partition:
         if proposal is not None:
             self._host.propose(self, proposal)
         if leader.advance(log_end_offset, now_ms):
-            self._high_watermark_moved()
+            self.waiters.committed(self.leader)
 
     def isr_answered(self, proposal: IsrProposal, answer: IsrAnswer, now_ms: int) -> Outcome:
         """The controller's answer to a proposal of ours."""
@@ -274,7 +270,7 @@ class Partition:
             self._host.counters.isr_changed(before, leader.isr.committed)
             logger.info("%s-%d: in sync are now %s", self.topic, self.partition, sorted(leader.isr.committed))
         if moved:
-            self._high_watermark_moved()
+            self.waiters.committed(self.leader)
         return outcome
 
     # Following

@@ -21,10 +21,10 @@ from cluster.broker.replicas.record_deletion import RecordDeletion
 from cluster.broker.replicas.values import INTERNAL_TOPICS, Reader, Refused, TopicPartition
 from cluster.broker.rules import Rules
 from cluster.log.errors import LogError
-from cluster.protocol.batch import BatchHeader, only_batch
+from cluster.protocol.batch import only_batch
 from cluster.protocol.errors import ErrorCode, InvalidBatch
 from cluster.protocol.fetch import FetchRequest, FetchResult
-from cluster.protocol.produce import ProducePartition, ProduceRequest, ProduceResult
+from cluster.protocol.produce import ProducePartition, ProduceRequest, ProduceResult, appended
 from cluster.replication.isr import IsrProposal
 from cluster.seams.clock import Clock
 
@@ -133,64 +133,67 @@ class ReplicaManager:
     def produce(
         self,
         request: ProduceRequest,
-        *,
         client_id: str | None,
         zstd_allowed: bool,
+        now_ms: int,
         respond: Callable[[list[ProduceResult]], None],
     ) -> None:
-        """Append what a producer sent, and respond when its acks say so. Nothing of the frame is kept."""
-        now_ms = self._clock.monotonic_ms()
+        """Append what a producer sent, and respond when its acks say so. Nothing of the frame is kept.
+
+        ``now_ms`` is monotonic.
+        """
         wall_ms = self._clock.wall_ms()
+        _, acks, timeout_ms, partitions = request
         results: list[ProduceResult] = []
         waiting: list[tuple[int, Partition, int, int]] = []
-        for index, wanted in enumerate(request.partitions):
+        for wanted in partitions:
             try:
-                partition, records, header = self._admit(wanted, request.acks, client_id, zstd_allowed)
-                info, epoch = partition.append(records, header, request.acks, now_ms=now_ms, wall_ms=wall_ms)
+                topic, number, records = wanted
+                partition = self.partitions.get((topic, number))
+                if partition is None or records is None or topic in INTERNAL_TOPICS or acks not in VALID_ACKS:
+                    partition, records = self._admit(wanted, acks, client_id, zstd_allowed)
+                header = only_batch(records, zstd_allowed)
+                info, epoch = partition.append(records, header, acks, now_ms, wall_ms)
             except (Refused, InvalidBatch, LogError) as error:
                 results.append(self._refused(wanted, error))
                 continue
-            results.append(
-                ProduceResult(
-                    wanted.topic,
-                    wanted.partition,
-                    info.error_code,
-                    info.first_offset,
-                    info.log_append_time_ms,
-                    info.log_start_offset,
-                )
-            )
-            if request.acks == -1:
-                code = partition.acknowledged(epoch, info.must_commit_offset + 1)
+            first_offset, _, log_append_time_ms, log_start_offset, must_commit_offset, _, error_code = info
+            result = appended(topic, number, error_code, first_offset, log_append_time_ms, log_start_offset)
+            if acks == -1:
+                code = self.rules.acknowledgement(partition.leader, epoch, must_commit_offset + 1)
                 if code is None:
-                    waiting.append((index, partition, info.must_commit_offset + 1, epoch))
-                elif code is not ErrorCode.NONE:
-                    results[index] = failed(results[index], code)
+                    waiting.append((len(results), partition, must_commit_offset + 1, epoch))
+                elif code:
+                    result = failed(result, code)
+            results.append(result)
         if not waiting:
             respond(results)
             return
-        delayed = DelayedProduce(results, (entry[0] for entry in waiting), respond, self.wheel, request.timeout_ms)
+        delayed = DelayedProduce(results, (entry[0] for entry in waiting), respond, self.wheel, timeout_ms)
         for index, partition, required_offset, epoch in waiting:
             partition.waiters.add_produce(required_offset, epoch, delayed, index)
 
     def _admit(
         self, wanted: ProducePartition, acks: int, client_id: str | None, zstd_allowed: bool
-    ) -> tuple[Partition, memoryview, BatchHeader]:
-        """The checks before the partition's own: rows 2 to 7 of kafka-semantics 2.5. Raises ``Refused``."""
+    ) -> tuple[Partition, memoryview]:
+        """The checks before the partition's own, of what is not plainly right: rows 2 to 7 of kafka-semantics 2.5.
+
+        Raises ``Refused`` and ``InvalidBatch``.
+        """
         topic, number, records = wanted
         partition = self.partitions.get((topic, number))
         if partition is None and not self._partition_exists(topic, number):
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no partition {topic}-{number}")
         if records is None:
             raise Refused(ErrorCode.INVALID_RECORD, "no records")
-        header = only_batch(records, zstd_allowed=zstd_allowed)
+        only_batch(records, zstd_allowed)
         if acks not in VALID_ACKS:
             raise Refused(ErrorCode.INVALID_REQUIRED_ACKS, f"acks {acks}")
         if topic in INTERNAL_TOPICS and client_id != ADMIN_CLIENT_ID:
             raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is internal")
         if partition is None:
             partition = self.find(topic, number)
-        return partition, records, header
+        return partition, records
 
     def _refused(self, wanted: ProducePartition, error: Refused | InvalidBatch | LogError) -> ProduceResult:
         logger.debug("produce to %s-%d refused: %s", wanted.topic, wanted.partition, error)

@@ -122,15 +122,26 @@ class Waiters:
 
     def wake_followers(self) -> None:
         """Something was appended."""
-        for fetch, index in self._followers.items():
-            fetch.wake(index)
-        for watcher in self._watchers:
-            watcher.changed(wakes=True)
+        if self._followers:
+            for fetch, index in self._followers.items():
+                fetch.wake(index)
+        if self._watchers:
+            for watcher in self._watchers:
+                watcher.changed(wakes=True)
 
     def tell_followers(self) -> None:
         """Something changed that followers should know, with their next answer."""
         for watcher in self._watchers:
             watcher.changed(wakes=False)
+
+    def committed(self, leader: LeaderState | None) -> None:
+        """The high watermark moved: who waits for it, or should know of it, hears so."""
+        if self._produces:
+            self.settle_produces(leader)
+        if self._consumers:
+            self.wake_consumers()
+        if self._watchers:
+            self.tell_followers()
 
     def wake_consumers(self) -> None:
         """Something was committed."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from cluster.broker import metrics
 from cluster.broker.metrics import Counters, LoopLag
 from cluster.protocol.batch import parse_header
 from tests.cluster.control.virtual_time import run
@@ -12,9 +15,7 @@ from tests.simulation.client import batch
 
 def arrive(counters: Counters, records: bytes, *, appended: bool = True) -> None:
     view = memoryview(bytearray(records))
-    fingerprint = counters.batch_arrived(parse_header(view), view)
-    if appended:
-        counters.batch_appended(fingerprint)
+    counters.batch_arrived(parse_header(view), view, is_appended=appended)
 
 
 def test_a_retry_is_seen_whatever_became_of_it() -> None:
@@ -29,12 +30,18 @@ def test_a_retry_is_seen_whatever_became_of_it() -> None:
     assert (counters.produce_retries, counters.produce_batches) == (2, 3)
 
 
-def test_the_memory_for_retries_is_bounded() -> None:
-    """Old batches are forgotten."""
+def test_the_memory_for_retries_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Old batches are forgotten, but none of the last sixteen (of which there are more in life)."""
+    monkeypatch.setattr(metrics, "_FINGERPRINTS", 16)
     counters = Counters()
-    for number in range(20_000):
-        counters.batch_appended((number, 0))
-    assert len(counters._fingerprints) <= 16_384
+    batches = [batch(b"%d" % number) for number in range(48)]
+    for newest in range(16, 48):
+        for records in batches[newest - 16 : newest]:
+            arrive(counters, records, appended=newest == 16)
+        arrive(counters, batches[newest])
+    assert counters.produce_retries == 31 * 16
+    arrive(counters, batches[0], appended=False)
+    assert counters.produce_retries == 31 * 16
 
 
 def test_isr_changes_are_counted_by_their_direction() -> None:
