@@ -42,13 +42,13 @@ _CLASSES: dict[int, tuple[Any, Any]] = {
 }
 
 
-#: The supported (key, version) whose requests have a client id and no tagged fields: most, and the quickest to read.
-_UNTAGGED = frozenset(
-    (int(key), version)
+#: The supported (key, version) whose requests have a client id, and how many bytes follow it if no field is tagged.
+_TAG_BYTES = {
+    (int(key), version): request_header_version(key, version) - 1
     for key, (least, greatest) in SUPPORTED.items()
     for version in range(least, greatest + 1)
-    if request_header_version(key, version) == 1
-)
+    if request_header_version(key, version) > 0
+}
 
 
 class RequestHeader(NamedTuple):
@@ -92,9 +92,10 @@ def parse_request_header(frame: Buffer) -> RequestHeader:
         if len(frame) >= _CLIENT_ID_AT:
             api_key, api_version, correlation_id, size = _HEADER_TO_CLIENT_ID.unpack_from(frame)
             end = _CLIENT_ID_AT + size
-            if size >= 0 and end <= len(frame) and (api_key, api_version) in _UNTAGGED:
+            tag_bytes = _TAG_BYTES.get((api_key, api_version))
+            if size >= 0 and tag_bytes is not None and end + tag_bytes <= len(frame) and not (tag_bytes and frame[end]):
                 text = str(frame[_CLIENT_ID_AT:end], "utf-8")
-                return _new_header((api_key, api_version, correlation_id, text, end))
+                return _new_header((api_key, api_version, correlation_id, text, end + tag_bytes))
         api_key, api_version, correlation_id = _REQUEST_HEADER.unpack_from(frame, 0)
         if api_key == ApiKey.API_VERSIONS and not is_supported(api_key, api_version):
             return RequestHeader(api_key, api_version, correlation_id, None, len(frame))

@@ -37,6 +37,13 @@ _INDEX_SIZE = struct.Struct(">ii")
 #: Up to the length of the first topic's name (acks and timeout after the transactional id's length), and from its end.
 _ONE_TOPIC = struct.Struct(">hhiih")
 _ONE_PARTITION = struct.Struct(">iii")
+#: The same from version 9 on: counts and sizes are one more than they say, and of one byte.
+_ONE_COMPACT_TOPIC = struct.Struct(">BhiBB")
+_ONE_COMPACT_PARTITION = struct.Struct(">Bi")
+_COMPACT_NAME_AT = _ONE_COMPACT_TOPIC.size
+_COMPACT_PARTITION_BYTES = _ONE_COMPACT_PARTITION.size
+#: What ends the request: no tagged fields in the partition, in the topic and in the request.
+_NO_TAGS = b"\x00\x00\x00"
 _NAME_AT = _ONE_TOPIC.size
 _PARTITION_BYTES = _ONE_PARTITION.size
 #: index, error code, base offset, log append time (and from version 5 log start offset)
@@ -44,6 +51,8 @@ _RESULT_V3 = struct.Struct(">ihqq")
 _RESULT_V5 = struct.Struct(">ihqqq")
 #: The same and the throttle time, which follows the only result of a response.
 _SINGLE_RESULT = struct.Struct(">ihqqqi")
+#: From version 9 on: no record errors (1), no message, no tags of partition and topic, throttle time, no more tags.
+_SINGLE_FLEXIBLE_RESULT = struct.Struct(">ihqqqBBBBiB")
 
 
 class ProducePartition(NamedTuple):
@@ -97,11 +106,10 @@ def parse_request(body: memoryview, version: int) -> ProduceRequest:
     if not PRODUCE_MIN_VERSION <= version <= MAX_VERSION:
         raise MalformedRequest(f"Produce version {version}")
     try:
-        if version < _FLEXIBLE_FROM:
-            single = parse_single(body)
-            if single is not None:
-                return single
-        request, position = _parse_flexible(body) if version >= _FLEXIBLE_FROM else parse_plain(body)
+        single = parse_single(body) if version < _FLEXIBLE_FROM else parse_single_flexible(body)
+        if single is not None:
+            return single
+        request, position = parse_flexible(body) if version >= _FLEXIBLE_FROM else parse_plain(body)
     except READ_ERRORS as error:
         raise MalformedRequest(f"Produce: {error}") from error
     if position != len(body):
@@ -129,6 +137,25 @@ def parse_single(body: memoryview) -> ProduceRequest | None:
     return _new_request((None, acks, timeout_ms, [_new_partition((name, partition, body[begin:]))]))
 
 
+def parse_single_flexible(body: memoryview) -> ProduceRequest | None:
+    """The same from version 9 on, without tagged fields. Raises also ``IndexError`` and ``struct.error``."""
+    id_size, acks, timeout_ms, topics, name_size = _ONE_COMPACT_TOPIC.unpack_from(body)
+    if id_size != 0 or topics != 2 or not 0 < name_size < 0x80:
+        return None
+    name_end = _COMPACT_NAME_AT + name_size - 1
+    if name_end + _COMPACT_PARTITION_BYTES >= len(body):
+        return None
+    partitions, partition = _ONE_COMPACT_PARTITION.unpack_from(body, name_end)
+    if partitions != 2:
+        return None
+    size, begin = read_uvarint(body, name_end + _COMPACT_PARTITION_BYTES)
+    end = begin + size - 1
+    if size == 0 or body[end:] != _NO_TAGS:
+        return None
+    name = str(body[_COMPACT_NAME_AT:name_end], "utf-8")
+    return _new_request((None, acks, timeout_ms, [_new_partition((name, partition, body[begin:end]))]))
+
+
 def parse_plain(body: memoryview) -> tuple[ProduceRequest, int]:
     """Any request below version 9, and where it ends."""
     total = len(body)
@@ -154,7 +181,8 @@ def parse_plain(body: memoryview) -> tuple[ProduceRequest, int]:
     return ProduceRequest(transactional_id, acks, timeout_ms, partitions), position
 
 
-def _parse_flexible(body: memoryview) -> tuple[ProduceRequest, int]:
+def parse_flexible(body: memoryview) -> tuple[ProduceRequest, int]:
+    """Any request from version 9 on, and where it ends."""
     total = len(body)
     transactional_id, position = read_compact_nullable_string(body, 0)
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(body, position)
@@ -191,13 +219,8 @@ def build_response(
 ) -> bytes:
     """A response with its header, without the size prefix. Results are grouped by topic, in order of appearance."""
     flexible = version >= _FLEXIBLE_FROM
-    if 5 <= version < 8 and len(results) == 1:
-        # What librdkafka asks for, one partition in a request: the same bytes in one step.
-        topic, partition, error_code, base_offset, log_append_time_ms, log_start_offset, _, _ = results[0]
-        only = _SINGLE_RESULT.pack(
-            partition, error_code, base_offset, log_append_time_ms, log_start_offset, throttle_time_ms
-        )
-        return INT32.pack(correlation_id) + _single_topic(topic) + only
+    if len(results) == 1 and (single := _single_response(version, correlation_id, results[0], throttle_time_ms)):
+        return single
     topics: dict[str, list[bytes]] = {}
     for result in results:
         entry = _flexible_result(result) if flexible else _plain_result(result, version)
@@ -219,10 +242,30 @@ def build_response(
     return b"".join(parts)
 
 
+def _single_response(version: int, correlation_id: int, result: ProduceResult, throttle_time_ms: int) -> bytes | None:
+    """The same bytes in one step, of the response that librdkafka usually gets: one partition, and no text."""
+    topic, partition, code, base_offset, log_append_time_ms, log_start_offset, message, record_errors = result
+    if version >= _FLEXIBLE_FROM and message is None and not record_errors:
+        only = _SINGLE_FLEXIBLE_RESULT.pack(
+            partition, code, base_offset, log_append_time_ms, log_start_offset, 1, 0, 0, 0, throttle_time_ms, 0
+        )
+        return INT32.pack(correlation_id) + _single_compact_topic(topic) + only
+    if 5 <= version < 8:
+        only = _SINGLE_RESULT.pack(partition, code, base_offset, log_append_time_ms, log_start_offset, throttle_time_ms)
+        return INT32.pack(correlation_id) + _single_topic(topic) + only
+    return None
+
+
 @lru_cache(maxsize=1024)
 def _single_topic(topic: str) -> bytes:
     """One topic, its name, and the count of its partitions, which is one."""
     return INT32.pack(1) + write_nullable_string(topic) + INT32.pack(1)
+
+
+@lru_cache(maxsize=1024)
+def _single_compact_topic(topic: str) -> bytes:
+    """The end of a flexible response's header, one topic, its name, and the count of its partitions, which is one."""
+    return b"\x00\x02" + write_compact_nullable_string(topic) + b"\x02"
 
 
 def _plain_result(result: ProduceResult, version: int) -> bytes:

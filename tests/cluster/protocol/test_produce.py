@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from cluster.protocol import messages, produce
 from cluster.protocol.apis import PRODUCE_MIN_VERSION, ApiKey
 from cluster.protocol.errors import MalformedRequest
+from cluster.protocol.primitives import READ_ERRORS
 from tests.cluster.protocol.malformed import assert_only_malformed, mutations
 from tests.cluster.protocol.strategies import INT32, PRODUCE_REQUESTS, PRODUCE_RESULTS
 
@@ -115,22 +116,28 @@ def test_lengths_that_cannot_be_are_refused(version, body):
         produce.parse_request(memoryview(body), version)
 
 
-@given(st.integers(0, 1), st.integers(1, 2), st.integers(0, 2), mutations())
-def test_a_single_partition_is_read_as_any_other(null_id, partitions, size, mutate):
+@pytest.mark.parametrize(
+    ("version", "parse_short", "parse_any"),
+    [(7, produce.parse_single, produce.parse_plain), (9, produce.parse_single_flexible, produce.parse_flexible)],
+    ids=["plain", "flexible"],
+)
+@given(st.integers(0, 1), st.integers(0, 2), st.sampled_from([None, 0, 1, 200, 20_000]), mutations())
+def test_a_single_partition_is_read_as_any_other(version, parse_short, parse_any, null_id, partitions, size, mutate):
     """The short way for one partition reads what the general one reads, damaged or not, or leaves it to that."""
     identity = None if null_id else "t"
-    wanted = [produce.ProducePartition("topic", index, b"r" * size) for index in range(partitions)]
-    body = memoryview(mutate(encode(produce.ProduceRequest(identity, -1, 1000, wanted), 7)))
+    records = None if size is None else b"r" * size
+    wanted = [produce.ProducePartition("topic", index, records) for index in range(partitions)]
+    body = memoryview(mutate(encode(produce.ProduceRequest(identity, -1, 1000, wanted), version)))
     try:
-        short = produce.parse_single(body)
-    except UnicodeDecodeError:
-        with pytest.raises(MalformedRequest):
-            produce.parse_request(body, 7)
+        short = parse_short(body)
+    except (*READ_ERRORS, MalformedRequest):
+        with pytest.raises((*READ_ERRORS, MalformedRequest)):
+            parse_any(body)
         return
     if short is not None:
-        assert (short, len(body)) == produce.parse_plain(body)
-    whole = memoryview(encode(produce.ProduceRequest(None, -1, 1000, wanted[:1]), 7))
-    assert produce.parse_single(whole) is not None
+        assert (short, len(body)) == parse_any(body)
+    whole = memoryview(encode(produce.ProduceRequest(None, -1, 1000, wanted[:1]), version))
+    assert (parse_short(whole) is not None) == (partitions > 0 and records is not None)
 
 
 @given(PRODUCE_REQUESTS, VERSIONS, mutations())
