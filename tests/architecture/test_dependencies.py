@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
@@ -112,6 +113,16 @@ def test_defects_are_imported_by_one_module() -> None:
 def test_replication_and_log_do_not_know_each_other(one: str, other: str) -> None:
     """What joins them is the broker."""
     assert [str(each) for each in ours() if within(each.module, one) and within(each.target, other)] == []
+
+
+def test_no_module_needs_one_that_needs_it() -> None:
+    """There is no circle of imports, not even of types alone."""
+    names = {module.name for module in modules()}
+    graph = {module.name: {each.target for each in imports(module)} & names - {module.name} for module in modules()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" imports ".join(reversed(error.args[1])))
 
 
 def test_nothing_imports_tests() -> None:

@@ -11,8 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from cluster.broker.control.changes import IsrChange, IsrResult
-from cluster.broker.replicas.partition import Partition
-from cluster.broker.replicas.values import TopicPartition
+from cluster.broker.replicas.values import Proposing, TopicPartition
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.isr import IsrAnswer, IsrProposal, Outcome
 from cluster.seams.clock import Clock
@@ -34,13 +33,13 @@ class IsrProposals:
         self._send = send
         self._clock = clock
         self._loop = loop
-        self._waiting: dict[TopicPartition, tuple[Partition, IsrProposal]] = {}
+        self._waiting: dict[TopicPartition, tuple[Proposing, IsrProposal]] = {}
         self._task: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
         return f"<IsrProposals {len(self._waiting)} waiting{', asking' if self._task else ''}>"
 
-    def propose(self, partition: Partition, proposal: IsrProposal) -> None:
+    def propose(self, partition: Proposing, proposal: IsrProposal) -> None:
         """Ask as soon as the request in flight, if any, is answered. A newer proposal replaces an older one."""
         self._waiting[partition.key] = (partition, proposal)
         if self._task is None:
@@ -61,7 +60,7 @@ class IsrProposals:
         finally:
             self._task = None
 
-    async def _ask(self, asked: dict[TopicPartition, tuple[Partition, IsrProposal]]) -> bool:
+    async def _ask(self, asked: dict[TopicPartition, tuple[Proposing, IsrProposal]]) -> bool:
         """One request. False if something of it is to be asked again, and not at once."""
         changes = [
             IsrChange(

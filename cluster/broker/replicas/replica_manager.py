@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection
-from typing import Any, Protocol
+from typing import Any
 
 from cluster.broker.metrics import Counters
 from cluster.broker.replicas.fetch_sessions import FetchSession, FetchSessions, SessionPartition
@@ -18,7 +18,7 @@ from cluster.broker.replicas.partition import Partition
 from cluster.broker.replicas.purgatory import DelayedFetch, DelayedProduce, TimerWheel, failed
 from cluster.broker.replicas.reads import Reads
 from cluster.broker.replicas.record_deletion import RecordDeletion
-from cluster.broker.replicas.values import INTERNAL_TOPICS, Reader, Refused, TopicPartition
+from cluster.broker.replicas.values import INTERNAL_TOPICS, Proposer, Proposing, Reader, Refused, TopicPartition
 from cluster.broker.rules import Rules
 from cluster.log.errors import LogError
 from cluster.protocol.batch import only_batch
@@ -34,12 +34,6 @@ logger = logging.getLogger(__name__)
 ADMIN_CLIENT_ID = "__admin_client"
 
 VALID_ACKS = frozenset({-1, 0, 1})
-
-
-class Proposer(Protocol):
-    """Brings ISR changes to the controller."""
-
-    def propose(self, partition: Partition, proposal: IsrProposal) -> None: ...
 
 
 class ReplicaManager:
@@ -87,7 +81,7 @@ class ReplicaManager:
     def is_alive(self, broker_id: int) -> bool:
         return broker_id in self._alive
 
-    def propose(self, partition: Partition, proposal: IsrProposal) -> None:
+    def propose(self, partition: Proposing, proposal: IsrProposal) -> None:
         self._proposer.propose(partition, proposal)
 
     # What the broker tells

@@ -6,17 +6,15 @@ Owns shapes alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
+from uuid import UUID
 
 from cluster.broker.metrics import Counters
 from cluster.broker.rules import Rules
 from cluster.log.config import LogConfig
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchResult
-from cluster.replication.isr import IsrProposal
-
-if TYPE_CHECKING:
-    from cluster.broker.replicas.partition import Partition
+from cluster.replication.isr import IsrAnswer, IsrProposal, Outcome
 
 #: (topic, partition number)
 TopicPartition = tuple[str, int]
@@ -76,7 +74,28 @@ class Role:
     is_unclean: bool = False
 
 
-class Host(Protocol):
+class Proposing(Protocol):
+    """A partition, as far as its ISR proposals are concerned."""
+
+    topic: str
+    partition: int
+    topic_id: UUID
+
+    @property
+    def key(self) -> TopicPartition: ...
+
+    def isr_answered(self, proposal: IsrProposal, answer: IsrAnswer, now_ms: int) -> Outcome:
+        """Settle a proposal by the controller's answer."""
+        ...
+
+
+class Proposer(Protocol):
+    """Brings ISR changes to the controller; the answer comes by ``isr_answered``."""
+
+    def propose(self, partition: Proposing, proposal: IsrProposal) -> None: ...
+
+
+class Host(Proposer, Protocol):
     """What a partition needs of its broker."""
 
     broker_id: int
@@ -86,10 +105,6 @@ class Host(Protocol):
 
     def is_alive(self, broker_id: int) -> bool:
         """Whether a broker is registered, as far as we have been told."""
-        ...
-
-    def propose(self, partition: Partition, proposal: IsrProposal) -> None:
-        """Ask the controller for an ISR change; the answer comes by ``Partition.isr_answered``."""
         ...
 
 

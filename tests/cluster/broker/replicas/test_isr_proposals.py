@@ -50,7 +50,7 @@ def test_a_proposal_is_asked_until_it_is_answered() -> None:
 
         proposals = IsrProposals(send, LoopClock(), asyncio.get_running_loop())
         for partition in partitions:
-            proposals.propose(partition, PROPOSAL)  # type: ignore[arg-type]
+            proposals.propose(partition, PROPOSAL)
         await asyncio.sleep(1)
         assert asked == [[0, 1], [0, 1], [0, 1]]
         assert [[answer.error_code for answer in partition.answers] for partition in partitions] == [
@@ -75,10 +75,10 @@ def test_what_comes_meanwhile_goes_in_the_next_request() -> None:
             return [IsrResult("t", change.partition, ErrorCode.NONE) for change in changes]
 
         proposals = IsrProposals(send, LoopClock(), asyncio.get_running_loop())
-        proposals.propose(partition, PROPOSAL)  # type: ignore[arg-type]
+        proposals.propose(partition, PROPOSAL)
         await asyncio.sleep(0.05)
         for epoch in (6, 7):
-            proposals.propose(partition, IsrProposal(3, epoch, (1,)))  # type: ignore[arg-type]
+            proposals.propose(partition, IsrProposal(3, epoch, (1,)))
         await asyncio.sleep(1)
         assert asked == [[(0, 5)], [(0, 7)]]
         await proposals.close()
