@@ -7,7 +7,7 @@ the request to the controller, or any clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
 from cluster.protocol.errors import ErrorCode
@@ -108,6 +108,7 @@ class LeaderState:
         "leader_epoch",
         "may_join",
         "min_insync_replicas",
+        "replication_factor",
     )
 
     def __init__(
@@ -125,6 +126,7 @@ class LeaderState:
         now_ms: int,
         eligible: Callable[[int], bool],
         may_join: Callable[[int, int, int], bool] = may_join,
+        adding: Collection[int] = (),
     ) -> None:
         self.broker_id = broker_id
         self.leader_epoch = leader_epoch
@@ -133,6 +135,8 @@ class LeaderState:
         self.high_watermark = high_watermark
         #: min.insync.replicas can never ask for more replicas than there are.
         self.min_insync_replicas = min(min_insync_replicas, len(replicas))
+        #: Of how many replicas a lack is told: those that a reassignment adds are not missed yet.
+        self.replication_factor = sum(replica not in adding for replica in replicas)
         self.lag_time_max_ms = lag_time_max_ms
         self.eligible = eligible
         self.may_join = may_join
@@ -159,7 +163,8 @@ class LeaderState:
 
     @property
     def is_under_replicated(self) -> bool:
-        return len(self.isr.committed) <= len(self.followers)
+        """As Kafka counts, in a reassignment too: against the replicas there were, by number alone."""
+        return len(self.isr.committed) < self.replication_factor
 
     @property
     def knows_its_end(self) -> bool:

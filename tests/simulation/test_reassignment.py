@@ -61,6 +61,26 @@ async def write(cluster: MemoryCluster, values: list[bytes], acknowledged: dict[
             await asyncio.sleep(0.02)
 
 
+def test_a_partition_that_gets_a_replica_lacks_none():
+    """The broker that a reassignment adds dies before it has joined: the leader misses it, and reports no lack."""
+
+    async def body():
+        async with MemoryCluster(3, {"min.insync.replicas": "1"}) as cluster:
+            await create(cluster, [1, 2])
+            await cluster.until(lambda: cluster.isr("t") == {1, 2})
+            await move(cluster, [1, 2, 3])
+            await cluster.crash(3)
+            await asyncio.sleep(3)
+            leader = cluster.nodes[cluster.leader("t")].replicas.partitions["t", 0].leader
+            assert set(leader.followers) | {leader.broker_id} == {1, 2, 3}
+            assert leader.isr.committed == {1, 2}
+            assert not leader.is_under_replicated
+            await cluster.start(3)
+            await cluster.until(lambda: cluster.isr("t") == {1, 2, 3})
+
+    run(body())
+
+
 def test_a_partition_moves_under_load():
     """From two replicas to two others, one of which is the controller and dies on the way."""
 

@@ -86,6 +86,7 @@ class Partition:
         leader = LeaderState(
             broker_id=self._host.broker_id,
             replicas=role.replicas,
+            adding=role.adding,
             isr=role.isr,
             leader_epoch=role.leader_epoch,
             partition_epoch=role.partition_epoch,

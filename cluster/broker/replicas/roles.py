@@ -174,6 +174,7 @@ def assignments(request: Any) -> list[Assignment]:
                 tuple(state.isr),
                 tuple(state.replicas),
                 is_unclean=state.leader_recovery_state == RECOVERING,
+                adding=tuple(state.adding_replicas),
             ),
         )
         for topic in request.topic_states

@@ -72,6 +72,8 @@ class Role:
     isr: tuple[int, ...]
     replicas: tuple[int, ...]
     is_unclean: bool = False
+    #: Those of ``replicas`` that a reassignment adds.
+    adding: tuple[int, ...] = ()
 
 
 class Proposing(Protocol):

@@ -164,7 +164,10 @@ def test_settings_of_brokers_give_topics_their_defaults() -> None:
 
 
 def test_unclean_election_is_allowed_while_it_runs() -> None:
-    """A partition whose in-sync replica is gone is led by another as soon as the topic allows it, and not before."""
+    """A partition whose in-sync replica is gone is led by another as soon as the topic allows it, and not before.
+
+    The new leader counts it, and only it.
+    """
 
     async def check(cluster: MemoryCluster, clients: list[Client]) -> None:
         await cluster.until(lambda: cluster.leader("t") > 0)
@@ -174,12 +177,17 @@ def test_unclean_election_is_allowed_while_it_runs() -> None:
         assert other != 1
         await cluster.crash(other)
         await cluster.until(lambda: cluster.isr("t") == {leader})
+        counters = cluster.nodes[leader].counters
+        assert (counters.leader_elections, counters.unclean_leader_elections) == (1, 0)
         await cluster.crash(leader)
         await cluster.start(other)
         await asyncio.sleep(5)
         assert cluster.leader("t") == -1
         await alter(clients[0], TOPIC, "t", ("unclean.leader.election.enable", SET, "true"))
         await cluster.until(lambda: cluster.leader("t") == other)
+        counters = cluster.nodes[other].counters
+        await cluster.until(lambda: counters.leader_elections == 1)
+        assert counters.unclean_leader_elections == 1
 
     async def body() -> None:
         async with MemoryCluster(3, {"min.insync.replicas": "1"}) as cluster:

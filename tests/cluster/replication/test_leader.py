@@ -25,6 +25,7 @@ def leading(
     *,
     isr: tuple[int, ...] = (1, 2, 3),
     replicas: tuple[int, ...] = (1, 2, 3),
+    adding: tuple[int, ...] = (),
     end: int = 10,
     watermark: int = 5,
     minimum: int = 2,
@@ -33,6 +34,7 @@ def leading(
     return LeaderState(
         broker_id=1,
         replicas=replicas,
+        adding=adding,
         isr=isr,
         leader_epoch=4,
         partition_epoch=0,
@@ -147,6 +149,24 @@ def test_min_insync_replicas_cannot_ask_for_more_than_there_are() -> None:
     assert leader.has_enough_in_sync
     assert leader.advance(11, 0)
     assert not leader.is_under_replicated
+
+
+@pytest.mark.parametrize(
+    ("replicas", "adding", "isr", "lacks"),
+    [
+        ((1, 2, 3), (), (1, 2, 3), False),
+        ((1, 2, 3), (), (1, 2), True),
+        ((1, 2, 3), (3,), (1, 2), False),
+        ((1, 2, 3, 4), (3, 4), (1,), True),
+        # By number alone: one that has joined makes up for one that has left.
+        ((1, 2, 3), (3,), (1, 3), False),
+    ],
+)
+def test_replicas_that_are_added_are_not_missed(
+    replicas: tuple[int, ...], adding: tuple[int, ...], isr: tuple[int, ...], lacks: bool
+) -> None:
+    """UnderReplicatedPartitions compares the in-sync set with the replicas there were before a reassignment."""
+    assert leading(replicas=replicas, adding=adding, isr=isr).is_under_replicated is lacks
 
 
 def test_acknowledgements() -> None:
