@@ -95,6 +95,11 @@ def topic_synonyms(layers: BrokerLayers, topic_config: Mapping[str, str], name: 
     return [*own, *layers.synonyms(each for each, _factor in BROKER_SYNONYMS.get(name, ()))]
 
 
+def strongest(synonyms: Iterable[Synonym]) -> Source:
+    """Whose word holds: that of the first layer that has one."""
+    return next((synonym.source for synonym in synonyms), Source.DEFAULT)
+
+
 def check_dynamic(names: Iterable[str]) -> None:
     """Raises ConfigError for a broker key that cannot be changed while the broker runs."""
     for name in names:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
+from cluster.broker.control.dynamic_configs import DynamicConfigs
 from cluster.broker.control.topic_admin import AdminOutcome, TopicOutcome
+from cluster.config.keys import Kind
+from cluster.config.layers import shown, strongest, topic_synonyms
+from cluster.config.topic import TOPIC_KEYS, validate
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import response_class
 
-#: ``config_source`` of a value that is set on the topic itself.
-_DYNAMIC_TOPIC_CONFIG = 1
 #: TOPIC_DELETION_DISABLED is known from this version of DeleteTopics.
 _DELETION_DISABLED_SINCE = 3
 _NO_TOPIC = UUID(int=0)
@@ -33,12 +35,12 @@ def not_controller(names: list[str]) -> AdminOutcome:
     return AdminOutcome([TopicOutcome(name, ErrorCode.NOT_CONTROLLER, NOT_CONTROLLER_TEXT) for name in names])
 
 
-def create_topics_response(outcome: AdminOutcome, version: int) -> Any:
+def create_topics_response(outcome: AdminOutcome, configs: DynamicConfigs, version: int) -> Any:
     response = response_class(ApiKey.CREATE_TOPICS)
-    return response(version=version, topics=[_created(response, topic) for topic in outcome.topics])
+    return response(version=version, topics=[_created(response, topic, configs) for topic in outcome.topics])
 
 
-def _created(response: Any, topic: TopicOutcome) -> Any:
+def _created(response: Any, topic: TopicOutcome, configs: DynamicConfigs) -> Any:
     replicas = next(iter(topic.assignment.values()), ())
     is_refused = topic.error_code not in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT)
     return response.CreatableTopicResult(
@@ -48,15 +50,20 @@ def _created(response: Any, topic: TopicOutcome) -> Any:
         error_message=topic.message,
         num_partitions=-1 if is_refused else len(topic.assignment),
         replication_factor=-1 if is_refused else len(replicas),
-        configs=[]
-        if is_refused
-        else [
-            response.CreatableTopicResult.CreatableTopicConfigs(
-                name=name, value=value, read_only=False, config_source=_DYNAMIC_TOPIC_CONFIG, is_sensitive=False
-            )
-            for name, value in sorted(topic.config.items())
-        ],
+        configs=[] if is_refused else list(_configuration(response, topic.config, configs)),
     )
+
+
+def _configuration(response: Any, given: Mapping[str, str], configs: DynamicConfigs) -> Iterable[Any]:
+    """Every setting the topic has, as DescribeConfigs would tell it (KIP-525): most of them nobody has set."""
+    for name, value in validate(given, configs.broker_config).items():
+        yield response.CreatableTopicResult.CreatableTopicConfigs(
+            name=name,
+            value=shown(TOPIC_KEYS.keys[name], value),
+            read_only=False,
+            config_source=strongest(topic_synonyms(configs.layers, given, name)),
+            is_sensitive=TOPIC_KEYS.keys[name].kind is Kind.PASSWORD,
+        )
 
 
 def delete_topics_response(outcome: AdminOutcome, version: int) -> Any:

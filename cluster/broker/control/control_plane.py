@@ -99,11 +99,11 @@ class ControlPlane:
                 unclean_by_default=lambda: bool(self.configs.broker_config["unclean.leader.election.enable"]),
             )
         )
-        self._apis = ControllerApis(self._role, clock)
         self._link = ControllerLink(broker_id, lambda: self.broker_epoch, self.ask_controller)
         self._controller_peer: tuple[int, PeerLink] | None = None
         self._producer_ids = ProducerIdManager(self._link.request_block)
         self.configs = DynamicConfigs(self._session, cache, properties, clock, self._settings_changed)
+        self._apis = ControllerApis(self._role, self.configs, clock)
 
     def __repr__(self) -> str:
         return (

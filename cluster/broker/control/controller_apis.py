@@ -11,6 +11,7 @@ from typing import Any
 
 from cluster.broker.control import admin_answers, elections, reassignments
 from cluster.broker.control.controller_role import ControllerRole, NotController, Office
+from cluster.broker.control.dynamic_configs import DynamicConfigs
 from cluster.broker.control.producer_id_blocks import allocate_producer_ids
 from cluster.broker.control.topic_admin import AdminOutcome
 from cluster.protocol.apis import ApiKey
@@ -25,8 +26,9 @@ Serve = Callable[[Any, int], Awaitable[Any]]
 class ControllerApis:
     """One broker's, whether it is controller now or not."""
 
-    def __init__(self, role: ControllerRole, clock: Clock) -> None:
+    def __init__(self, role: ControllerRole, configs: DynamicConfigs, clock: Clock) -> None:
         self._role = role
+        self._configs = configs
         self._clock = clock
         self._table: dict[ApiKey, Serve] = {
             ApiKey.ALTER_PARTITION: self._alter_partition,
@@ -70,7 +72,7 @@ class ControllerApis:
     async def _create_topics(self, request: Any, version: int) -> Any:
         names = [topic.name for topic in request.topics]
         outcome = await self._administer(lambda office: office.topics.create(request), names, request.timeout_ms)
-        return admin_answers.create_topics_response(outcome, version)
+        return admin_answers.create_topics_response(outcome, self._configs, version)
 
     async def _delete_topics(self, request: Any, version: int) -> Any:
         names = [*request.topic_names, *(topic.name or "" for topic in request.topics)]

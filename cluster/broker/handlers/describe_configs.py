@@ -22,6 +22,7 @@ from cluster.config.layers import (
     Synonym,
     broker_synonyms,
     shown,
+    strongest,
     topic_synonyms,
     type_number,
 )
@@ -112,5 +113,4 @@ def _entry(
 
 def _source(name: str, synonyms: list[Synonym], *, is_topic: bool) -> Source:
     """Of a topic's value: the strongest word there is. Of a broker's: the strongest on that very key."""
-    found = (synonym.source for synonym in synonyms if is_topic or synonym.name == name)
-    return next(found, Source.DEFAULT)
+    return strongest(synonyms if is_topic else [synonym for synonym in synonyms if synonym.name == name])

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from cluster.config.topic import TOPIC_KEYS
 from cluster.metadata.store import Create
 from cluster.metadata.znodes import TopicRegistration, encode_config, topic_config_path, topic_path
 from cluster.protocol.apis import ApiKey
@@ -90,7 +91,7 @@ def test_every_version_s_answer_can_be_encoded(version):
 
     async def body():
         cluster = Cluster()
-        await cluster.start(1)
+        await cluster.start(1, min_insync_replicas=1)
         response = await create(cluster, [("t", 2, 1), ("bad/", 1, 1)], version, configs={"retention.ms": "5"})
         _, read = decode_response(
             ApiKey.CREATE_TOPICS, version, encode_response(ApiKey.CREATE_TOPICS, version, 1, response)
@@ -98,7 +99,12 @@ def test_every_version_s_answer_can_be_encoded(version):
         good, bad = read.topics
         assert (good.error_code, bad.error_code) == (0, ErrorCode.INVALID_TOPIC_EXCEPTION)
         if version >= 5:
-            assert [(c.name, c.value, c.config_source) for c in good.configs] == [("retention.ms", "5", 1)]
+            told = {entry.name: (entry.value, entry.config_source) for entry in good.configs}
+            assert set(told) == set(TOPIC_KEYS.keys)
+            assert told["retention.ms"] == ("5", 1), "set on the topic"
+            assert told["min.insync.replicas"] == ("1", 4), "from the broker's file"
+            assert told["cleanup.policy"] == ("delete", 5), "the default"
+            assert bad.configs == []
             assert (good.num_partitions, bad.num_partitions) == (2, -1)
         if version >= 7:
             assert good.topic_id == cluster.brokers[1].cache.topic("t").topic_id
