@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from chaos.faults.base import Fault, PreconditionMissing, Probe, until
+from chaos.faults.base import Probe, until
 from chaos.faults.damage import stats_of
-from chaos.faults.zookeeper_probe import ZooKeeperProbe
+from chaos.faults.zookeeper_fault import ZooKeeperFault
 
 #: A broker pings ZooKeeper every third of its session; one ping without an answer shows that requests stall.
 _STALL_MS = 900
 
 
-class PauseZookeeper(Fault):
+class PauseZookeeper(ZooKeeperFault):
     """Bites when the process is stopped, does not answer, and the brokers' requests to it stay without response.
 
     Whether sessions expired and the controller changed is on record: after a long pause they may, in a race between
@@ -28,28 +28,27 @@ class PauseZookeeper(Fault):
     summary = "SIGSTOP ZooKeeper for shorter or for longer than a session; SIGCONT it"
     duration_s = (0.8, 5.0)
     recovery_s = 5.0
-    hits = "zookeeper"
+    done = "paused"
 
-    async def choose(self) -> str:
-        found = self.cluster.zookeeper()
-        if found is None:
-            raise PreconditionMissing("ZooKeeper is not this run's own (--zookeeper), so it cannot be paused")
-        if not found.is_running() or found.is_suspended():
-            raise PreconditionMissing("ZooKeeper does not run")
-        self._process = found
-        session_s = self.cluster.session_timeout_ms / 1000
-        self._is_long = self.injection.duration_s > session_s
-        than = "longer" if self._is_long else "shorter"
-        return f"ZooKeeper for {self.injection.duration_s:g} s, {than} than the session of {session_s:g} s"
+    @property
+    def _ends_sessions(self) -> bool:
+        return self.injection.duration_s > self._session_s
 
-    async def inject(self) -> None:
-        self._probe = await ZooKeeperProbe.before(self.cluster)
-        self._links = [name for name in self.cluster.link_names if name.endswith("-zk")]
-        await asyncio.to_thread(self._process.suspend)
+    @property
+    def _session_s(self) -> float:
+        return self.cluster.session_timeout_ms / 1000
+
+    def _told(self) -> str:
+        than = "longer" if self._ends_sessions else "shorter"
+        return f"ZooKeeper for {self.injection.duration_s:g} s, {than} than the session of {self._session_s:g} s"
+
+    def _break(self) -> None:
+        self._process.suspend()
 
     async def bites(self) -> Probe:
         stopped = self._process.is_suspended()
-        first = await stats_of(self.cluster.links, self._links)
+        links = [name for name in self.cluster.link_names if name.endswith("-zk")]
+        first = await stats_of(self.cluster.links, links)
         silent = not await self.cluster.zookeeper_answers(timeout_ms=200)
         seen: dict[str, Any] = {"stopped": stopped, "silent": silent}
         if first is None:
@@ -58,7 +57,7 @@ class PauseZookeeper(Fault):
         asked, answered = _bytes(first)
 
         async def unanswered() -> bool:
-            now = await stats_of(self.cluster.links, self._links)
+            now = await stats_of(self.cluster.links, links)
             asked_now, answered_now = (asked, answered) if now is None else _bytes(now)
             seen["asked_bytes"], seen["answered_bytes"] = asked_now - asked, answered_now - answered
             return asked_now > asked
@@ -68,13 +67,6 @@ class PauseZookeeper(Fault):
 
     async def heal(self) -> None:
         await asyncio.to_thread(self._process.resume)
-
-    async def gone(self) -> Probe:
-        served = await self._probe.serves_again(self.cluster, self.clock)
-        rejoined = await self._rejoined()
-        seen = {"stopped": self._process.is_suspended(), "isr_full": rejoined}
-        seen |= await self._probe.after(self.cluster, self.clock, expect_expiry=self._is_long)
-        return Probe(served and rejoined, {"answers": served, **seen})
 
 
 def _bytes(stats: Any) -> tuple[int, int]:

@@ -5,33 +5,24 @@ Sessions survive it if it is back in time: ZooKeeper keeps them with its data an
 
 from __future__ import annotations
 
-import asyncio
-
-from chaos.faults.base import Fault, PreconditionMissing, Probe
-from chaos.faults.zookeeper_probe import ZooKeeperProbe
+from chaos.faults.base import Probe
+from chaos.faults.zookeeper_fault import ZooKeeperFault
 
 
-class RestartZookeeper(Fault):
+class RestartZookeeper(ZooKeeperFault):
     """Bites when the process is gone and nothing serves at its address."""
 
     name = "restart-zookeeper"
     summary = "SIGKILL ZooKeeper; start it again on its data directory and its port"
     duration_s = (0.5, 4.0)
     recovery_s = 6.0
-    hits = "zookeeper"
+    done = "restarted"
 
-    async def choose(self) -> str:
-        found = self.cluster.zookeeper()
-        if found is None:
-            raise PreconditionMissing("ZooKeeper is not this run's own (--zookeeper), so it cannot be restarted")
-        if not found.is_running():
-            raise PreconditionMissing("ZooKeeper does not run")
-        self._process = found
-        return f"ZooKeeper, pid {found.pid}"
+    def _told(self) -> str:
+        return f"ZooKeeper, pid {self._process.pid}"
 
-    async def inject(self) -> None:
-        self._probe = await ZooKeeperProbe.before(self.cluster)
-        await asyncio.to_thread(self._process.kill)
+    def _break(self) -> None:
+        self._process.kill()
 
     async def bites(self) -> Probe:
         dead = not self._process.is_running()
@@ -41,9 +32,3 @@ class RestartZookeeper(Fault):
     async def heal(self) -> None:
         if not self._process.is_running():
             await self.cluster.restart_zookeeper()
-
-    async def gone(self) -> Probe:
-        served = await self._probe.serves_again(self.cluster, self.clock)
-        rejoined = await self._rejoined()
-        seen = await self._probe.after(self.cluster, self.clock, expect_expiry=False)
-        return Probe(served and rejoined, {"answers": served, "isr_full": rejoined, **seen})

@@ -1,0 +1,75 @@
+"""What both faults of ZooKeeper share: the target, and what became of sessions and of the controller. Breaks nothing.
+
+A fault of ZooKeeper is gone when it serves, every broker that runs is registered with it, and every replica is in sync.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+from chaos.faults.base import Fault, PreconditionMissing, Probe, until
+
+#: The event of a broker's journal that says that its session was over.
+EXPIRED = "session-expired"
+#: How long the brokers may take to learn that their sessions have expired, and to register again.
+_LEARN_MS = 3_000
+_BACK_MS = 15_000
+
+
+class ZooKeeperFault(Fault):
+    """A fault of the run's own ZooKeeper, ``_process``."""
+
+    hits = "zookeeper"
+    #: What is done to it, for the refusal: "ZooKeeper cannot be ...".
+    done: ClassVar[str]
+
+    @abstractmethod
+    def _told(self) -> str:
+        """The target, for the record."""
+
+    @abstractmethod
+    def _break(self) -> None:
+        """Do it to ``_process``; called in a thread."""
+
+    @property
+    def _ends_sessions(self) -> bool:
+        """Whether sessions are expected to expire; brokers then get time to learn of it."""
+        return False
+
+    async def choose(self) -> str:
+        found = self.cluster.zookeeper()
+        if found is None:
+            raise PreconditionMissing(f"ZooKeeper is not this run's own (--zookeeper), so it cannot be {self.done}")
+        if not found.is_running() or found.is_suspended():
+            raise PreconditionMissing("ZooKeeper does not run")
+        self._process = found
+        return self._told()
+
+    async def inject(self) -> None:
+        self._expired_before = await self.cluster.journaled(EXPIRED)
+        self._controller_before = await self.cluster.controller()
+        await asyncio.to_thread(self._break)
+
+    async def gone(self) -> Probe:
+        served = await until(self._serves, clock=self.clock, timeout_ms=_BACK_MS, interval_ms=100)
+        rejoined = await self._rejoined()
+        if self._ends_sessions:
+            await until(self._learned, clock=self.clock, timeout_ms=_LEARN_MS, interval_ms=500)
+        seen: dict[str, Any] = {
+            "answers": served,
+            "stopped": self._process.is_suspended(),
+            "isr_full": rejoined,
+            "controller_changed": await self.cluster.controller() != self._controller_before,
+            "sessions_expired": await self.cluster.journaled(EXPIRED) - self._expired_before,
+        }
+        return Probe(served and rejoined, seen)
+
+    async def _serves(self) -> bool:
+        cluster = self.cluster
+        running = {broker_id for broker_id in cluster.broker_ids if cluster.process(broker_id).is_running()}
+        return await cluster.zookeeper_answers(timeout_ms=500) and running <= await cluster.alive()
+
+    async def _learned(self) -> bool:
+        return await self.cluster.journaled(EXPIRED) > self._expired_before
