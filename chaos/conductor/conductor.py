@@ -185,9 +185,8 @@ class Conductor:
             if (full := disk_problem(free_bytes)) is not None and self._task is not None:
                 self._record.problem(full)
                 self._task.cancel()
-            dead = self._load.dead()
-            if dead and not self._load_died.is_set():
-                self._record.problem(f"load process {dead[0]} died")
+            for problem in self._load.died():
+                self._record.problem(problem)
                 self._load_died.set()
             await asyncio.sleep(STATUS_EVERY_S)
 

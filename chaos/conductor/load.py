@@ -59,6 +59,7 @@ class Load:
         self._run_id = run_id
         self._children: dict[str, Child] = {}
         self._stop_timeouts_s: dict[str, float] = {}
+        self._told_dead: set[str] = set()
         self._stopped = False
 
     @property
@@ -87,7 +88,7 @@ class Load:
         for name in sorted(self._children):
             child = self._children[name]
             if not child.is_running():
-                problems.append(f"load process {name} had ended before it was asked to (exit status {child.exit_code})")
+                problems += self._died(name)
                 continue
             await asyncio.to_thread(child.interrupt)
             if await asyncio.to_thread(child.wait, self._stop_timeouts_s[name]) is None:
@@ -95,9 +96,17 @@ class Load:
                 problems.append(f"load process {name} did not end in time and was killed")
         return problems
 
-    def dead(self) -> list[str]:
-        """Processes that ended without being asked to."""
-        return [] if self._stopped else [name for name, child in self._children.items() if not child.is_running()]
+    def died(self) -> list[str]:
+        """What is to be said of processes that ended without being asked to. Of each it is said once, here or by
+        ``stop``."""
+        return [] if self._stopped else [problem for name in self._children for problem in self._died(name)]
+
+    def _died(self, name: str) -> list[str]:
+        child = self._children[name]
+        if child.is_running() or name in self._told_dead:
+            return []
+        self._told_dead.add(name)
+        return [f"load process {name} died (exit status {child.exit_code})"]
 
     async def status(self) -> LoadStatus:
         """Add up what the processes last wrote."""

@@ -1,0 +1,71 @@
+"""What the conductor hears of the load's processes."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from chaos.conductor.load import Load
+from chaos.conductor.resolve import Asked, resolve
+from verifier.evidence.run_directory import RunDirectory
+
+
+class FakeChild:
+    """A process that ends when it is asked to, unless it is made to end before."""
+
+    exit_code: int | None = None
+
+    def is_running(self) -> bool:
+        return self.exit_code is None
+
+    def interrupt(self) -> None:
+        self.exit_code = 0
+
+    def wait(self, _timeout_s: float) -> int | None:
+        return self.exit_code
+
+
+async def _started(tmp_path: Path) -> tuple[Load, dict[str, FakeChild]]:
+    children: dict[str, FakeChild] = {}
+
+    def start_program(name: str, *_arguments: Any) -> FakeChild:
+        return children.setdefault(name, FakeChild())
+
+    directory = RunDirectory(tmp_path)
+    directory.loadgen_dir.mkdir()
+    bench: Any = SimpleNamespace(directory=directory, supervisor=SimpleNamespace(start_program=start_program))
+    deployment: Any = SimpleNamespace(topology=SimpleNamespace(bootstrap=lambda group: f"{group}:9092"))
+    load = Load(resolve(Asked(seed=1))[0], bench, deployment, run_id=1)
+    await load.start()
+    assert set(children) == {"producers", "readers"}
+    return load, children
+
+
+def test_a_process_that_dies_is_told_once(tmp_path: Path) -> None:
+    """With its exit status: when it is noticed, or else when all are stopped, and never both."""
+
+    async def body() -> None:
+        load, children = await _started(tmp_path)
+        assert load.died() == []
+        children["producers"].exit_code = -9
+        assert load.died() == ["load process producers died (exit status -9)"]
+        assert load.died() == []
+        children["readers"].exit_code = 1
+        assert await load.stop() == ["load process readers died (exit status 1)"]
+        assert load.died() == []
+
+    asyncio.run(body())
+
+
+def test_a_load_that_ends_when_it_is_asked_to_is_no_problem(tmp_path: Path) -> None:
+    """Stopped once, whoever asks again."""
+
+    async def body() -> None:
+        load, _children = await _started(tmp_path)
+        assert await load.stop() == []
+        assert await load.stop() == []
+        assert load.died() == []
+
+    asyncio.run(body())
