@@ -80,6 +80,34 @@ def test_a_broker_that_forgets_what_it_acknowledged_is_found(tmp_path: Path) -> 
 
 
 @pytest.mark.full
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        # Producers keep what they have for longer than the faults take: no response passes that could be dropped.
+        (
+            "--faults drop-response --time-limit 12 --rate 1 --partitions 1 --producer-config linger.ms=18000",
+            "ineffective: drop-response never bit",
+        ),
+        # No record is that small.
+        ("--faults none --time-limit 8 --topic-config max.message.bytes=100", "nothing was acknowledged"),
+    ],
+    ids=["faults-that-do-not-bite", "nothing-acknowledged"],
+)
+def test_a_run_that_shows_nothing_is_unknown(tmp_path: Path, arguments: str, reason: str) -> None:
+    """Neither a right nor a wrong cluster is proven by it: exit 2, with the reason."""
+    require("java")
+    with Place(tmp_path) as place:
+        status = place.run("run", *arguments.split(), "--seed", "14", timeout_s=RUN_S)
+        assert status == 2, place.out + place.err
+        place.assert_nothing_left(within_s=1.0)
+        assert place.out.startswith("RESULT unknown seed=14 "), place.out
+        verdict = json.loads((_newest(place) / "verdict.json").read_text())
+        assert verdict["verdict"] == "unknown"
+        assert reason in verdict["reasons"], verdict["reasons"]
+        assert sum(check["count"] for check in verdict["checks"].values()) == 0
+
+
+@pytest.mark.full
 def test_a_load_that_dies_is_unknown_and_what_it_left_is_judged(tmp_path: Path) -> None:
     """kill -9 of the producers: exit 2 with the reason; healed, read to the end and verified all the same."""
     require("java")
