@@ -94,7 +94,6 @@ _TOPICS: list[Key] = [
         "producer",
         "The codec batches are stored with; producer keeps theirs.",
         COMPRESSION_TYPES,
-        carried=True,
     ),
     flag("unclean.leader.election.enable", False, "Let a replica outside the ISR lead, at the price of records."),
 ]

@@ -22,7 +22,6 @@ TOPIC_KEYS = KeyTable(
             "producer",
             "The codec batches are stored with; producer keeps theirs.",
             COMPRESSION_TYPES,
-            carried=True,
         ),
         integer("delete.retention.ms", 86_400_000, "How long a compacted topic keeps tombstones.", 0),
         integer("file.delete.delay.ms", 60_000, "Time between renaming a segment to .deleted and removing it.", 0),

@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from cluster.protocol.batch import CODEC_NONE
+from cluster.protocol.compression import CODEC_NAMES
+
 INT64_MAX = 2**63 - 1
 HOUR_MS = 3_600_000
 MINUTE_MS = 60_000
@@ -21,6 +24,7 @@ UnknownProducer = Literal["gapless", "kafka", "seed"]
 class LogConfig:
     """Settings of one log. ``flush_messages``, ``flush_ms`` and the timestamp bounds are off at INT64_MAX.
 
+    ``codec`` is the one that batches are stored with, None for their producer's own.
     ``unknown_producer`` (a broker's setting, not a topic's) says what becomes of a batch whose producer the log does
     not know (``sequence.py``).
     """
@@ -37,6 +41,7 @@ class LogConfig:
     flush_messages: int = INT64_MAX
     flush_ms: int = INT64_MAX
     unknown_producer: UnknownProducer = "gapless"
+    codec: int | None = None
     retention_ms: int = 168 * HOUR_MS
     retention_bytes: int = -1
     cleanup_policy: tuple[str, ...] = ("delete",)
@@ -66,7 +71,7 @@ class LogConfig:
         self._derive("is_compacted", compacted)
         self._derive("longest_segment_ms", segment_ms)
         self._derive("bounds_timestamps", not stamps and bounds_ms < INT64_MAX)
-        self._derive("looks_inside", compacted or self.bounds_timestamps)
+        self._derive("looks_inside", compacted or self.bounds_timestamps or self.codec is not None)
 
     def _derive(self, name: str, value: bool | int) -> None:
         object.__setattr__(self, name, value)
@@ -100,9 +105,15 @@ _TOPIC_KEYS = {
     "min.compaction.lag.ms": "min_compaction_lag_ms",
     "max.compaction.lag.ms": "max_compaction_lag_ms",
     "min.cleanable.dirty.ratio": "min_cleanable_dirty_ratio",
+    "compression.type": "codec",
 }
 
 _TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
+_CODECS = {
+    "producer": None,
+    "uncompressed": CODEC_NONE,
+    **{name: codec for codec, name in CODEC_NAMES.items() if codec},
+}
 
 
 def _read(mapping: Mapping[str, Any]) -> dict[str, Any]:
@@ -118,6 +129,10 @@ def _read(mapping: Mapping[str, Any]) -> dict[str, Any]:
             if raw not in _TIMESTAMP_TYPES:
                 raise ValueError(f"{key} is {raw!r}, not one of {', '.join(_TIMESTAMP_TYPES)}")
             values[name] = raw
+        elif name == "codec":
+            if raw not in _CODECS:
+                raise ValueError(f"{key} is {raw!r}, not one of {', '.join(_CODECS)}")
+            values[name] = _CODECS[raw]
         elif name == "min_cleanable_dirty_ratio":
             values[name] = float(raw)
         else:

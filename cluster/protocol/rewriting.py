@@ -1,7 +1,7 @@
-"""A stored batch written again with fewer records, as compaction does it (kafka-semantics 4.6).
+"""A batch written again: with fewer records, as compaction does it (kafka-semantics 4.6), or with another codec.
 
-Owns what stays as it was: base and last offset, producer, sequence, leader epoch and codec, so that offsets and
-sequences never change. Does not own which records stay (``cluster.log.compaction``).
+Owns what stays as it was: base and last offset, producer, sequence and leader epoch, so that offsets and sequences
+never change. Does not own which records stay (``cluster.log.compaction``), nor which codec a topic wants.
 """
 
 from __future__ import annotations
@@ -11,8 +11,17 @@ from collections.abc import Sequence
 
 from crc32c import crc32c
 
-from cluster.protocol.batch import CODEC_MASK, CRC_FROM, DELETE_HORIZON_BIT, LOG_OVERHEAD, MAGIC, BatchHeader
-from cluster.protocol.compression import compress
+from cluster.protocol.batch import (
+    CODEC_MASK,
+    CRC_FROM,
+    DELETE_HORIZON_BIT,
+    HEADER_BYTES,
+    LOG_OVERHEAD,
+    MAGIC,
+    BatchHeader,
+)
+from cluster.protocol.compression import compress, decompress
+from cluster.protocol.primitives import Buffer
 from cluster.protocol.records import Record, pack_record
 
 _HEAD = struct.Struct(">qiibI")
@@ -31,6 +40,17 @@ def rebuild_batch(header: BatchHeader, records: Sequence[Record], delete_horizon
     stamped = header.is_log_append_time
     max_timestamp = header.max_timestamp if stamped else max(record.timestamp for record in records)
     return _assemble(header, attributes, base_timestamp, max_timestamp, len(records), compress(header.codec, packed))
+
+
+def recompress_batch(batch: Buffer, header: BatchHeader, codec: int) -> bytes:
+    """The batch of ``header`` with the same records in another codec.
+
+    Raises ``CorruptBatch`` if they cannot be unpacked.
+    """
+    packed = decompress(header.codec, memoryview(batch)[HEADER_BYTES : header.size_bytes])
+    attributes = header.attributes & ~CODEC_MASK | codec
+    times = header.base_timestamp, header.max_timestamp
+    return _assemble(header, attributes, *times, header.record_count, compress(codec, packed))
 
 
 def empty_batch(header: BatchHeader) -> bytes:

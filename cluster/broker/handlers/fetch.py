@@ -7,12 +7,15 @@ from cluster.broker.replicas.fetcher import broker_epoch_in
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.broker.replicas.values import Reader, Refused, fetch_error
 from cluster.broker.server import Exchange
+from cluster.protocol.batch import CODEC_ZSTD
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchResult, build_response, parse_request
 
 READ_COMMITTED = 1
 #: Up to this version a client does not know KAFKA_STORAGE_ERROR.
 NO_STORAGE_ERROR_VERSION = 5
+#: From this version on a client can unpack zstd (KIP-110).
+ZSTD_VERSION = 10
 
 
 def handle(replicas: ReplicaManager, exchange: Exchange, body: memoryview, *, from_brokers: bool) -> None:
@@ -27,8 +30,8 @@ def handle(replicas: ReplicaManager, exchange: Exchange, body: memoryview, *, fr
         if request.isolation_level == READ_COMMITTED:
             # A list says that we know of aborted transactions; null is for those who did not ask.
             results = [result._replace(aborted=[]) for result in results]
-        if version <= NO_STORAGE_ERROR_VERSION:
-            results = [_as_known(result) for result in results]
+        if version < ZSTD_VERSION:
+            results = [_as_known(replicas, result, version) for result in results]
         session_id = NO_SESSION if session is None else session.session_id
         exchange.respond(build_response(version, exchange.correlation_id, error_code, session_id, results))
 
@@ -53,8 +56,12 @@ def handle(replicas: ReplicaManager, exchange: Exchange, body: memoryview, *, fr
         exchange.park(delayed)
 
 
-def _as_known(result: FetchResult) -> FetchResult:
-    """Kafka's answer to old clients: they look for another leader."""
-    if result.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
+def _as_known(replicas: ReplicaManager, result: FetchResult, version: int) -> FetchResult:
+    """Kafka's answer to old clients: what a topic stores in zstd is not for them, after a failed disk they look for
+    another leader."""
+    partition = replicas.partitions.get((result.topic, result.partition))
+    if partition is not None and partition.settings.log.codec == CODEC_ZSTD:
+        return fetch_error(result.topic, result.partition, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+    if version <= NO_STORAGE_ERROR_VERSION and result.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
         return result._replace(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
     return result

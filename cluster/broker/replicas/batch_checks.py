@@ -1,8 +1,9 @@
 """What a leader checks inside a producer's batch before it appends it: rows 14-17 of kafka-semantics 2.5.
 
-Owns what is wrong with which record, and the batch that is stored instead of one whose offsets are not in order. Does
-not own the walk (``cluster.protocol.record_checks``). Uncompressed batches come here only if their topic is compacted
-or bounds timestamps: the others are stored without a look at their records.
+Owns what is wrong with which record, and the batch that is stored instead of one whose offsets are not in order or
+whose codec is not the topic's (``compression.type``). Does not own the walk (``cluster.protocol.record_checks``).
+Uncompressed batches come here only if their topic is compacted, bounds timestamps or has a codec: the others are stored
+without a look at their records.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from cluster.protocol.batch import BatchHeader, parse_header
 from cluster.protocol.errors import CorruptBatch, ErrorCode, InvalidBatch
 from cluster.protocol.record_checks import walk_records
 from cluster.protocol.records import NewRecord, build_batch, decode_records
+from cluster.protocol.rewriting import recompress_batch
 
 
 def check_inside(
     records: memoryview, header: BatchHeader, log: PartitionLog, wall_ms: int
 ) -> tuple[memoryview, BatchHeader]:
-    """The batch to store, with its header: the one that was sent, or a copy whose offsets and greatest time are right.
+    """The batch to store, with its header: the one that was sent, or a copy whose offsets, greatest time and codec are
+    right.
 
     Raises ``InvalidBatch``. All records with something wrong are named; if it is the time of any, the code is
     INVALID_TIMESTAMP. A batch that the log has is no longer judged by its time: Kafka refuses a retry that has grown
@@ -36,8 +39,12 @@ def check_inside(
     if problems or wrong_times:
         code = ErrorCode.INVALID_TIMESTAMP if wrong_times else ErrorCode.INVALID_RECORD
         raise InvalidBatch(code, "records that cannot be accepted", sorted(problems + wrong_times))
-    is_right = facts.has_offsets_in_order and max(facts.timestamps) == header.max_timestamp
-    return (records, header) if is_right else _rebuilt(records, header, config)
+    codec = header.codec if config.codec is None else config.codec
+    if not facts.has_offsets_in_order or max(facts.timestamps) != header.max_timestamp:
+        return _instead(_rebuilt(records, header, codec), config)
+    if codec != header.codec:
+        return _instead(recompress_batch(records, header, codec), config)
+    return records, header
 
 
 def _is_stored(header: BatchHeader, log: PartitionLog) -> bool:
@@ -58,20 +65,24 @@ def _wrong_times(timestamps: list[int], config: LogConfig, wall_ms: int) -> list
     ]
 
 
-def _rebuilt(records: memoryview, header: BatchHeader, config: LogConfig) -> tuple[memoryview, BatchHeader]:
+def _rebuilt(records: memoryview, header: BatchHeader, codec: int) -> bytes:
     """As Kafka does: the same records with offsets 0, 1, 2, ... and the greatest time of them in the header."""
     try:
         decoded = decode_records(records)
     except CorruptBatch as error:
         raise InvalidBatch(ErrorCode.INVALID_RECORD, str(error)) from error
-    batch = build_batch(
+    return build_batch(
         [NewRecord(record.timestamp, record.key, record.value, record.headers) for record in decoded],
-        codec=header.codec,
+        codec=codec,
         producer_id=header.producer_id,
         producer_epoch=header.producer_epoch,
         base_sequence=header.base_sequence,
         transactional=header.is_transactional,
     )
+
+
+def _instead(batch: bytes, config: LogConfig) -> tuple[memoryview, BatchHeader]:
+    """A batch of our making, as it is appended."""
     if len(batch) > config.max_message_bytes:
         raise InvalidBatch(
             ErrorCode.MESSAGE_TOO_LARGE,

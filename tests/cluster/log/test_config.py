@@ -19,5 +19,10 @@ def test_defaults_are_kafkas():
     assert LogConfig.from_mapping(
         {"cleanup.policy": ("compact",), "message.timestamp.type": "LogAppendTime"}
     ).is_compacted
+    names = ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")
+    codecs = [LogConfig.from_mapping({"compression.type": name}) for name in names]
+    assert [(config.codec, config.looks_inside) for config in codecs] == [(None, False), *((i, True) for i in range(5))]
+    with pytest.raises(ValueError, match="uncompressed"):
+        LogConfig.from_mapping({"compression.type": "none"})
     with pytest.raises(ValueError, match="CreateTime"):
         LogConfig.from_mapping({"message.timestamp.type": "Never"})
