@@ -1,8 +1,8 @@
-"""Kafka's znodes: their paths and the JSON inside them, to and from values. Pure.
+"""Kafka's znodes: the JSON inside them, to and from values. Pure.
 
-Owns the layouts of kafka-semantics 5.5 and the producer-id block of its section 3. Does not own who writes a node
-and when: that is the control plane. Unknown JSON keys are ignored; a node that cannot be understood raises
-``MalformedZnode``, never a bare KeyError.
+Owns the layouts of kafka-semantics 5.5 and the producer-id block of its section 3. Does not own where a node stands
+(``paths``), nor who writes it and when: that is the control plane. Unknown JSON keys are ignored; a node that cannot be
+understood raises ``MalformedZnode``, never a bare KeyError.
 """
 
 from __future__ import annotations
@@ -16,40 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
 
-CONTROLLER = "/controller"
-CONTROLLER_EPOCH = "/controller_epoch"
-BROKER_IDS = "/brokers/ids"
-TOPICS = "/brokers/topics"
-DELETE_TOPICS = "/admin/delete_topics"
-TOPIC_CONFIGS = "/config/topics"
-CONFIG_CHANGES = "/config/changes"
-#: ZooKeeper appends the ten digits of a sequence number.
-CONFIG_CHANGE_PREFIX = f"{CONFIG_CHANGES}/config_change_"
-PRODUCER_ID_BLOCK = "/latest_producer_id_block"
-CLUSTER_ID = "/cluster/id"
-FEATURE = "/feature"
-
-#: Created by every broker at start if they are absent, parents first.
-PERSISTENT_PATHS = (
-    "/consumers",
-    "/brokers",
-    BROKER_IDS,
-    TOPICS,
-    "/brokers/seqid",
-    "/config",
-    TOPIC_CONFIGS,
-    "/config/brokers",
-    "/config/clients",
-    "/config/users",
-    "/config/ips",
-    CONFIG_CHANGES,
-    "/admin",
-    DELETE_TOPICS,
-    "/isr_change_notification",
-    "/log_dir_event_notification",
-    PRODUCER_ID_BLOCK,
-    "/cluster",
-)
+from cluster.metadata.paths import CLUSTER_ID, CONTROLLER, CONTROLLER_EPOCH, PRODUCER_ID_BLOCK, broker_path, topic_path
 
 #: What ``/feature`` says of a cluster whose features are versioned and that has finalized none (KIP-584).
 NO_FEATURES = b'{"features":{},"version":2,"status":1}'
@@ -63,39 +30,6 @@ _Value = TypeVar("_Value")
 
 class MalformedZnode(Exception):
     """A node's data is not what Kafka writes there. ``path`` and the reason are in the message."""
-
-
-def broker_path(broker_id: int) -> str:
-    return f"{BROKER_IDS}/{broker_id}"
-
-
-def topic_path(topic: str) -> str:
-    return f"{TOPICS}/{topic}"
-
-
-def partitions_path(topic: str) -> str:
-    return f"{TOPICS}/{topic}/partitions"
-
-
-def partition_path(topic: str, partition: int) -> str:
-    return f"{TOPICS}/{topic}/partitions/{partition}"
-
-
-def state_path(topic: str, partition: int) -> str:
-    return f"{TOPICS}/{topic}/partitions/{partition}/state"
-
-
-def config_path(kind: str, name: str) -> str:
-    """``kind`` is ``topics`` or ``brokers``."""
-    return f"/config/{kind}/{name}"
-
-
-def topic_config_path(topic: str) -> str:
-    return f"{TOPIC_CONFIGS}/{topic}"
-
-
-def delete_topic_path(topic: str) -> str:
-    return f"{DELETE_TOPICS}/{topic}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 
+from cluster.metadata.paths import CONTROLLER
 from cluster.metadata.store import Delete, NoNodeError
-from cluster.metadata.znodes import CONTROLLER
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class

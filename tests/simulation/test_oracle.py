@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from cluster.metadata.memory_tree import MemoryTree
+from cluster.metadata.paths import state_path
 from cluster.metadata.store import Create, SetData
-from cluster.metadata.znodes import StateNode, state_path
+from cluster.metadata.znodes import StateNode
 from cluster.protocol.batch import set_offset_and_epoch
 from tests.simulation.client import batch
 from tests.simulation.observer import StateObserver

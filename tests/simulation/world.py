@@ -17,8 +17,9 @@ from cluster.broker.rules import Rules
 from cluster.log.appending import AppendInfo
 from cluster.log.errors import LogError
 from cluster.log.partition_log import PartitionLog
+from cluster.metadata.paths import CONTROLLER, broker_path, state_path
 from cluster.metadata.store import NoNodeError
-from cluster.metadata.znodes import CONTROLLER, StateNode, broker_path, decode_controller, state_path
+from cluster.metadata.znodes import StateNode, decode_controller
 from cluster.protocol.batch import BatchHeader
 from cluster.seams.memory_storage import Survivors
 from cluster.seams.randomness import derive

@@ -13,21 +13,17 @@ from typing import Any
 
 from cluster.broker.control.session import Session
 from cluster.controller.context import Partition, PartitionState, Topic
-from cluster.metadata.store import NoNodeError
-from cluster.metadata.znodes import (
+from cluster.metadata.paths import (
     BROKER_IDS,
     DELETE_TOPICS,
     TOPICS,
-    BrokerRegistration,
-    MalformedZnode,
-    StateNode,
-    TopicRegistration,
     broker_path,
-    decode_config,
     state_path,
     topic_config_path,
     topic_path,
 )
+from cluster.metadata.store import NoNodeError
+from cluster.metadata.znodes import BrokerRegistration, MalformedZnode, StateNode, TopicRegistration, decode_config
 
 logger = logging.getLogger(__name__)
 

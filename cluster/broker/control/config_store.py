@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 from cluster.broker.control.session import Session
+from cluster.metadata.paths import CONFIG_CHANGE_PREFIX, config_path, topic_path
 from cluster.metadata.store import (
     BadVersionError,
     Check,
@@ -20,14 +21,7 @@ from cluster.metadata.store import (
     Operation,
     SetData,
 )
-from cluster.metadata.znodes import (
-    CONFIG_CHANGE_PREFIX,
-    config_path,
-    decode_config,
-    encode_config,
-    encode_config_change,
-    topic_path,
-)
+from cluster.metadata.znodes import decode_config, encode_config, encode_config_change
 
 logger = logging.getLogger(__name__)
 

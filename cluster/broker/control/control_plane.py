@@ -28,8 +28,9 @@ from cluster.broker.control.session import Session
 from cluster.broker.control.shutdown import move_leadership_away
 from cluster.config.broker import BrokerConfig
 from cluster.controller.rules import ControlRules
+from cluster.metadata.paths import CONFIG_CHANGES, broker_path
 from cluster.metadata.store import MetadataStore, NoNodeError, SessionExpiredError, StoreError
-from cluster.metadata.znodes import CONFIG_CHANGES, BrokerRegistration, broker_path
+from cluster.metadata.znodes import BrokerRegistration
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import Clock
 from cluster.seams.randomness import Random

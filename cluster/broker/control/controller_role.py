@@ -23,8 +23,8 @@ from cluster.broker.control.session import ControllerMovedError, EpochFence, Ses
 from cluster.broker.control.topic_admin import TopicAdmin
 from cluster.broker.control.topic_deletion import TopicDeletion
 from cluster.controller.rules import ControlRules
+from cluster.metadata.paths import BROKER_IDS, CONTROLLER, DELETE_TOPICS, TOPICS
 from cluster.metadata.store import StoreError
-from cluster.metadata.znodes import BROKER_IDS, CONTROLLER, DELETE_TOPICS, TOPICS
 from cluster.seams.clock import Clock
 from cluster.seams.randomness import Random
 

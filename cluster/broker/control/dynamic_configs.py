@@ -16,8 +16,9 @@ from cluster.broker.control.session import Session
 from cluster.config.broker import BrokerConfig
 from cluster.config.errors import ConfigError
 from cluster.config.layers import BrokerLayers
+from cluster.metadata.paths import CONFIG_CHANGES
 from cluster.metadata.store import ConnectionLostError, NoNodeError, SessionExpiredError
-from cluster.metadata.znodes import CONFIG_CHANGES, MalformedZnode, decode_config_change
+from cluster.metadata.znodes import MalformedZnode, decode_config_change
 from cluster.seams.clock import Clock
 
 logger = logging.getLogger(__name__)

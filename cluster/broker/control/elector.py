@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from cluster.broker.control.session import EpochFence, Session
 from cluster.controller.rules import ControlRules
+from cluster.metadata.paths import CONTROLLER, CONTROLLER_EPOCH
 from cluster.metadata.store import (
     BadVersionError,
     Check,
@@ -23,8 +24,6 @@ from cluster.metadata.store import (
     SetData,
 )
 from cluster.metadata.znodes import (
-    CONTROLLER,
-    CONTROLLER_EPOCH,
     INITIAL_CONTROLLER_EPOCH,
     decode_controller,
     decode_controller_epoch,

@@ -11,8 +11,9 @@ from typing import Any
 
 from cluster.broker.control.active_controller import ActiveController
 from cluster.controller.producer_ids import ProducerIdsExhausted
+from cluster.metadata.paths import PRODUCER_ID_BLOCK
 from cluster.metadata.store import BadVersionError, NoNodeError, SetData
-from cluster.metadata.znodes import PRODUCER_ID_BLOCK, MalformedZnode, ProducerIdBlockNode
+from cluster.metadata.znodes import MalformedZnode, ProducerIdBlockNode
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import response_class

@@ -28,8 +28,9 @@ from cluster.controller.reassignment import (
     plan_request,
     plan_step,
 )
+from cluster.metadata.paths import topic_path
 from cluster.metadata.store import NoNodeError, SetData
-from cluster.metadata.znodes import TopicRegistration, topic_path
+from cluster.metadata.znodes import TopicRegistration
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import response_class

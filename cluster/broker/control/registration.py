@@ -12,17 +12,9 @@ import logging
 
 from cluster.broker.control.changes import BrokerIdTaken
 from cluster.broker.control.session import Session
+from cluster.metadata.paths import CLUSTER_ID, FEATURE, PERSISTENT_PATHS, broker_path
 from cluster.metadata.store import ConnectionLostError, NodeExistsError, NoNodeError, Stat
-from cluster.metadata.znodes import (
-    CLUSTER_ID,
-    FEATURE,
-    NO_FEATURES,
-    PERSISTENT_PATHS,
-    BrokerRegistration,
-    broker_path,
-    decode_cluster_id,
-    encode_cluster_id,
-)
+from cluster.metadata.znodes import NO_FEATURES, BrokerRegistration, decode_cluster_id, encode_cluster_id
 from cluster.seams.randomness import Random
 
 logger = logging.getLogger(__name__)

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from cluster.controller.fencing import required_version
+from cluster.metadata.paths import CONTROLLER_EPOCH
 from cluster.metadata.store import (
     BadVersionError,
     Check,
@@ -29,7 +30,6 @@ from cluster.metadata.store import (
     SetData,
     Stat,
 )
-from cluster.metadata.znodes import CONTROLLER_EPOCH
 
 logger = logging.getLogger(__name__)
 

@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 from cluster.broker.control.session import EpochFence
 from cluster.controller.context import ControllerContext, PartitionState
 from cluster.controller.partitions import Change, apply_change
+from cluster.metadata.paths import partition_path, partitions_path, state_path
 from cluster.metadata.store import Create, NodeExistsError, Operation, SetData
-from cluster.metadata.znodes import StateNode, partition_path, partitions_path, state_path
+from cluster.metadata.znodes import StateNode
 
 logger = logging.getLogger(__name__)
 

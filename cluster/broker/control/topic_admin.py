@@ -27,8 +27,9 @@ from cluster.controller.topics import (
     plan_added_partitions,
     plan_assignment,
 )
+from cluster.metadata.paths import topic_config_path, topic_path
 from cluster.metadata.store import Create, NodeExistsError, NoNodeError, SetData
-from cluster.metadata.znodes import TopicRegistration, encode_config, topic_config_path, topic_path
+from cluster.metadata.znodes import TopicRegistration, encode_config
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.randomness import Random
 

@@ -16,8 +16,7 @@ from cluster.broker.control.state_writer import chunks
 from cluster.broker.control.topic_admin import AdminOutcome, TopicOutcome
 from cluster.controller.context import Topic, TopicPartition
 from cluster.controller.outbox import Outbox
-from cluster.metadata.store import Delete, NoNodeError
-from cluster.metadata.znodes import (
+from cluster.metadata.paths import (
     delete_topic_path,
     partition_path,
     partitions_path,
@@ -25,6 +24,7 @@ from cluster.metadata.znodes import (
     topic_config_path,
     topic_path,
 )
+from cluster.metadata.store import Delete, NoNodeError
 from cluster.protocol.errors import ErrorCode
 
 logger = logging.getLogger(__name__)

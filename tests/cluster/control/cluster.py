@@ -13,8 +13,8 @@ from cluster.broker.control.metadata_cache import MetadataCache
 from cluster.config.broker import validate
 from cluster.controller.rules import ControlRules
 from cluster.metadata.memory import MemoryStore, MemoryTree
+from cluster.metadata.paths import state_path
 from cluster.metadata.store import NoNodeError
-from cluster.metadata.znodes import state_path
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import (

@@ -9,8 +9,8 @@ import pytest
 
 from cluster.broker.control.changes import BrokerIdTaken
 from cluster.broker.control.controller_role import NotController
+from cluster.metadata.paths import CONTROLLER, CONTROLLER_EPOCH, broker_path
 from cluster.metadata.store import SessionExpiredError
-from cluster.metadata.znodes import CONTROLLER, CONTROLLER_EPOCH, broker_path
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from tests.cluster.control.cluster import SESSION_MS, Cluster

@@ -12,8 +12,8 @@ import pytest
 from cluster.broker.control.changes import ControllerUnavailable, CoordinatorLoading, IsrChange, NoProducerIds
 from cluster.controller.producer_ids import ProducerIdsExhausted
 from cluster.controller.rules import ControlRules
+from cluster.metadata.paths import PRODUCER_ID_BLOCK
 from cluster.metadata.store import SetData
-from cluster.metadata.znodes import PRODUCER_ID_BLOCK
 from cluster.protocol.errors import ErrorCode
 from tests.cluster.control.cluster import Cluster
 from tests.cluster.control.virtual_time import run

@@ -12,7 +12,7 @@ import pytest
 
 from cluster.broker.control.changes import CoordinatorLoading
 from cluster.metadata.memory import MemoryStore
-from cluster.metadata.znodes import CONTROLLER, CONTROLLER_EPOCH, PRODUCER_ID_BLOCK
+from cluster.metadata.paths import CONTROLLER, CONTROLLER_EPOCH, PRODUCER_ID_BLOCK
 from tests.cluster.control import cluster as harness
 from tests.cluster.control.cluster import Cluster
 from tests.cluster.control.virtual_time import run

@@ -9,7 +9,7 @@ import json
 import pytest
 
 from cluster.broker.control.changes import CoordinatorLoading, IsrChange
-from cluster.metadata.znodes import CONTROLLER_EPOCH, PRODUCER_ID_BLOCK, broker_path, state_path
+from cluster.metadata.paths import CONTROLLER_EPOCH, PRODUCER_ID_BLOCK, broker_path, state_path
 from cluster.metadata.zookeeper import ZooKeeperStore
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.asyncio_transport import AsyncioTransport

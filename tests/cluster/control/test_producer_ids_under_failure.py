@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from cluster.broker.control.changes import CoordinatorLoading, NoProducerIds
 from cluster.controller.producer_ids import BLOCK_SIZE, MAX_PRODUCER_ID
+from cluster.metadata.paths import PRODUCER_ID_BLOCK
 from cluster.metadata.store import SetData
-from cluster.metadata.znodes import PRODUCER_ID_BLOCK, ProducerIdBlockNode
+from cluster.metadata.znodes import ProducerIdBlockNode
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class

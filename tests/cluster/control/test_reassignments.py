@@ -8,7 +8,7 @@ import json
 import pytest
 
 from cluster.broker.control.changes import IsrChange
-from cluster.metadata.znodes import topic_path
+from cluster.metadata.paths import topic_path
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import decode_response, encode_response, request_class

@@ -10,8 +10,9 @@ from cluster.broker.control.elector import Elector
 from cluster.broker.control.registration import Registrar
 from cluster.broker.control.session import ControllerMovedError, EpochFence, Session
 from cluster.metadata.memory import MemoryStore, MemoryTree
+from cluster.metadata.paths import CONTROLLER, CONTROLLER_EPOCH, broker_path
 from cluster.metadata.store import BadVersionError, Create, Delete, NodeExistsError, SessionExpiredError, SetData
-from cluster.metadata.znodes import CONTROLLER, CONTROLLER_EPOCH, BrokerRegistration, broker_path
+from cluster.metadata.znodes import BrokerRegistration
 from tests.cluster.control.virtual_time import LoopClock, run
 
 

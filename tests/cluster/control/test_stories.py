@@ -14,8 +14,8 @@ import pytest
 
 from cluster.broker.control.changes import CoordinatorLoading, IsrChange
 from cluster.metadata.memory import MemoryTree
+from cluster.metadata.paths import CONTROLLER_EPOCH, topic_path
 from cluster.metadata.store import SetData, StoreError
-from cluster.metadata.znodes import CONTROLLER_EPOCH, topic_path
 from cluster.seams.randomness import derive
 from tests.cluster.control.cluster import SESSION_MS, Cluster
 from tests.cluster.control.virtual_time import run

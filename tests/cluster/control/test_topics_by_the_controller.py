@@ -9,8 +9,9 @@ from uuid import UUID
 import pytest
 
 from cluster.config.topic import TOPIC_KEYS
+from cluster.metadata.paths import topic_config_path, topic_path
 from cluster.metadata.store import Create
-from cluster.metadata.znodes import TopicRegistration, encode_config, topic_config_path, topic_path
+from cluster.metadata.znodes import TopicRegistration, encode_config
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import decode_response, encode_response, request_class
