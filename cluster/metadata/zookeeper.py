@@ -1,8 +1,8 @@
 """The metadata store on ZooKeeper, through kazoo.
 
-Owns one session at a time, the watches that survive reconnection, and the translation of results and errors. kazoo's
-threads touch nothing here: whatever they report is posted to the event loop, and the loop alone changes state.
-Does not own what the nodes mean.
+Owns one session at a time and the watches that survive reconnection. kazoo's threads touch nothing here: whatever they
+report is posted to the event loop, and the loop alone changes state. Does not own what the nodes mean, nor how kazoo's
+values and errors become ours (``kazoo_values``).
 """
 
 from __future__ import annotations
@@ -17,21 +17,14 @@ from kazoo.client import KazooClient
 from kazoo.protocol.states import KazooState
 
 from cluster.metadata.kazoo_connection import make_client
+from cluster.metadata.kazoo_values import results_of, stat_of, transaction, translated
 from cluster.metadata.store import (
-    BadVersionError,
-    Check,
     ConnectionLostError,
-    Create,
-    Delete,
     NodeExistsError,
-    NoNodeError,
-    NotEmptyError,
     Operation,
     SessionExpiredError,
     SessionState,
-    SetData,
     Stat,
-    StoreError,
 )
 from cluster.metadata.watches import Watch, WatchKeeper
 
@@ -39,20 +32,6 @@ logger = logging.getLogger(__name__)
 
 #: Requests given to kazoo and not yet answered. Its wake-up pipe would block the loop after some hundreds.
 MAX_IN_FLIGHT = 64
-
-_ERRORS: tuple[tuple[type[Exception], type[StoreError]], ...] = (
-    (kazoo_errors.NoNodeError, NoNodeError),
-    (kazoo_errors.NodeExistsError, NodeExistsError),
-    (kazoo_errors.BadVersionError, BadVersionError),
-    (kazoo_errors.NotEmptyError, NotEmptyError),
-    # A subclass of kazoo's SessionExpiredError, raised also when its wake-up failed: nothing is known of the request.
-    (kazoo_errors.ConnectionClosedError, ConnectionLostError),
-    (kazoo_errors.SessionExpiredError, SessionExpiredError),
-    (kazoo_errors.ConnectionLoss, ConnectionLostError),
-    (kazoo_errors.ConnectionDropped, ConnectionLostError),
-    (kazoo_errors.OperationTimeoutError, ConnectionLostError),
-    (kazoo_errors.SessionMovedError, ConnectionLostError),
-)
 
 
 class ZooKeeperStore:
@@ -128,45 +107,24 @@ class ZooKeeperStore:
 
     async def get(self, path: str) -> tuple[bytes, Stat]:
         data, stat = await self._call(lambda client: client.get_async(path))
-        return bytes(data), _stat(stat)
+        return bytes(data), stat_of(stat)
 
     async def set(self, path: str, data: bytes, version: int = -1) -> Stat:
-        return _stat(await self._call(lambda client: client.set_async(path, data, version)))
+        return stat_of(await self._call(lambda client: client.set_async(path, data, version)))
 
     async def delete(self, path: str, version: int = -1) -> None:
         await self._call(lambda client: client.delete_async(path, version))
 
     async def exists(self, path: str) -> Stat | None:
         stat = await self._call(lambda client: client.exists_async(path))
-        return None if stat is None else _stat(stat)
+        return None if stat is None else stat_of(stat)
 
     async def children(self, path: str) -> list[str]:
         return sorted(await self._call(lambda client: client.get_children_async(path)))
 
     async def multi(self, operations: Sequence[Operation]) -> list[str | Stat | None]:
-        def commit(client: KazooClient) -> Any:
-            transaction = client.transaction()
-            for operation in operations:
-                if isinstance(operation, Create):
-                    transaction.create(operation.path, operation.data, ephemeral=operation.ephemeral)
-                elif isinstance(operation, SetData):
-                    transaction.set_data(operation.path, operation.data, operation.version)
-                elif isinstance(operation, Delete):
-                    transaction.delete(operation.path, operation.version)
-                elif isinstance(operation, Check):
-                    transaction.check(operation.path, operation.version)
-            return transaction.commit_async()
-
-        results = await self._call(commit)
-        failed = [result for result in results if isinstance(result, Exception)]
-        if failed:
-            # The others are "rolled back" and "not tried"; one is the cause.
-            others = (kazoo_errors.RolledBackError, kazoo_errors.RuntimeInconsistency)
-            raise _translate(next((error for error in failed if not isinstance(error, others)), failed[0]))
-        return [
-            str(result) if isinstance(operation, Create) else _stat(result) if isinstance(operation, SetData) else None
-            for operation, result in zip(operations, results, strict=True)
-        ]
+        results = await self._call(lambda client: transaction(client, operations).commit_async())
+        return results_of(operations, results)
 
     def watch_data(self, path: str, listener: Callable[[], None]) -> None:
         self._watches.add(Watch(path, listener, children=False), connected=self._connected.is_set())
@@ -197,7 +155,7 @@ class ZooKeeperStore:
             try:
                 return await future
             except Exception as error:
-                raise _translate(error) from error
+                raise translated(error) from error
 
     def _open_client(self) -> None:
         self._clients += 1
@@ -322,19 +280,3 @@ def _resolve(future: asyncio.Future[Any], result: Any) -> None:
 def _finish(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
-
-
-def _stat(stat: Any) -> Stat:
-    return Stat(
-        version=int(stat.version),
-        created_zxid=int(stat.czxid),
-        ephemeral_owner=int(stat.ephemeralOwner),
-        modified_zxid=int(stat.mzxid),
-    )
-
-
-def _translate(error: Exception) -> StoreError:
-    for theirs, ours in _ERRORS:
-        if isinstance(error, theirs):
-            return ours(str(error) or type(error).__name__)
-    return StoreError(f"{type(error).__name__}: {error}")
