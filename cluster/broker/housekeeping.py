@@ -11,9 +11,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 from cluster.broker.checkpoints import Blocking, in_thread, unbroken
+from cluster.broker.journal import Journal
 from cluster.broker.replicas.values import TopicPartition
 from cluster.broker.timers import Timers
 from cluster.config.broker import BrokerConfig
@@ -30,7 +30,6 @@ from cluster.seams.storage import Storage
 logger = logging.getLogger(__name__)
 
 #: Writes one line of the broker's journal: (event, details).
-Journal = Callable[[str, dict[str, Any]], None]
 
 #: How often it is looked whether deleted files are due.
 REMOVAL_INTERVAL_MS = 1000

@@ -7,13 +7,11 @@ simulation others) nor the process around it.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import Any
 
 from cluster.broker.api_table import api_table
 from cluster.broker.checkpoints import Blocking, Checkpoints, in_thread
@@ -24,6 +22,7 @@ from cluster.broker.handlers.control_requests import deliver
 from cluster.broker.handlers.controller_requests import TopicCreator
 from cluster.broker.handlers.metadata import MetadataHandler
 from cluster.broker.housekeeping import Housekeeping
+from cluster.broker.journal import JournalFile
 from cluster.broker.listeners import advertised_endpoints
 from cluster.broker.loading import LOADED, load_logs
 from cluster.broker.metrics import Counters
@@ -49,8 +48,6 @@ from cluster.seams.storage import Storage
 from cluster.seams.transport import Connection, FrameHandler, Listener, Transport
 
 logger = logging.getLogger(__name__)
-
-JOURNAL_FILE = "control.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +82,7 @@ class Node:
         self.metadata = MetadataCache()
         self._rules = rules
         self._seams = seams
-        self._node_directory = node_directory
+        self._journal = JournalFile(node_directory, seams.storage, seams.clock)
         self._failed = failed
         self._listeners: dict[str, Listener] = {}
         self._apis: dict[str, dict[int, Api]] = {}
@@ -158,7 +155,7 @@ class Node:
         Raises ``LogError``, ``BrokerIdTaken``, ``TimeoutError`` (no ZooKeeper).
         """
         self.logs.lock()
-        self._write_journal(LOADED, loaded := load_logs(self.logs, self._seams.storage, self._seams.clock))
+        self._journal.write(LOADED, loaded := load_logs(self.logs, self._seams.storage, self._seams.clock))
         self.counters.log_load_ns = int(loaded["elapsed_ms"] * 1_000_000)
         loop = asyncio.get_running_loop()
         config, clock = self.config, self._seams.clock
@@ -176,7 +173,7 @@ class Node:
             lag_time_max_ms=config["replica.lag.time.max.ms"],
             fetch_max_bytes=config["fetch.max.bytes"],
             sessions=FetchSessions(self._seams.random, config["max.incremental.fetch.session.cache.slots"]),
-            journal=self._write_journal,
+            journal=self._journal.write,
         )
         roles = Roles(replicas, self._fetchers, self.logs, topic_settings=self._topic_settings, clock=clock)
         checkpoints = self._checkpoints = Checkpoints(
@@ -185,7 +182,7 @@ class Node:
         usable_bytes = partial(self._seams.storage.free_bytes, config.data_directory)
         self._housekeeping = Housekeeping(
             self.logs, replicas.high_watermarks, config, clock, self._seams.storage, self._storage_failed,
-            self._write_journal, self._seams.blocking,
+            self._journal.write, self._seams.blocking,
         )  # fmt: skip
         services = Services(config, self.counters, self.metadata, control, replicas, roles, checkpoints, usable_bytes)
         self._fill_api_tables(services)
@@ -211,7 +208,7 @@ class Node:
             endpoints=advertised_endpoints(config, self.ports),
             peers=PeerAddresses(config.peer_addresses, config.inter_broker_listener_name),
             cache=self.metadata,
-            journal=self._write_journal,
+            journal=self._journal.write,
             rules=self._rules.control,
         )
 
@@ -229,19 +226,10 @@ class Node:
 
     def _make_fetcher(self, leader_id: int) -> Fetcher:
         config = self.config
-        settings = FetcherSettings(
-            broker_id=config.broker_id,
-            max_wait_ms=config["replica.fetch.wait.max.ms"],
-            min_bytes=config["replica.fetch.min.bytes"],
-            max_bytes=config["replica.fetch.response.max.bytes"],
-            partition_max_bytes=config["replica.fetch.max.bytes"],
-            backoff_ms=config["replica.fetch.backoff.ms"],
-            socket_timeout_ms=config["replica.socket.timeout.ms"],
-        )
         peers = PeerAddresses(config.peer_addresses, config.inter_broker_listener_name)
         return Fetcher(
             leader_id,
-            settings,
+            FetcherSettings.of(config),
             address=lambda broker_id: peers.address(broker_id, self.metadata.endpoints(broker_id)),
             broker_epoch=lambda: self.control.broker_epoch,
             transport=self._seams.transport,
@@ -275,20 +263,11 @@ class Node:
         finally:
             self.counters.background_disk.note(self._seams.clock.monotonic_ns() - began_ns)
 
-    # What goes wrong, and what is noted
+    # What goes wrong
 
     def _storage_failed(self, error: LogError) -> None:
         logger.critical("the disk failed, this broker cannot go on: %s", error)
         self._failed(error)
-
-    def _write_journal(self, event: str, details: dict[str, Any]) -> None:
-        """What this broker did in its part in control, one JSON line each."""
-        clock = self._seams.clock
-        line = {"event": event, "wall_ms": clock.wall_ms(), "monotonic_ns": clock.monotonic_ns(), **details}
-        try:
-            self._seams.storage.append_line(f"{self._node_directory}/{JOURNAL_FILE}", json.dumps(line))
-        except OSError as error:
-            logger.error("the journal cannot be written: %s", error)
 
     # Stop
 

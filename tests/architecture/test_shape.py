@@ -11,7 +11,6 @@ LONGEST_FUNCTION = 69
 
 #: Modules that are longer, how long at most, and why.
 LONG_MODULES: dict[str, tuple[int, str]] = {
-    "cluster.broker.node": (325, "what one broker consists of, and the order of its start and stop"),
     "cluster.broker.replicas.partition": (310, "one replica's face towards requests, roles and settings"),
     "cluster.log.manager": (360, "all replicas of one broker: opening, checkpoints and deletion share their state"),
     "cluster.log.partition_log": (440, "the one face of a replica's log; the work is in the modules beside it"),

@@ -12,7 +12,7 @@ import zlib
 from collections import Counter
 from typing import Any
 
-from cluster.broker.node import JOURNAL_FILE
+from cluster.broker.journal import JOURNAL_FILE
 from cluster.seams.memory_storage import MemoryStorage
 
 #: What a broker writes of its own part in control, and which of its fields say what.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from cluster.broker.control.cluster_view import ClusterView
 from cluster.broker.control.requests import RequestBuilder
 from cluster.broker.control.session import EpochFence
 from cluster.broker.control.state_writer import StateWriter
+from cluster.broker.journal import Journal
 from cluster.controller.alter_partition import UNKNOWN_BROKER_EPOCH, IsrProposal, IsrVerdict, check_sender
 from cluster.controller.context import ControllerContext
 from cluster.controller.outbox import Outbox
@@ -39,8 +40,6 @@ from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import response_class
 
 logger = logging.getLogger(__name__)
-
-Journal = Callable[[str, dict[str, Any]], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from cluster.broker.control.active_controller import ActiveController, ControllerParts, Journal
+from cluster.broker.control.active_controller import ActiveController, ControllerParts
 from cluster.broker.control.channels import ChannelSet, Peer
 from cluster.broker.control.cluster_view import ClusterView
 from cluster.broker.control.elections import Elections
@@ -22,6 +22,7 @@ from cluster.broker.control.reassignments import Reassignments
 from cluster.broker.control.session import ControllerMovedError, EpochFence, Session
 from cluster.broker.control.topic_admin import TopicAdmin
 from cluster.broker.control.topic_deletion import TopicDeletion
+from cluster.broker.journal import Journal
 from cluster.controller.rules import ControlRules
 from cluster.metadata.paths import BROKER_IDS, CONTROLLER, DELETE_TOPICS, TOPICS
 from cluster.metadata.store import StoreError

@@ -10,11 +10,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from cluster.broker.control.active_controller import Journal
 from cluster.broker.control.controller_role import ControllerRole
 from cluster.broker.control.event_queue import EventQueue
 from cluster.broker.control.registration import Registrar, cluster_id, prepare_paths
 from cluster.broker.control.session import Session
+from cluster.broker.journal import Journal
 from cluster.metadata.store import SessionExpiredError, SessionState
 from cluster.metadata.znodes import BrokerRegistration
 from cluster.seams.randomness import Random

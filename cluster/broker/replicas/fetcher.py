@@ -23,6 +23,7 @@ from cluster.broker.replicas.following import Followed, Following, Question
 from cluster.broker.replicas.leader_link import LeaderLink
 from cluster.broker.replicas.partition import Partition
 from cluster.broker.replicas.values import TopicPartition
+from cluster.config.broker import BrokerConfig
 from cluster.log.errors import LogError
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
@@ -65,6 +66,18 @@ class FetcherSettings:
     partition_max_bytes: int
     backoff_ms: int
     socket_timeout_ms: int
+
+    @classmethod
+    def of(cls, config: BrokerConfig) -> FetcherSettings:
+        return cls(
+            broker_id=config.broker_id,
+            max_wait_ms=config["replica.fetch.wait.max.ms"],
+            min_bytes=config["replica.fetch.min.bytes"],
+            max_bytes=config["replica.fetch.response.max.bytes"],
+            partition_max_bytes=config["replica.fetch.max.bytes"],
+            backoff_ms=config["replica.fetch.backoff.ms"],
+            socket_timeout_ms=config["replica.socket.timeout.ms"],
+        )
 
 
 class Fetcher:
