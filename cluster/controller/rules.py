@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from cluster.controller.alter_partition import IsrProposal, IsrVerdict, check_proposal
 from cluster.controller.context import ControllerContext
+from cluster.controller.control_fence import control_request_error, required_version
 from cluster.controller.election import elect_offline
-from cluster.controller.fencing import control_request_error, required_version
 from cluster.controller.partitions import ElectOffline
 from cluster.controller.producer_ids import ProducerIdBlock, next_block
 from cluster.protocol.errors import ErrorCode

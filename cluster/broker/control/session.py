@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from cluster.controller.fencing import required_version
+from cluster.controller.control_fence import required_version
 from cluster.metadata.paths import CONTROLLER_EPOCH
 from cluster.metadata.store import (
     BadVersionError,

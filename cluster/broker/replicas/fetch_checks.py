@@ -12,8 +12,8 @@ from cluster.log.epochs import LeaderEpochCache
 from cluster.log.partition_log import PartitionLog
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchResult
-from cluster.replication.fencing import diverging_epoch
 from cluster.replication.leader import LeaderState
+from cluster.replication.leader_epochs import diverging_epoch
 
 #: (epochs, an epoch, log end offset) -> (the largest epoch not above it, where that ends)
 EndOffsetFor = Callable[[LeaderEpochCache, int, int], tuple[int, int]]

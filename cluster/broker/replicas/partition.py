@@ -20,10 +20,10 @@ from cluster.log.partition_log import PartitionLog
 from cluster.protocol.batch import CODEC_MASK, TRANSACTIONAL_BIT, BatchHeader, validate_from_client
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchResult
-from cluster.replication.fencing import check_leader_epoch
 from cluster.replication.follower import FetchPosition, Reaction, Restart
 from cluster.replication.isr import IsrAnswer, IsrProposal, Outcome
 from cluster.replication.leader import LeaderState
+from cluster.replication.leader_epochs import check_leader_epoch
 
 logger = logging.getLogger(__name__)
 

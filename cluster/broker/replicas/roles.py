@@ -18,8 +18,8 @@ from cluster.broker.replicas.values import Role, TopicPartition, TopicSettings
 from cluster.log.errors import LogError
 from cluster.log.manager import LogManager
 from cluster.protocol.errors import ErrorCode
-from cluster.replication.fencing import check_stop_replica
 from cluster.replication.high_watermark import restored_high_watermark
+from cluster.replication.leader_epochs import check_stop_replica
 from cluster.seams.clock import Clock
 
 logger = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.controller.context import Partition, Topic, TopicPartition
-from cluster.controller.fencing import control_request_error
+from cluster.controller.control_fence import control_request_error
 from cluster.controller.outbox import Outbox
 from cluster.controller.partitions import Change
 from cluster.protocol.errors import ErrorCode

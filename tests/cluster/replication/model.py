@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from cluster.log.epochs import LeaderEpochCache
 from cluster.protocol.errors import ErrorCode
-from cluster.replication import fencing, follower, high_watermark, leader
+from cluster.replication import follower, high_watermark, leader, leader_epochs
 from cluster.replication.follower import FetchPosition, Reaction
 from cluster.replication.isr import IsrAnswer, IsrProposal
 from cluster.replication.leader import LeaderState, acknowledgement
@@ -28,7 +28,7 @@ class Rules:
     truncation_offset: Callable[..., int] = follower.truncation_offset
     reaction: Callable[..., Reaction] = follower.reaction
     acknowledgement: Callable[..., ErrorCode | None] = acknowledgement
-    check_leader_epoch: Callable[[int, int], ErrorCode] = fencing.check_leader_epoch
+    check_leader_epoch: Callable[[int, int], ErrorCode] = leader_epochs.check_leader_epoch
     end_offset_for: Callable[[LeaderEpochCache, int, int], tuple[int, int]] = LeaderEpochCache.end_offset_for
     leader_state: type[LeaderState] = LeaderState
 
@@ -159,7 +159,7 @@ class Replica:
             return answer
         if last_fetched_epoch >= 0:
             found = rules.end_offset_for(self.epochs, last_fetched_epoch, self.end)
-            answer.diverging = fencing.diverging_epoch(last_fetched_epoch, sent.fetch_offset, found)
+            answer.diverging = leader_epochs.diverging_epoch(last_fetched_epoch, sent.fetch_offset, found)
             if answer.diverging is not None:
                 return answer
         if sent.fetch_offset > self.end:

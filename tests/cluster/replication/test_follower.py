@@ -8,11 +8,6 @@ from hypothesis import strategies as st
 
 from cluster.log.epochs import LeaderEpochCache
 from cluster.protocol.errors import ErrorCode
-from cluster.replication.fencing import (
-    check_leader_epoch,
-    check_stop_replica,
-    diverging_epoch,
-)
 from cluster.replication.follower import (
     FetchPosition,
     Reaction,
@@ -21,6 +16,11 @@ from cluster.replication.follower import (
     out_of_range_position,
     reaction,
     truncation_offset,
+)
+from cluster.replication.leader_epochs import (
+    check_leader_epoch,
+    check_stop_replica,
+    diverging_epoch,
 )
 
 HERE = FetchPosition(3, 10)

@@ -1,7 +1,8 @@
-"""Is a request of the controller still meant for me? Pure; called by the receiving broker before anything else.
+"""What stops a controller that has been succeeded: brokers refuse its requests, and its writes miss. Pure.
 
-Owns the top-level checks of LeaderAndIsr, UpdateMetadata and StopReplica (kafka-semantics 5.6). The per-partition
-ones (leader epochs) belong to replication. And what a controller's own writes insist on.
+Owns the checks of LeaderAndIsr, UpdateMetadata and StopReplica as a whole, which the receiving broker makes before
+anything else (kafka-semantics 5.6), and the version that a controller's writes insist on. The checks of each partition
+belong to replication (``replication.leader_epochs``).
 """
 
 from __future__ import annotations
