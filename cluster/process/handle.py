@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -132,6 +132,18 @@ class Child:
         """Wait for the end; the exit status (negative for a signal), or None if it still runs."""
         until(lambda: self._settle() is not None, timeout_s)
         return self._exit_code
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Send one message (JSON values) to the child, which gets it from ``ChildChannel.receive``.
+
+        Raises ``EOFError`` if the child has ended (or is a program: they have no channel).
+        """
+        if self._ways.connection is None:
+            raise EOFError(f"{self.name} is a program and hears no messages")
+        try:
+            self._ways.connection.send_bytes(json.dumps(dict(message)).encode())
+        except OSError as error:
+            raise self._ended(f"; its log is {self.log_path}" if self.log_path else "") from error
 
     def wait_message(self, timeout_s: float) -> dict[str, Any]:
         """The next message that the child sent with ``ChildChannel.ready``.

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -29,7 +30,7 @@ from cluster.process.child import ChildChannel, run_child, split_target
 from cluster.process.handle import Child, ChildRecord, Kind, Ways
 from cluster.process.processes import is_alive, marked, signal_quietly, until
 from cluster.process.signals import Held, held_signals
-from cluster.process.tracker import end_resource_tracker, ensure_resource_tracker, hidden_main
+from cluster.process.tracker import hidden_main, no_resource_tracker
 from cluster.process.warden import WardenLink
 from cluster.seams.randomness import fresh_seed
 
@@ -47,6 +48,9 @@ _MARK = "GAPLESS_SUPERVISOR"
 # multiprocess reaps the finished children of the whole process whenever one is started: one start at a time, so that
 # a child that dies at once can still be looked up.
 _starting = threading.RLock()
+
+#: JSON values.
+Arguments = Mapping[str, Any]
 
 
 class Supervisor:
@@ -106,16 +110,17 @@ class Supervisor:
             return path
 
     def start_python(
-        self, name: str, target: str, arguments: Mapping[str, Any], log_path: str | None, *, service: bool = False
+        self, name: str, target: str, arguments: Arguments | None, log_path: str | None, *, service: bool = False
     ) -> Child:
         """Start a Python process that calls ``target`` ("module:function") with ``arguments`` and a ChildChannel.
 
-        ``arguments`` are JSON values: they cross into a fresh interpreter. Output goes to ``log_path`` (None: where
+        ``arguments`` are JSON values: they cross into a fresh interpreter. With None the child imports its target
+        already and then waits until ``Child.send`` gives it its arguments. Output goes to ``log_path`` (None: where
         ours goes). A ``service`` is something the others need in order to stop well: ``stop_all`` ends it after them.
         Raises ``ValueError`` for a target that is not named so, ``OSError`` if the process cannot be started.
         """
         split_target(target)
-        packed = json.dumps(dict(arguments))
+        json.dumps(arguments)  # What cannot be sent is refused before anything is started.
         if log_path is not None:
             os.close(_open_log(log_path))
         with _starting, self._lock, held_signals():
@@ -124,17 +129,18 @@ class Supervisor:
             # because an interrupt in the middle of an import can be swallowed by a bare except on the way.
             import multiprocess
 
-            ensure_resource_tracker()
             context = multiprocess.get_context("spawn")
             ours, theirs = context.Pipe()
-            process = context.Process(
-                target=run_child, name=name, args=(theirs, target, packed, log_path, self._marker)
-            )
-            with hidden_main():
+            process = context.Process(target=run_child, name=name, args=(theirs, target, log_path, self._marker))
+            with no_resource_tracker(), hidden_main():
                 process.start()
             theirs.close()
             ways = Ways(lambda: process.exitcode, ours.close, ours)
-            return self._adopt(name, "python", process.pid, ways, log_path, service)
+            child = self._adopt(name, "python", process.pid, ways, log_path, service)
+            if arguments is not None:
+                with suppress(EOFError):  # Whoever waits for its first message hears that it has ended.
+                    child.send(arguments)
+            return child
 
     def start_program(
         self,
@@ -205,7 +211,6 @@ class Supervisor:
             for path in self._directories:
                 shutil.rmtree(path, ignore_errors=True)
             self._warden.dismiss()
-            end_resource_tracker()
             os.environ.pop(self._marker, None)
             atexit.unregister(self.stop_all)
 

@@ -95,6 +95,27 @@ def test_last_words_are_heard(supervisor: Supervisor) -> None:
         child.wait_message(LIMIT_S)
 
 
+def test_a_child_may_get_its_arguments_later(supervisor: Supervisor, tmp_path: Path) -> None:
+    """Born without arguments it loads its code and waits; the target is called with what is sent."""
+    child = supervisor.start_python("announce", f"{TARGETS}:announce", None, None)
+    with pytest.raises(TimeoutError):
+        child.wait_message(0.5)
+    child.send({"n": 2})
+    assert child.wait_message(LIMIT_S)["echo"] == {"n": 2}
+
+
+def test_nothing_is_sent_to_the_dead(supervisor: Supervisor, tmp_path: Path) -> None:
+    """A message to a child that has ended is an error that says how it ended; a waiting child ends on SIGTERM."""
+    child = supervisor.start_python("announce", f"{TARGETS}:announce", None, str(tmp_path / "a.log"))
+    child.terminate()
+    assert child.wait(LIMIT_S) == -signal.SIGTERM
+    with pytest.raises(EOFError, match=r"announce ended with exit status -15; its log is .*a\.log"):
+        child.send({"n": 2})
+    program = supervisor.start_program("sleep", ["sleep", "600"])
+    with pytest.raises(EOFError, match="is a program"):
+        program.send({"n": 2})
+
+
 def test_children_are_recorded_before_they_are_waited_for(tmp_path: Path) -> None:
     """Each start reports a record that finds the process again; each end reports its exit status."""
     seen: list[list[ChildRecord]] = []
