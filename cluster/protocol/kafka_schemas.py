@@ -1,13 +1,18 @@
 """The door to ``kafka.protocol`` of kafka-python 3.x, which ships Apache Kafka's schemas and a generator for them.
 
 Owns the import and the way to define more of them: the one place that knows how kafka-python is laid out.
+
+``kafka.protocol`` needs nothing of what the package ``kafka`` itself imports: producer, consumer and admin client, more
+than half of what loading it costs, in every broker and every command. They are left until somebody asks for them.
 """
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec, module_from_spec
 from types import ModuleType
 from typing import Any
 
@@ -23,6 +28,24 @@ def _reading_schemas() -> Iterator[None]:
         yield
 
 
+def _defer(name: str) -> None:
+    """Let the modules of a package be imported without its own ``__init__``, which runs at the first look inside."""
+    spec = None if name in sys.modules else find_spec(name)
+    if spec is None or spec.loader is None:
+        return
+    package, loader = module_from_spec(spec), spec.loader
+
+    def look(attribute: str) -> Any:
+        if package.__dict__.pop("__getattr__", None) is not None:
+            with _reading_schemas():
+                loader.exec_module(package)
+        return getattr(package, attribute)
+
+    package.__dict__["__getattr__"] = look
+    sys.modules[name] = package
+
+
+_defer("kafka")
 with _reading_schemas():
     from kafka.protocol import admin, consumer, metadata, producer
     from kafka.protocol.api_message import ApiMessage
