@@ -10,18 +10,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chaos.conductor.observer import Observer
 from chaos.conductor.settings import ExperimentSettings
-from chaos.links import Links
 from cluster.process.java import JavaHome, find_java
 from cluster.process.supervisor import Child, Supervisor
 from cluster.process.topology import ZOOKEEPER, LinkName, Topology, link_names
 from cluster.process.zookeeper import ZooKeeperFailure, ZooKeeperHandle, restart_zookeeper, start_zookeeper
 from verifier.evidence.run_directory import RunDirectory
+
+if TYPE_CHECKING:
+    from chaos.links import Links
 
 log = logging.getLogger(__name__)
 
@@ -82,12 +84,19 @@ class Deployment:
         return self._links
 
     async def start(self) -> None:
-        """Bring everything up. Raises StartFailure, JavaNotFound or ``OSError``."""
-        _, proxy = await asyncio.gather(self._start_zookeeper(), self._start_proxy())
-        listen: dict[str, str] = {}
-        for name in self.link_names:
-            upstream = self.zookeeper_address if name.endswith(f"-{ZOOKEEPER}") else NOWHERE
-            listen[name] = await asyncio.to_thread(self.links.create, name, upstream)
+        """Bring everything up. Raises StartFailure, JavaNotFound or ``OSError``.
+
+        What costs the time is loading code: all processes do so at once, and the brokers are told where they listen
+        and whom they reach when that is known.
+        """
+        to_zookeeper = [name for name in self.link_names if name.endswith(f"-{ZOOKEEPER}")]
+        others = [name for name in self.link_names if name not in to_zookeeper]
+        zookeeper = asyncio.create_task(self._start_zookeeper())
+        proxying = asyncio.create_task(self._start_proxy(others))
+        await asyncio.gather(zookeeper, proxying, *map(self._bear_broker, self.broker_ids))
+        proxy, listen = proxying.result()
+        for name in to_zookeeper:
+            listen[name] = await asyncio.to_thread(self.links.create, name, self.zookeeper_address)
         self.topology = Topology(self.broker_ids, listen, self.zookeeper_address, {}, proxy)
         await asyncio.gather(*(self._start_broker(broker_id) for broker_id in self.broker_ids))
 
@@ -96,7 +105,12 @@ class Deployment:
 
         Raises StartFailure.
         """
-        await self._once(f"broker-{broker_id}", lambda: self._start_broker(broker_id))
+
+        async def start() -> None:
+            await self._bear_broker(broker_id)
+            await self._start_broker(broker_id)
+
+        await self._once(f"broker-{broker_id}", start)
 
     @property
     def zookeeper(self) -> ZooKeeperHandle | None:
@@ -165,11 +179,17 @@ class Deployment:
     def _zookeeper_directory(self) -> str:
         return os.path.join(str(self._directory.nodes_dir), "zookeeper")
 
-    async def _start_proxy(self) -> str:
-        """Start the proxy's server, or find the one that was given; its URL."""
-        if self._settings.toxiproxy is not None:
-            self._links = Links(self._settings.toxiproxy)
-            return self._settings.toxiproxy
+    async def _start_proxy(self, link_names: Sequence[str]) -> tuple[str, dict[str, str]]:
+        """The proxy's URL, and where these links listen. They lead nowhere yet."""
+        url = self._settings.toxiproxy or await self._start_own_proxy()
+        # Here because it costs 60 ms, in which the other processes are loading their code too.
+        from chaos.links import Links
+
+        self._links = Links(url)
+        return url, {name: await asyncio.to_thread(self._links.create, name, NOWHERE) for name in link_names}
+
+    async def _start_own_proxy(self) -> str:
+        """Start the proxy's server; its URL."""
         child = await asyncio.to_thread(
             self._supervisor.start_python,
             "proxy",
@@ -179,26 +199,31 @@ class Deployment:
             service=True,
         )
         message = await self._message(child, "proxy", "bound")
-        url = f"http://{HOST}:{message['port']}"
-        self._links = Links(url)
-        return url
+        return f"http://{HOST}:{message['port']}"
+
+    async def _bear_broker(self, broker_id: int) -> None:
+        """Start a broker's process. It loads its code and waits for its configuration."""
+        log_path = str(self._directory.node(broker_id) / "process.log")
+        self._brokers[broker_id] = await asyncio.to_thread(
+            self._supervisor.start_python, f"broker-{broker_id}", "cluster.broker.main:serve", None, log_path
+        )
+        self.starts[broker_id] = self.starts.get(broker_id, 0) + 1
 
     async def _start_broker(self, broker_id: int) -> None:
-        name = f"broker-{broker_id}"
-        node = self._directory.node(broker_id)
+        """Tell a newborn broker what it is, and hear that it has started. Raises StartFailure."""
+        name, child = f"broker-{broker_id}", self._brokers[broker_id]
         arguments = {
             "broker_id": broker_id,
             "properties": self.properties(broker_id),
-            "node_directory": str(node),
+            "node_directory": str(self._directory.node(broker_id)),
             "defects": list(self._settings.defects),
             "seed": self._settings.seed,
         }
-        child = await asyncio.to_thread(
-            self._supervisor.start_python, name, "cluster.broker.main:serve", arguments, str(node / "process.log")
-        )
-        self._brokers[broker_id] = child
-        self.starts[broker_id] = self.starts.get(broker_id, 0) + 1
         try:
+            try:
+                await asyncio.to_thread(child.send, arguments)
+            except EOFError as error:
+                raise StartFailure(f"{name} did not come up: {error}") from error
             await self._introduce(broker_id, name, child)
         except Exception:
             # One that came up after all would serve behind links that lead to its predecessor's ports.
