@@ -10,7 +10,6 @@ import asyncio
 from chaos.conductor.resources import LEAVE_FREE_BYTES
 from chaos.conductor.settings import ExperimentSettings
 from chaos.exits import BadRequest
-from chaos.links import LinkError, Links
 from cluster.process.java import JavaNotFound, find_java
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.storage import Storage
@@ -31,6 +30,8 @@ def check_outside(settings: ExperimentSettings) -> None:
         except OSError as error:
             raise BadRequest(f"--zookeeper {settings.zookeeper} cannot be reached: {error}; start it first") from error
     if settings.toxiproxy is not None:
+        from chaos.links import LinkError, Links
+
         try:
             Links(settings.toxiproxy).version()
         except (LinkError, ValueError, KeyError) as error:

@@ -1,5 +1,7 @@
 """Asks brokers what they see: Metadata and ApiVersions on the control listener, counters on the metrics port.
 
+What asking takes (the protocol, HTTP) is loaded when it is first used: starting a cluster asks nothing.
+
 Owns the asking and its timeouts; ``chaos.conductor.view`` owns what the answers add up to. Control listeners have no
 proxy before them, so a broker that is cut off still answers here, and says what it believes.
 """
@@ -10,14 +12,14 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-
-import requests
-from prometheus_client.parser import text_string_to_metric_families
+from typing import TYPE_CHECKING
 
 from chaos.conductor.view import BrokerView, ClusterView, PartitionView, merge
-from cluster.client.admin import Admin
 from cluster.seams.clock import Clock
 from cluster.seams.transport import Transport
+
+if TYPE_CHECKING:
+    from cluster.client.admin import Admin
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +55,12 @@ class Observer:
 
     def admin(self, timeout_ms: int) -> Admin:
         """An admin client over all known control listeners."""
-        return Admin(self.control_addresses(), self._transport, self._clock, timeout_ms)
+        return self._admin(self.control_addresses(), timeout_ms)
+
+    def _admin(self, addresses: list[str], timeout_ms: int) -> Admin:
+        from cluster.client.admin import Admin
+
+        return Admin(addresses, self._transport, self._clock, timeout_ms)
 
     async def view(self) -> ClusterView:
         """Ask all brokers at once and add up what came back in time."""
@@ -94,7 +101,7 @@ class Observer:
     @asynccontextmanager
     async def _alone(self, address: str, timeout_ms: int) -> AsyncIterator[Admin]:
         """A client that knows one broker and so cannot turn to another one."""
-        admin = Admin([address], self._transport, self._clock, timeout_ms)
+        admin = self._admin([address], timeout_ms)
         try:
             yield admin
         finally:
@@ -121,8 +128,15 @@ def _url(address: str) -> str:
 
 def scrape(url: str) -> Samples | None:
     """All samples of one broker; None if it does not answer. Blocks."""
+    import requests
+    from prometheus_client.parser import text_string_to_metric_families
+
     try:
-        text = _get(url)
+        with requests.Session() as session:
+            session.trust_env = False
+            response = session.get(url, timeout=ASK_TIMEOUT_MS / 1000)
+            response.raise_for_status()
+            text = str(response.text)
     except requests.RequestException as error:
         log.debug("%s does not answer: %r", url, error)
         return None
@@ -131,11 +145,3 @@ def scrape(url: str) -> Samples | None:
         for sample in family.samples:
             samples.setdefault(sample.name, []).append((sample.labels, sample.value))
     return samples
-
-
-def _get(url: str) -> str:
-    with requests.Session() as session:
-        session.trust_env = False
-        response = session.get(url, timeout=ASK_TIMEOUT_MS / 1000)
-        response.raise_for_status()
-        return str(response.text)

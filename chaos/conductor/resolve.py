@@ -14,7 +14,6 @@ from chaos.faults.catalogue import DEFAULT, FAULTS, check_faults, parse_faults
 from chaos.schedules.generator import generate
 from chaos.schedules.model import Schedule
 from cluster.config import broker, consumer, producer, profiles, topic
-from cluster.defects import parse as parse_defect
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ def resolve(asked: Asked) -> tuple[ExperimentSettings, list[str]]:
     typed_consumer = consumer.validate(
         _pairs("--consumer-config", asked.consumer_config), asked.client, profile.consumer_base(asked.client)
     )
-    defects = tuple(str(parse_defect(text)) for text in asked.defects)
+    defects = _defects(asked.defects)
     faults = () if asked.schedule is not None else parse_faults(asked.faults or DEFAULT)
     if asked.schedule is not None:
         check_faults(asked.schedule.kinds())
@@ -121,6 +120,15 @@ def plan(settings: ExperimentSettings) -> Schedule:
         partitions=settings.partitions,
         overlap=settings.overlap,
     )
+
+
+def _defects(texts: Sequence[str]) -> tuple[str, ...]:
+    """The same in full spelling. Raises ``DefectError``. Knowing them takes the broker's code; few runs have any."""
+    if not texts:
+        return ()
+    from cluster.defects import parse
+
+    return tuple(str(parse(text)) for text in texts)
 
 
 def _producer_text(asked: Asked) -> dict[str, str]:

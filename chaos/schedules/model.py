@@ -15,8 +15,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import yaml
-
 
 class ScheduleError(ValueError):
     """The schedule cannot be read; the message names the entry and the mend."""
@@ -62,11 +60,15 @@ def to_yaml(schedule: Schedule) -> str:
             for injection in schedule.injections
         ],
     }
+    import yaml
+
     return yaml.safe_dump(document, sort_keys=False)
 
 
 def from_yaml(text: str) -> Schedule:
     """Read a schedule. Raises ScheduleError, which names the entry that is wrong."""
+    import yaml
+
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:

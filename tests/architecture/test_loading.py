@@ -54,6 +54,13 @@ def test_only_users_and_the_locustfile_load_locust() -> None:
     assert loaded(importing(names)).isdisjoint({"gevent", "locust"})
 
 
+def test_starting_a_cluster_waits_for_no_heavy_import() -> None:
+    """``gapless up`` loads what it starts processes with; the protocol, HTTP and YAML come when they are used."""
+    assert loaded("import chaos.commands.up").isdisjoint(
+        {"jinja2", "kafka", "kazoo", "multiprocess", "numpy", "prometheus_client", "pyarrow", "requests", "yaml"}
+    )
+
+
 def test_the_process_room_is_cheap_to_import() -> None:
     """multiprocess costs 60 ms; it is loaded by the first start of a child, not by an import."""
     assert loaded("import cluster.process.supervisor, cluster.process.java, cluster.process.zookeeper").isdisjoint(
