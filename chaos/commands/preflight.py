@@ -1,4 +1,4 @@
-"""What a run needs from outside, looked at before anything is started: Java, a foreign ZooKeeper or Toxiproxy, disk.
+"""What a run needs from outside, looked at before anything is started: Java, Spark, ZooKeeper, Toxiproxy, disk.
 
 Each absence is one line that names the thing and the fix. Owns no process.
 """
@@ -6,6 +6,8 @@ Each absence is one line that names the thing and the fix. Owns no process.
 from __future__ import annotations
 
 import asyncio
+import re
+from urllib.parse import urlsplit
 
 from chaos.conductor.resources import LEAVE_FREE_BYTES
 from chaos.conductor.settings import ExperimentSettings
@@ -16,11 +18,15 @@ from cluster.seams.storage import Storage
 from cluster.seams.transport import Connection
 
 REACH_TIMEOUT_MS = 3_000
+#: The masters of Spark that are this machine, or are found by Hadoop's configuration: there is no address to look at.
+_NO_ADDRESS = re.compile(r"local(\[([1-9]\d*|\*)(, *[1-9]\d*)?\])?|local-cluster\[ *\d+ *, *\d+ *, *\d+ *\]|yarn")
+_PORTS = {"https": 443, "http": 80}
 
 
 def check_outside(settings: ExperimentSettings) -> None:
     """Java (ZooKeeper and the verifier run on it), and the servers that were named. Raises BadRequest."""
     check_java()
+    check_spark_master(settings.spark_master)
     if settings.zookeeper is not None:
         host, separator, port = settings.zookeeper.rpartition(":")
         if not separator or not port.isdigit():
@@ -46,6 +52,47 @@ def check_java() -> None:
         find_java()
     except JavaNotFound as error:
         raise BadRequest(str(error)) from error
+
+
+def check_spark_master(master: str) -> None:
+    """Raises BadRequest unless Spark would understand the master and one of its addresses takes a connection.
+
+    Otherwise a run would be broken for a minute, and only then be found not to be judgeable.
+    """
+    if _NO_ADDRESS.fullmatch(master):
+        return
+    try:
+        addresses = _addresses(master)
+    except ValueError:
+        raise BadRequest(
+            f"--spark-master wants local[N], spark://HOST:PORT, k8s://https://HOST:PORT or yarn, not {master!r}"
+        ) from None
+    failures = []
+    for host, port in addresses:
+        try:
+            asyncio.run(_reach(host, port))
+        except OSError as error:
+            failures.append(str(error))
+        else:
+            return
+    raise BadRequest(
+        f"--spark-master {master} cannot be reached: {'; '.join(failures)}; "
+        "start it first, or leave the option out to judge on this machine"
+    )
+
+
+def _addresses(master: str) -> list[tuple[str, int]]:
+    """Host and port of each server that a master names. Raises ``ValueError`` if it is no master's form."""
+    scheme, _, rest = master.partition("://")
+    urls = {"spark": [f"//{each}" for each in rest.split(",")], "k8s": [rest if "://" in rest else f"https://{rest}"]}
+    found = []
+    for url in urls.get(scheme, [""]):
+        parts = urlsplit(url)
+        port = parts.port or _PORTS.get(parts.scheme)
+        if not parts.hostname or not port or parts.path or parts.query or parts.username:
+            raise ValueError(master)
+        found.append((parts.hostname, port))
+    return found
 
 
 def check_disk(settings: ExperimentSettings, storage: Storage, path: str) -> float:

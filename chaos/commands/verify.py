@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from chaos.commands.judge import judge
-from chaos.commands.preflight import check_java
+from chaos.commands.preflight import check_java, check_spark_master
 from chaos.exits import VERDICTS, BadRequest
 from verifier.evidence.run_directory import RunDirectory, read_json
 
@@ -30,6 +30,7 @@ def verify(
     if directory.broker_ids() and not any((directory.node(each) / "data").is_dir() for each in directory.broker_ids()):
         raise BadRequest(f"{path} cannot be judged again: its brokers' data was pruned; run with --keep all to keep it")
     check_java()
+    check_spark_master(spark_master)
     return int(VERDICTS[judge(directory, spark_master, as_json=as_json)])
 
 

@@ -15,6 +15,7 @@ from chaos.commands import preflight
 from chaos.commands.interrupts import SIGNALS, Interrupts
 from chaos.commands.main import run_command
 from cluster.process import java
+from verifier.evidence.run_directory import RunDirectory
 
 #: Arguments, and what the one line must hold: the thing, and the way out.
 BAD = [
@@ -55,6 +56,11 @@ BAD = [
     (["run", "--out", "file/run"], ["file/run", "Not a directory", "--out"]),
     (["run", "--out", "full"], ["full is not empty", "--out"]),
     (["run", "--zookeeper", "nowhere"], ["--zookeeper", "HOST:PORT"]),
+    (["run", "--spark-master", "spark://host"], ["--spark-master", "spark://HOST:PORT", "'spark://host'"]),
+    (["run", "--spark-master", "spark:/host:7077"], ["--spark-master", "local[N]", "'spark:/host:7077'"]),
+    (["run", "--spark-master", "spark://host:port"], ["--spark-master", "'spark://host:port'"]),
+    (["run", "--spark-master", "locale"], ["--spark-master", "'locale'"]),
+    (["run", "--spark-master", "local[none]"], ["--spark-master", "'local[none]'"]),
     (["list", "fault"], ["fault", "faults"]),
     (["list"], ["what"]),
     (["verify", "absent"], ["absent", "not a run directory"]),
@@ -155,6 +161,37 @@ def test_a_server_that_was_named_must_be_there(option: str, capsys: pytest.Captu
         value = address if option == "--zookeeper" else f"http://{address}"
         line = _refused(["run", option, value], capsys)
     assert f"{option} {value}" in line and "start it first" in line
+
+
+@pytest.mark.parametrize("command", ["run", "verify"])
+def test_a_spark_master_must_be_there(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A master that takes no connection is refused before a run, or a verification, is begun."""
+    monkeypatch.setattr("chaos.commands.verify._run_directory", RunDirectory)
+    monkeypatch.setattr("chaos.commands.verify.check_java", lambda: None)
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        master = f"spark://127.0.0.1:{holder.getsockname()[1]},nohost.invalid:1"
+        path = [str(tmp_path)] if command == "verify" else []
+        line = _refused([command, *path, "--spark-master", master], capsys)
+    assert f"--spark-master {master} cannot be reached: " in line and "start it first" in line
+    assert "127.0.0.1" in line and "nohost.invalid" in line
+
+
+@pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local[4,2]", "local-cluster[2,1,1024]", "yarn"])
+def test_a_spark_master_without_an_address(master: str) -> None:
+    """Nothing to reach: Spark itself starts it, or finds it by Hadoop's configuration."""
+    preflight.check_spark_master(master)
+
+
+@pytest.mark.parametrize(
+    "master", ["spark://127.0.0.1:1,127.0.0.1:{}", "k8s://https://127.0.0.1:{}", "k8s://127.0.0.1:{}"]
+)
+def test_a_spark_master_that_is_there(master: str) -> None:
+    """One that answers is enough, as it is for Spark."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        preflight.check_spark_master(master.format(server.getsockname()[1]))
 
 
 def test_a_proxy_port_in_use(capsys: pytest.CaptureFixture[str]) -> None:
