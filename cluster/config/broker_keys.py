@@ -104,7 +104,12 @@ _REPLICATION: list[Key] = [
     integer("replica.fetch.min.bytes", 1, "Bytes for which a follower's fetch waits.", 0),
     integer("replica.fetch.max.bytes", 1_048_576, "Bytes a follower asks for, of one partition.", 0),
     integer("replica.fetch.response.max.bytes", 10_485_760, "Bytes a follower asks for, of all partitions.", 0),
-    integer("replica.fetch.backoff.ms", 1000, "Pause of a follower after an error.", 0),
+    integer(
+        "replica.fetch.backoff.ms",
+        1000,
+        "Longest pause of a follower after an error; the first is 20 ms, the next twice as long.",
+        0,
+    ),
     integer("replica.socket.timeout.ms", 30_000, "Longest wait of a follower for its leader's answer.", 0),
     integer("replica.socket.receive.buffer.bytes", 65_536, "SO_RCVBUF of a follower.", 0, carried=True),
     integer("num.replica.fetchers", 1, "Connections to each leader.", 1, carried=True),

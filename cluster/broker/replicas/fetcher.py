@@ -215,6 +215,8 @@ class Fetcher:
             logger.info("%s-%d: fenced by broker %d", *partition.key, self.leader_id)
         elif what is Reaction.OUT_OF_RANGE:
             self._ask_range(followed, followed.sent)
+        elif what is not Reaction.IGNORE:
+            followed.failures = 0
 
     def _log_failed(self, partition: Partition, error: LogError) -> None:
         logger.error("%s-%d: following broker %d: %s", *partition.key, self.leader_id, error)
@@ -222,8 +224,7 @@ class Fetcher:
             self._storage_failed(error)
 
     def _back_off(self, followed: Followed) -> None:
-        self._following.pause(followed, self._loop.time() + self._settings.backoff_ms / 1000)
-        self._link.wake_in(self._settings.backoff_ms)
+        self._link.wake_in(self._following.back_off(followed, self._loop.time(), self._settings.backoff_ms))
 
     def _ask_range(self, followed: Followed, position: FetchPosition) -> None:
         """Ask where the leader's log begins and ends, then cut or start again."""

@@ -23,18 +23,23 @@ from cluster.replication.follower import FetchPosition
 
 #: How often it is looked whether a log's start has moved by itself: no answer tells so.
 SCAN_S = 5.0
+#: The first pause after an error; each further one in a row is twice as long, up to ``replica.fetch.backoff.ms``. The
+#: usual error is that the leader has not heard yet that it leads, and that takes it some milliseconds.
+FIRST_PAUSE_MS = 20
 
 
 class Followed:
     """One partition that is followed: what the leader was told of it last, and in which request."""
 
-    __slots__ = ("log_start_offset", "number", "partition", "sent")
+    __slots__ = ("failures", "log_start_offset", "number", "partition", "sent")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
         self.sent = FetchPosition(-1, -1)
         self.log_start_offset = -1
         self.number = 0
+        #: Errors in a row.
+        self.failures = 0
 
     def __repr__(self) -> str:
         return f"<Followed {self.partition.key} told at {self.sent}>"
@@ -123,6 +128,14 @@ class Following:
             self._stop_asking(key)
             self._asking.pop(key, None)
             self._paused[key] = until_s
+
+    def back_off(self, followed: Followed, now_s: float, longest_ms: int) -> int:
+        """Pause after an error, the longer the more of them came in a row; for how many milliseconds."""
+        # Bounded before it is shifted: a leader may be away for days.
+        pause_ms = min(FIRST_PAUSE_MS << min(followed.failures, 30), longest_ms)
+        followed.failures += 1
+        self.pause(followed, now_s + pause_ms / 1000)
+        return pause_ms
 
     def ask_range(self, followed: Followed) -> None:
         """Do not ask for its records until ``pause``: its place in the leader's log is asked for."""

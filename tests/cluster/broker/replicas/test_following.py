@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.broker.replicas.following import SCAN_S, Following, Kind, Question
+from cluster.broker.replicas.following import FIRST_PAUSE_MS, SCAN_S, Following, Kind, Question
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchResponse, FetchResult
 from cluster.replication.follower import FetchPosition
@@ -65,6 +65,18 @@ def answer(found: Following, question: Question, *results: FetchResult, session:
     for followed, each in counted:
         found.handled(followed, each)
     return [followed.partition.number for followed, _ in counted]  # type: ignore[attr-defined]
+
+
+def test_pauses_grow_with_errors_in_a_row() -> None:
+    """A leader that has not heard yet that it leads is asked again soon, one that stays away ever less often."""
+    found = following(Replica(0))
+    ((followed, _),) = found.answered(ask(found), FetchResponse(1, 0, SESSION, 0, [result(0, error=6)]))
+    pauses = [found.back_off(followed, 0.0, 1000) for _ in range(40)]
+    assert pauses[:7] == [FIRST_PAUSE_MS, 40, 80, 160, 320, 640, 1000]
+    assert set(pauses[7:]) == {1000}
+    assert found.next_resume_s() == 1.0
+    followed.failures = 0
+    assert [found.back_off(followed, 2.0, longest_ms) for longest_ms in (1000, 30, 0)] == [20, 30, 0]
 
 
 def test_a_session_is_opened_then_used() -> None:
