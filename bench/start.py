@@ -11,6 +11,7 @@ steady figure where others use the machine, and what a start comes down to on fe
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import signal
 import subprocess
@@ -83,6 +84,9 @@ def main() -> int:
     options = parser.parse_args()
     # Asked to end, it still ends what it started: the cluster is not behind a lifeline of ours.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # As make setup leaves it.
+    for name in ("cluster", "loadgen", "chaos", "verifier"):
+        compileall.compile_dir(ROOT / name, quiet=2)
     result = Result("start", {"runs": options.runs, "brokers": options.brokers})
     for run in range(options.runs):
         with tempfile.TemporaryDirectory(prefix="gapless-bench-") as name:
