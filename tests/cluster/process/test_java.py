@@ -100,6 +100,20 @@ def test_a_java_without_the_vector_module_gets_a_shim(monkeypatch: pytest.Monkey
     assert os.listdir(tmp_path / "cache") == [os.path.basename(found.home)]
 
 
+@pytest.mark.parametrize("vector", [True, False])
+def test_a_java_that_lists_its_modules_is_run_once(
+    vector: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its release file says whether it has the module; it is run without, to see that it runs at all."""
+    real = make_java(tmp_path / "real", NEW, vector=vector)
+    executable, runs = real / "bin" / "java", tmp_path / "runs"
+    executable.write_text(executable.read_text().replace("#!/bin/sh\n", f'#!/bin/sh\necho "$*" >>{runs}\n'))
+    (real / "release").write_text(f'JAVA_VERSION="21.0.1"\nMODULES="java.base{" jdk.incubator.vector" * vector}"\n')
+    monkeypatch.setenv("JAVA_HOME", str(real))
+    assert (find_java().home == str(real)) is vector
+    assert [line.count("--add-modules") for line in runs.read_text().splitlines()] == [0]
+
+
 def test_a_shim_goes_where_it_can_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """When the environment cannot be written the next place is used, and when none can, the error says so."""
     monkeypatch.setenv("JAVA_HOME", str(make_java(tmp_path / "real", NEW, vector=False)))
