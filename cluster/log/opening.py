@@ -14,6 +14,7 @@ import logging
 from dataclasses import dataclass
 from uuid import UUID
 
+from cluster.log.adopting import restore
 from cluster.log.checkpoints import (
     LEADER_EPOCH_FILE,
     PARTITION_METADATA_FILE,
@@ -27,10 +28,10 @@ from cluster.log.epochs import EpochEntry, LeaderEpochCache
 from cluster.log.errors import CheckpointError, StorageFailed
 from cluster.log.producers import ProducerStates
 from cluster.log.recovery import UNTIL_THE_END, open_segments, tidy
+from cluster.log.replay import Replay
 from cluster.log.segment import Segment
 from cluster.log.segments import Segments
 from cluster.log.snapshots import SnapshotFiles
-from cluster.protocol.batch import BatchHeader
 from cluster.protocol.errors import CorruptBatch
 from cluster.seams.storage import Storage
 
@@ -142,25 +143,8 @@ def _walk_segments(
         return None
     snapshots.load(bases[0], producers)
 
-    def on_batch(header: BatchHeader) -> None:
-        if header.leader_epoch > epochs.latest_number or (
-            header.leader_epoch != epochs.latest_number and header.leader_epoch >= 0 and not holes_allowed
-        ):
-            epochs.assign(header.leader_epoch, header.base_offset)
-        if header.producer_id >= 0:
-            producers.update(header, header.base_offset)
-
-    opened = open_segments(
-        directory,
-        bases,
-        config,
-        storage,
-        now_ms,
-        trusted_below=trusted_below,
-        holes_allowed=holes_allowed,
-        on_segment=producers.mark,
-        on_batch=on_batch,
-    )
+    replay = Replay(epochs, producers, holes_allowed=holes_allowed)
+    opened = open_segments(directory, bases, config, storage, now_ms, trusted_below=trusted_below, replay=replay)
     return Segments(opened)
 
 
@@ -182,7 +166,7 @@ def _restore(
             raise CheckpointError(f"segments {bases} where {noted} were noted")
         for record in state.segments:
             segments.append(Segment(directory, record.base_offset, config, storage, now_ms))
-            segments[-1].restore(record)
+            restore(segments[-1], record)
         restored = Segments(segments)
     except (CheckpointError, CorruptBatch, FileNotFoundError, ValueError) as error:
         logger.warning("%s is not as it was at the clean stop, so all of it is read: %s", directory, error)

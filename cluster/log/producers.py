@@ -67,6 +67,10 @@ class ProducerStates:
     def get(self, producer_id: int) -> ProducerEntry | None:
         return self.entries.get(producer_id)
 
+    def put(self, entry: ProducerEntry) -> None:
+        """Take an entry as it became by several batches at once (``replay.py``)."""
+        self.entries[entry.producer_id] = entry
+
     def update(self, header: BatchHeader, base_offset: int) -> None:
         """Note a batch that the log took at ``base_offset`` (the header's own may still be the producer's 0).
 

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable
 
 from cluster.log.config import LogConfig
 from cluster.log.errors import StorageFailed
-from cluster.log.roll import INT32_MAX
+from cluster.log.replay import Replay
 from cluster.log.scan import scan_batches
 from cluster.log.segment import CLEANED_SUFFIX, SWAP_SUFFIX, Segment, remove_segment
-from cluster.protocol.batch import LOG_OVERHEAD, BatchHeader
+from cluster.log.walk import walk
 from cluster.protocol.errors import CorruptBatch
 from cluster.seams.storage import Storage
 
@@ -85,25 +84,23 @@ def open_segments(
     now_ms: int,
     *,
     trusted_below: int,
-    holes_allowed: bool,
-    on_segment: Callable[[int], None],
-    on_batch: Callable[[BatchHeader], None],
+    replay: Replay,
 ) -> list[Segment]:
     """Open and walk the segments ``bases``. Offsets below ``trusted_below`` were synced or stopped cleanly.
 
-    ``on_segment`` is told each base offset before its batches. Raises ``StorageFailed``: see the module's text.
+    ``replay`` is given all batches. Raises ``StorageFailed``: see the module's text.
     """
     segments: list[Segment] = []
     try:
         for number, base_offset in enumerate(bases):
-            if segments and not holes_allowed and segments[-1].next_offset != base_offset:
+            if segments and not replay.holes_allowed and segments[-1].next_offset != base_offset:
                 problem: str | None = f"there is nothing between it and segment {base_offset}"
             else:
                 segment = Segment(directory, base_offset, config, storage, now_ms)
                 segments.append(segment)
-                on_segment(base_offset)
+                replay.begin_segment(base_offset)
                 end = bases[number + 1] if number + 1 < len(bases) else UNTIL_THE_END
-                problem = _walk(segment, on_batch, holes_allowed=holes_allowed, check_crc=trusted_below < end)
+                problem = walk(segment, replay, check_crc=trusted_below < end)
             if problem is not None:
                 _cut_off(segments[-1], bases[len(segments) :], directory, storage, trusted_below, problem)
                 break
@@ -111,31 +108,8 @@ def open_segments(
         for segment in segments:
             segment.close()
         raise
+    replay.settle()
     return segments
-
-
-def _walk(
-    segment: Segment, on_batch: Callable[[BatchHeader], None], *, holes_allowed: bool, check_crc: bool
-) -> str | None:
-    """Note every good batch of the file; returns what is wrong with the first that is not."""
-    highest = segment.base_offset + INT32_MAX
-    size = segment.file.size_bytes
-    segment.reset()
-    expected = segment.next_offset
-    try:
-        for _, header in scan_batches(segment.file, 0, size, check_crc=check_crc):
-            base_offset = header.base_offset
-            last_offset = base_offset + header.last_offset_delta
-            if base_offset != expected and not (holes_allowed and base_offset > expected):
-                return f"a batch of offset {base_offset} where {expected} is due"
-            if not base_offset <= last_offset <= highest:
-                return f"a batch of offset {base_offset} with last offset delta {header.last_offset_delta}"
-            segment.note(last_offset, header.max_timestamp, header.batch_length + LOG_OVERHEAD)
-            on_batch(header)
-            expected = last_offset + 1
-    except CorruptBatch as error:
-        return str(error)
-    return None
 
 
 def _cut_off(

@@ -19,7 +19,7 @@ from crc32c import crc32c
 
 from cluster.log.clean_state import SegmentRecord
 from cluster.log.config import LogConfig
-from cluster.log.errors import CheckpointError, StorageFailed
+from cluster.log.errors import StorageFailed
 from cluster.log.index import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, OffsetIndex, TimeIndex
 from cluster.log.removal import retire_file
 from cluster.log.roll import SegmentState
@@ -85,6 +85,14 @@ class Segment:
         return self._stem + kind + self._suffix
 
     @property
+    def index_interval_bytes(self) -> int:
+        return self._config.index_interval_bytes
+
+    def read_index(self, kind: str) -> bytes:
+        """The file ``.index`` or ``.timeindex``. Raises ``FileNotFoundError``."""
+        return self._storage.read(self._path(kind))
+
+    @property
     def paths(self) -> list[str]:
         """Its files, that of the batches last."""
         return [self._path(kind) for kind in (".index", ".timeindex", ".log")]
@@ -106,35 +114,21 @@ class Segment:
             crc32c(self.time_index.to_bytes()),
         )
 
-    def restore(self, record: SegmentRecord) -> None:
-        """Take over what ``record`` said, without reading the batches but for those after the last index entry.
-
-        Raises ``CorruptBatch`` or ``CheckpointError`` if a file is not as it says, ``OSError``.
-        """
-        if self.file.size_bytes != record.size_bytes:
-            raise CheckpointError(f"{self.file.path} has {self.file.size_bytes} bytes, not {record.size_bytes}")
-        self.reset()
-        loads = (
-            (".index", record.offset_index_crc, self.offset_index.load),
-            (".timeindex", record.time_index_crc, self.time_index.load),
-        )
-        for kind, crc, load in loads if record.size_bytes else ():
-            data = self._storage.read(self._path(kind))
-            if crc32c(data) != crc:
-                raise CheckpointError(f"{self._path(kind)} is not as it was at the clean stop")
-            load(data)
+    def extend(
+        self,
+        size_bytes: int,
+        next_offset: int,
+        max_timestamp: int,
+        max_timestamp_offset: int,
+        last_indexed_position: int,
+    ) -> None:
+        """Take the file's first ``size_bytes`` for good; the indexes have their entries already."""
+        self.size_bytes = size_bytes
+        self.next_offset = self._recent_floor = next_offset
+        self.max_timestamp = max_timestamp
+        self.max_timestamp_offset = max_timestamp_offset
+        self._last_indexed_position = last_indexed_position
         self.index_full = self.offset_index.is_full or self.time_index.is_full
-        self._last_indexed_position = position = self.offset_index.last_position
-        end_offset = self.base_offset
-        for _, header in scan_batches(self.file, position, record.size_bytes, chunk_bytes=LOOKUP_CHUNK_BYTES):
-            end_offset = header.next_offset
-        if end_offset > record.next_offset:
-            raise CheckpointError(f"{self.file.path} ends at {end_offset}, not {record.next_offset}")
-        self.size_bytes = record.size_bytes
-        self.next_offset = self._recent_floor = record.next_offset
-        self.first_timestamp = record.first_timestamp
-        self.max_timestamp = record.max_timestamp
-        self.max_timestamp_offset = record.max_timestamp_offset
 
     @property
     def state(self) -> SegmentState:
