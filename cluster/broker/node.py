@@ -155,7 +155,7 @@ class Node:
         Raises ``LogError``, ``BrokerIdTaken``, ``TimeoutError`` (no ZooKeeper).
         """
         self.logs.lock()
-        self._journal.write(LOADED, loaded := load_logs(self.logs, self._seams.storage, self._seams.clock))
+        self._journal.write(LOADED, loaded := load_logs(self.logs, self._seams.clock))
         self.counters.log_load_ns = int(loaded["elapsed_ms"] * 1_000_000)
         loop = asyncio.get_running_loop()
         config, clock = self.config, self._seams.clock

@@ -14,6 +14,7 @@ import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from operator import lt
 
 from cluster.log.errors import CheckpointError
 from cluster.seams.storage import Storage
@@ -94,13 +95,23 @@ class OffsetIndex:
         return _big_endian(pairs)
 
     def load(self, data: bytes) -> None:
-        """Take the entries of a file that is known to be good."""
+        """Take the entries of a file that is known to be good. Raises ``ValueError`` if it is no whole number."""
         pairs = array("i", data)
         if sys.byteorder == "little":
             pairs.byteswap()
         self._offsets = pairs[0::2]
         self._positions = pairs[1::2]
         self._written = len(self._offsets)
+
+    @property
+    def ascends(self) -> bool:
+        """Whether the entries can be what they say: each above the one before."""
+        return _ascend(self._offsets) and _ascend(self._positions) and min(self._offsets[:1], default=0) >= 0
+
+    @property
+    def last_offset(self) -> int | None:
+        """The newest indexed batch's last offset, None if there is none."""
+        return self._base_offset + self._offsets[-1] if self._offsets else None
 
     @property
     def last_position(self) -> int:
@@ -158,6 +169,11 @@ class TimeIndex:
             return None
         return self._timestamps[-1], self._base_offset + self._offsets[-1]
 
+    @property
+    def ascends(self) -> bool:
+        """Whether the entries can be what they say: each above the one before."""
+        return _ascend(self._timestamps) and _ascend(self._offsets) and min(self._offsets[:1], default=0) >= 0
+
     def maybe_append(self, timestamp: int, offset: int) -> bool:
         """Add an entry if it is newer than the last one and there is room; whether it ``is_full`` then."""
         timestamps = self._timestamps
@@ -191,7 +207,9 @@ class TimeIndex:
         return b"".join(_TIME_ENTRY.pack(timestamp, offset) for timestamp, offset in entries)
 
     def load(self, data: bytes) -> None:
-        """Take the entries of a file that is known to be good."""
+        """Take the entries of a file that is known to be good. Raises ``ValueError`` if it is no whole number."""
+        if len(data) % TIME_ENTRY_BYTES:
+            raise ValueError(f"a time index of {len(data)} bytes is no multiple of {TIME_ENTRY_BYTES}")
         entries = list(_TIME_ENTRY.iter_unpack(data))
         self._timestamps = array("q", [timestamp for timestamp, _ in entries])
         self._offsets = array("i", [offset for _, offset in entries])
@@ -203,6 +221,10 @@ class TimeIndex:
         if len(data) % TIME_ENTRY_BYTES:
             raise CheckpointError(f"a time index of {len(data)} bytes is no multiple of {TIME_ENTRY_BYTES}")
         return [(timestamp, base_offset + offset) for timestamp, offset in _TIME_ENTRY.iter_unpack(data)]
+
+
+def _ascend(values: array[int]) -> bool:
+    return all(map(lt, values, values[1:]))
 
 
 def _big_endian(values: array[int]) -> bytes:

@@ -116,8 +116,9 @@ class LogManager:
         if stored_broker != broker_id:
             raise StorageFailed(f"{self.data_dir} belongs to broker {stored_broker}, not to {broker_id}")
 
-    def load(self, configs: Mapping[str, LogConfig] | None = None) -> None:
-        """Open every log that is there; ``configs`` by topic, the default for others.
+    def load(self, configs: Mapping[str, LogConfig] | None = None) -> bool:
+        """Open every log that is there; ``configs`` by topic, the default for others. Returns whether the last stop
+        was clean.
 
         A log that cannot be opened is offline: ``get_or_create`` raises what was wrong, and the others are not
         concerned. Raises ``StorageFailed`` if the directory itself cannot be used.
@@ -164,6 +165,7 @@ class LogManager:
         if any(written.get(key, 0) > log.recovery_point for key, log in self._logs.items()):
             self.checkpoint_recovery_points()
         logger.info("%s: %d logs after a%s stop", self.data_dir, len(self._logs), " clean" if clean else "n unclean")
+        return clean
 
     def _take_clean_states(self) -> dict[str, LogState]:
         """What was noted of the logs at the clean stop, by their directories' names. It holds for this start alone."""

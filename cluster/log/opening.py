@@ -2,15 +2,16 @@
 
 Owns the order of kafka-semantics 4.4. Does not own the treatment of damage (``recovery.py``).
 
-After a clean stop the log is what was noted then (``clean_state.py``), if every file is as noted. Else epochs and
-producers are taken from the batches themselves, by walking all headers: a ``leader-epoch-checkpoint`` that lags or was
-lost (KAFKA-16541) and a snapshot with one batch for each producer cannot mislead. Snapshots matter only for producers
-whose batches the log no longer has.
+After a clean stop the log is what was noted then (``clean_state.py``), if every file is as noted. Else epochs are taken
+from the batches themselves: a ``leader-epoch-checkpoint`` that lags or was lost (KAFKA-16541) cannot mislead. Producers
+are those that were noted at the newest roll that was synced (``histories.py``), and all batches after it. Without that
+note all batches are read; Kafka's snapshots matter only for producers whose batches the log no longer has.
 """
 
 from __future__ import annotations
 
 import logging
+from bisect import bisect_right
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -27,7 +28,7 @@ from cluster.log.config import LogConfig
 from cluster.log.epochs import EpochEntry, LeaderEpochCache
 from cluster.log.errors import CheckpointError, StorageFailed
 from cluster.log.producers import ProducerStates
-from cluster.log.recovery import UNTIL_THE_END, open_segments, tidy
+from cluster.log.recovery import UNTIL_THE_END, Opening, StaleHistories, tidy
 from cluster.log.replay import Replay
 from cluster.log.segment import Segment
 from cluster.log.segments import Segments
@@ -48,6 +49,8 @@ class OpenedLog:
     epochs: LeaderEpochCache
     topic_id: UUID | None
     log_start_offset: int
+    #: The bytes that were not known to be synced, as they were found.
+    verified_bytes: int
 
 
 def open_log(
@@ -71,25 +74,23 @@ def open_log(
     try:
         storage.makedirs(directory)
         topic_id = _topic_id(directory, storage)
-        snapshots = SnapshotFiles(directory, storage)
-        producers = ProducerStates()
         epochs = LeaderEpochCache(on_change=None)
+        snapshots = SnapshotFiles(directory, storage, epochs)
+        producers = ProducerStates()
+        verified_bytes = 0
         segments = None if state is None else _restore(directory, config, storage, now_ms, state, producers, epochs)
         restored = segments is not None
         if segments is None:
             if holes_allowed:
                 _load_epochs(directory, storage, epochs)
-            segments = _walk_segments(
-                directory,
-                config,
-                storage,
-                now_ms,
-                UNTIL_THE_END if clean else recovery_point,
-                snapshots,
-                producers,
-                epochs,
-                holes_allowed=holes_allowed,
-            )
+            bases = tidy(directory, storage)
+            trusted_below = UNTIL_THE_END if clean else recovery_point
+            replay = Replay(epochs, producers, holes_allowed=holes_allowed)
+            opening = Opening(directory, bases, config, storage, now_ms, trusted_below, replay)
+            # After a clean stop something is wrong, or it would have been restored: everything is read.
+            synced = 0 if clean else max(0, bisect_right(bases, recovery_point) - 1)
+            segments = _open_segments(opening, snapshots, synced) if bases else None
+            verified_bytes = opening.verified_bytes
         if segments is None or segments.active.next_offset < log_start_offset:
             # All that is there lies below the log's start: it was deleted, whatever the files say.
             if segments is not None:
@@ -107,9 +108,6 @@ def open_log(
             epochs.truncate_from_end(end)
         epochs.truncate_from_start(start)
         if not restored:
-            for segment in segments:
-                if segment is not segments.active:
-                    segment.seal()
             segments.active.flush_indexes()
         snapshots.drop_strays(segments.base_offsets, end)
         if not clean:
@@ -117,7 +115,7 @@ def open_log(
         _keep_epochs(directory, storage, epochs)
     except OSError as error:
         raise StorageFailed(f"opening {directory}: {error}") from error
-    return OpenedLog(segments, snapshots, producers, epochs, topic_id, start)
+    return OpenedLog(segments, snapshots, producers, epochs, topic_id, start, verified_bytes)
 
 
 def _topic_id(directory: str, storage: Storage) -> UUID | None:
@@ -125,27 +123,35 @@ def _topic_id(directory: str, storage: Storage) -> UUID | None:
     return parse_partition_metadata(metadata) if metadata is not None else None
 
 
-def _walk_segments(
-    directory: str,
-    config: LogConfig,
-    storage: Storage,
-    now_ms: int,
-    trusted_below: int,
-    snapshots: SnapshotFiles,
-    producers: ProducerStates,
-    epochs: LeaderEpochCache,
-    *,
-    holes_allowed: bool,
-) -> Segments | None:
-    """Open what is there and fill ``producers`` and ``epochs`` from it; None if there is nothing."""
-    bases = tidy(directory, storage)
-    if not bases:
-        return None
-    snapshots.load(bases[0], producers)
+def _open_segments(opening: Opening, snapshots: SnapshotFiles, bases_synced: int) -> Segments:
+    """Open what is there and fill the producers and epochs of ``opening.replay`` from it.
 
-    replay = Replay(epochs, producers, holes_allowed=holes_allowed)
-    opened = open_segments(directory, bases, config, storage, now_ms, trusted_below=trusted_below, replay=replay)
-    return Segments(opened)
+    Of the first ``bases_synced`` segments so many are taken over by their indexes as have noted all producers at their
+    end; without such a note the batches of all are read.
+    """
+    replay, bases = opening.replay, opening.bases
+    producers, epochs = replay.producers, replay.epochs
+    stored_epochs = epochs.entries
+    found = None
+    adopted = bases_synced
+    while adopted and (found := snapshots.histories(bases[adopted])) is None:
+        adopted -= 1
+
+    def begin_walk() -> None:
+        if found is None:
+            snapshots.load(bases[0], producers)
+        elif not snapshots.fits(bases[adopted], found[0]):
+            raise StaleHistories
+        else:
+            producers.restore(found[1])
+
+    try:
+        return Segments(opening.run(adopted, begin_walk))
+    except StaleHistories:
+        logger.warning("%s: the producers noted at %d are of other records", opening.directory, bases[adopted])
+    found = None
+    epochs.replace_with(stored_epochs)
+    return Segments(opening.run(0, begin_walk))
 
 
 def _restore(

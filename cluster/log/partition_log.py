@@ -56,6 +56,8 @@ class PartitionLog:
         self.epochs = opened.epochs
         self.producers = opened.producers
         self.log_start_offset = opened.log_start_offset
+        #: How much of it was not known to be synced when it was opened.
+        self.verified_bytes = opened.verified_bytes
         #: Called after a truncation that took back what a recovery-point checkpoint may call synced.
         self.on_recovery_point_lowered: Callable[[], None] | None = None
         #: Called with (start before, why) when the log start has moved.

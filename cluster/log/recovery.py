@@ -1,10 +1,11 @@
 """Opening the segments of a log after a stop: what is read, what is checked, what is cut off (kafka-semantics 4.4).
 
-Owns the walk over all batches at open, which makes the indexes again and tells the caller of every header (so that
-epochs and producers are made again too), and the treatment of damage:
+Owns which segments are taken over by their indexes and which are walked (so that indexes, epochs and producers are made
+again from the batches), and the treatment of damage:
 
 * After an unclean stop what lies at or above the recovery point may be torn or lost: from its segment on checksums are
-  verified, the log is cut at the first bad batch, and later segments are deleted.
+  verified, the log is cut at the first bad batch, and later segments are deleted. Whole segments below it were synced,
+  and cost next to nothing.
 * Damage below the recovery point, or after a clean stop, is not repaired by deleting: it raises, the log stays as it
   is, and its replica is offline on this broker. Kafka cuts here too, and may lose what is stored nowhere else.
 """
@@ -13,9 +14,13 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 
+from cluster.log.adopting import adopt
 from cluster.log.config import LogConfig
-from cluster.log.errors import StorageFailed
+from cluster.log.errors import CheckpointError, StorageFailed
+from cluster.log.producers import ProducerStates
 from cluster.log.replay import Replay
 from cluster.log.scan import scan_batches
 from cluster.log.segment import CLEANED_SUFFIX, SWAP_SUFFIX, Segment, remove_segment
@@ -76,40 +81,76 @@ def _finish_swap(directory: str, base_offset: int, bases: set[int], storage: Sto
     return (bases - originals) | {base_offset}
 
 
-def open_segments(
-    directory: str,
-    bases: list[int],
-    config: LogConfig,
-    storage: Storage,
-    now_ms: int,
-    *,
-    trusted_below: int,
-    replay: Replay,
-) -> list[Segment]:
-    """Open and walk the segments ``bases``. Offsets below ``trusted_below`` were synced or stopped cleanly.
+class StaleHistories(Exception):
+    """What was noted of the producers is not of the records that are here."""
 
-    ``replay`` is given all batches. Raises ``StorageFailed``: see the module's text.
+
+@dataclass(slots=True)
+class Opening:
+    """The segments ``bases`` of one directory on their way. Offsets below ``trusted_below`` were synced or stopped
+    cleanly. ``verified_bytes`` counts what may have been torn, as it was found.
     """
-    segments: list[Segment] = []
-    try:
-        for number, base_offset in enumerate(bases):
-            if segments and not replay.holes_allowed and segments[-1].next_offset != base_offset:
-                problem: str | None = f"there is nothing between it and segment {base_offset}"
-            else:
-                segment = Segment(directory, base_offset, config, storage, now_ms)
-                segments.append(segment)
-                replay.begin_segment(base_offset)
-                end = bases[number + 1] if number + 1 < len(bases) else UNTIL_THE_END
-                problem = walk(segment, replay, check_crc=trusted_below < end)
-            if problem is not None:
-                _cut_off(segments[-1], bases[len(segments) :], directory, storage, trusted_below, problem)
-                break
-    except BaseException:
-        for segment in segments:
-            segment.close()
-        raise
-    replay.settle()
-    return segments
+
+    directory: str
+    bases: list[int]
+    config: LogConfig
+    storage: Storage
+    now_ms: int
+    trusted_below: int
+    replay: Replay
+    verified_bytes: int = 0
+
+    def run(self, adopted: int, begin_walk: Callable[[], None]) -> list[Segment]:
+        """Take over the first ``adopted`` segments by their indexes, then walk the others; told of it before.
+
+        Raises ``StorageFailed``: see the module's text.
+        """
+        segments: list[Segment] = []
+        self.verified_bytes = 0
+        try:
+            for number, base_offset in enumerate(self.bases):
+                if segments and not self.replay.holes_allowed and segments[-1].next_offset != base_offset:
+                    problem: str | None = f"there is nothing between it and segment {base_offset}"
+                else:
+                    if number == adopted:
+                        begin_walk()
+                    segment = Segment(self.directory, base_offset, self.config, self.storage, self.now_ms)
+                    segments.append(segment)
+                    end = self.bases[number + 1] if number + 1 < len(self.bases) else UNTIL_THE_END
+                    problem = self._adopt(segment) if number < adopted else self._walk(segment, end)
+                if problem is not None:
+                    later = self.bases[len(segments) :]
+                    _cut_off(segments[-1], later, self.directory, self.storage, self.trusted_below, problem)
+                    break
+            for segment in segments[adopted:-1]:
+                segment.seal()
+        except BaseException:
+            for segment in segments:
+                segment.close()
+            raise
+        self.replay.settle()
+        return segments
+
+    def _adopt(self, segment: Segment) -> str | None:
+        # Producers are taken from what was noted of them later on.
+        aside = Replay(self.replay.epochs, ProducerStates(), holes_allowed=self.replay.holes_allowed)
+        try:
+            adopt(segment, aside)
+        except (CheckpointError, CorruptBatch) as error:
+            logger.warning("reading all of %s: %s", segment.file.path, error)
+            segment.reset()
+            problem = walk(segment, aside, check_crc=False)
+            if problem is None:
+                segment.seal()
+            return problem
+        return None
+
+    def _walk(self, segment: Segment, end: int) -> str | None:
+        self.replay.begin_segment(segment.base_offset)
+        verifies = self.trusted_below < end
+        if verifies:
+            self.verified_bytes += segment.file.size_bytes
+        return walk(segment, self.replay, check_crc=verifies)
 
 
 def _cut_off(

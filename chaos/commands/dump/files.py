@@ -28,8 +28,9 @@ from cluster.log.errors import CheckpointError
 from verifier.evidence.history import HistoryError, history_file, read_history
 
 KNOWN = (
-    ".log, .index, .timeindex, .txnindex, .snapshot, leader-epoch-checkpoint, *-offset-checkpoint, partition.metadata, "
-    "meta.properties, .kafka_cleanshutdown, .gapless_clean_state, .arrow, .jsonl, or a directory of these"
+    ".log, .index, .timeindex, .txnindex, .snapshot, .producers, leader-epoch-checkpoint, *-offset-checkpoint, "
+    "partition.metadata, meta.properties, .kafka_cleanshutdown, .gapless_clean_state, .arrow, .jsonl, "
+    "or a directory of these"
 )
 
 #: What a segment's files are called while they are on their way out or in.
@@ -52,6 +53,7 @@ def lines_of(path: Path, *, with_records: bool) -> Lines:
         ".timeindex": segments.time_index,
         ".txnindex": segments.aborted_transactions,
         ".snapshot": segments.snapshot,
+        ".producers": segments.histories,
         ".arrow": _history,
         ".jsonl": _json_lines,
     }

@@ -9,13 +9,15 @@ from __future__ import annotations
 import mmap
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from chaos.commands.dump.entries import Damage, Entry, Lines, readable
 from cluster.log.errors import CheckpointError
+from cluster.log.histories import parse_histories
 from cluster.log.index import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, OffsetIndex, TimeIndex
 from cluster.log.producers import parse_snapshot
+from cluster.log.sequence import ProducerEntry
 from cluster.protocol.batch import BatchHeader, crc_ok, parse_header
 from cluster.protocol.errors import ProtocolError
 from cluster.protocol.records import Record, decode_records
@@ -187,6 +189,21 @@ def snapshot(path: Path) -> Lines:
     except CheckpointError as error:
         yield Damage(str(error))
         return
+    yield from _producers(producers)
+
+
+def histories(path: Path) -> Lines:
+    """A ``.producers``: the leader epoch of the record before it, then all that is known of each producer."""
+    try:
+        leader_epoch, producers = parse_histories(path.read_bytes())
+    except (CheckpointError, ValueError, TypeError) as error:
+        yield Damage(str(error))
+        return
+    yield Entry({"leader_epoch": leader_epoch, "producers": len(producers)})
+    yield from _producers(producers, in_full=True)
+
+
+def _producers(producers: Iterable[ProducerEntry], *, in_full: bool = False) -> Lines:
     for entry in producers:
         newest = entry.batches[-1] if entry.batches else None
         yield Entry(
@@ -197,5 +214,6 @@ def snapshot(path: Path) -> Lines:
                 "first_offset": -1 if newest is None else newest.base_offset,
                 "last_offset": -1 if newest is None else newest.last_offset,
                 "last_timestamp": entry.last_timestamp,
+                **({"batches": len(entry.batches), "complete": entry.complete} if in_full else {}),
             }
         )

@@ -114,7 +114,7 @@ def replica(path: Path) -> Lines:
     for inner in sorted(path.iterdir()):
         if inner.suffix in (".log", ".index", ".timeindex"):
             continue
-        if inner.suffix in (".txnindex", ".snapshot"):
+        if inner.suffix in (".txnindex", ".snapshot", ".producers"):
             yield Entry({"file": inner.name, "size_bytes": inner.stat().st_size})
         elif not inner.is_dir():
             yield Entry({"file": inner.name, "lines": len(inner.read_bytes().splitlines())})
@@ -209,7 +209,7 @@ def _damage_of(path: Path) -> Iterator[Damage]:
 
 def _beyond_the_end(path: Path, end: int) -> Iterator[Damage]:
     """Snapshots and epochs of offsets that the log does not have."""
-    for inner in sorted(path.glob("*.snapshot")):
+    for inner in sorted([*path.glob("*.snapshot"), *path.glob("*.producers")]):
         if segments.base_offset_of(inner) > end:
             yield Damage(f"{inner.name}: it is of an offset beyond the end of the log, {end}")
     for start, epoch in _epochs(path / LEADER_EPOCH_FILE):

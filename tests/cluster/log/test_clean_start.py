@@ -30,13 +30,13 @@ def on() -> Bench:
 def walks(monkeypatch) -> list[str]:
     """The directories whose batches were read."""
     walked: list[str] = []
-    real = opening._walk_segments
+    real = opening._open_segments
 
-    def walk(directory: str, *args, **kwargs):
-        walked.append(directory)
-        return real(directory, *args, **kwargs)
+    def walk(of, *args):
+        walked.append(of.directory)
+        return real(of, *args)
 
-    monkeypatch.setattr(opening, "_walk_segments", walk)
+    monkeypatch.setattr(opening, "_open_segments", walk)
     return walked
 
 

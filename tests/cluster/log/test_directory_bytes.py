@@ -12,6 +12,7 @@ import pytest
 from crc32c import crc32c
 
 from cluster.log.config import LogConfig
+from cluster.log.histories import parse_histories
 from cluster.log.manager import LogManager
 from tests.cluster.log.builders import NOW_MS, Bench, append, bench, make_batch
 
@@ -70,6 +71,8 @@ def test_every_file_of_a_data_directory(on):
         "replication-offset-checkpoint": b"0\n1\nt 0 5\n",
     }
     files = {name: on.storage.read(f"data/t-0/{name}") for name in on.storage.listdir("data/t-0")}
+    for base, epoch in ((3, 0), (5, 2)):  # ours, beside Kafka's snapshots
+        assert parse_histories(files.pop(f"{base:020d}.producers"))[0] == epoch
     assert files == {
         "00000000000000000000.log": stored(0) + stored(1) + stored(2),
         # Offset less base, where its batch begins; an entry for each batch but the first, by index.interval.bytes.

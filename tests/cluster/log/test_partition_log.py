@@ -46,6 +46,7 @@ def test_a_roll_leaves_indexes_and_a_snapshot(on):
         "00000000000000000000.timeindex",
         "00000000000000000002.index",
         "00000000000000000002.log",
+        "00000000000000000002.producers",
         "00000000000000000002.snapshot",
         "00000000000000000002.timeindex",
         "leader-epoch-checkpoint",

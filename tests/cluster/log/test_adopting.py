@@ -1,0 +1,123 @@
+"""An unclean start takes over what was synced by its indexes, and reads only what lies beyond the recovery point."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.log.config import LogConfig
+from cluster.log.partition_log import PartitionLog
+from cluster.seams.memory_storage import MemoryFile
+from tests.cluster.log.builders import DIRECTORY, NOW_MS, Bench, append, bench, open_log, read_all
+
+CONFIG = LogConfig(segment_bytes=8000, index_interval_bytes=300)
+BATCHES = 1000
+
+
+@pytest.fixture
+def on() -> Bench:
+    """Two producers and three leader epochs over some twelve segments, left as by kill -9."""
+    made = bench()
+    log = open_log(made, CONFIG)
+    for number in range(BATCHES):
+        fields = {"producer_id": 7 + number % 2, "producer_epoch": 0, "base_sequence": number // 2}
+        append(log, leader_epoch=number // 400, timestamp=NOW_MS + 3 * number, payload=b"x" * 30, **fields)
+    return made
+
+
+def described(log: PartitionLog) -> dict[str, object]:
+    return {
+        "bases": log.segment_base_offsets,
+        "end": log.log_end_offset,
+        "records": read_all(log),
+        "epochs": log.epochs.entries,
+        "producers": {entry.producer_id: entry for entry in log.producers},
+        "newest": log.max_timestamp,
+        "indexes": [
+            (list(segment.offset_index), list(segment.time_index), segment.first_timestamp, segment.max_timestamp)
+            for segment in log._local.segments
+        ],
+    }
+
+
+def index_files(on: Bench) -> dict[str, bytes]:
+    names = [name for name in on.storage.listdir(DIRECTORY) if name.endswith(("index", "checkpoint"))]
+    return {name: on.storage.read(f"{DIRECTORY}/{name}") for name in names}
+
+
+def test_what_was_synced_is_taken_over_and_not_read(on, monkeypatch) -> None:
+    """The log is the same as if all had been read, at the cost of a few headers a segment."""
+    whole = open_log(on, CONFIG)
+    expected, files, bases = described(whole), index_files(on), whole.segment_base_offsets
+    read = [0]
+    real = MemoryFile.pread
+
+    def pread(file: MemoryFile, size: int, offset: int) -> bytes:
+        data = real(file, size, offset)
+        read[0] += len(data)
+        return data
+
+    monkeypatch.setattr(MemoryFile, "pread", pread)
+    log = open_log(on, CONFIG, recovery_point=bases[-1])
+    last = on.storage.open(f"{DIRECTORY}/{bases[-1]:020d}.log").size_bytes
+    assert log.verified_bytes == last
+    assert read[0] - last < 1500 * len(bases) < whole.size_bytes / 4
+    assert described(log) == expected
+    assert index_files(on) == files
+
+
+@pytest.mark.parametrize("kind", ["index", "timeindex"])
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda data: None,
+        lambda data: b"",
+        lambda data: b"nonsense",
+        lambda data: data[:-24],
+        lambda data: data[:48],
+        lambda data: data[:-24] + bytes(24),
+        lambda data: data + bytes(24),
+        lambda data: data[:48] + data,
+    ],
+    ids=["lost", "empty", "garbage", "cut", "short", "zeros", "longer", "twice"],
+)
+def test_an_index_that_cannot_be_right_is_made_again(on, kind, spoil) -> None:
+    """Indexes are not synced: whatever a power loss left of them, the log is the same, and so are the files then."""
+    whole = open_log(on, CONFIG)
+    expected, files, base = described(whole), index_files(on), whole.segment_base_offsets[3]
+    path = f"{DIRECTORY}/{base:020d}.{kind}"
+    data = spoil(on.storage.read(path))
+    on.storage.remove(path)
+    if data is not None:
+        on.storage.write_atomic(path, data)
+    log = open_log(on, CONFIG, recovery_point=whole.segment_base_offsets[8])
+    assert described(log) == expected
+    assert index_files(on) == files
+
+
+@pytest.mark.parametrize("kept", [[], [2, 5], [5, 8]])
+def test_without_a_note_of_the_producers_more_is_read(on, kept) -> None:
+    """The newest note at or below the recovery point is where reading begins; a torn one is passed over."""
+    whole = open_log(on, CONFIG)
+    expected, bases = described(whole), whole.segment_base_offsets
+    for number, base in enumerate(bases[1:], start=1):
+        path = f"{DIRECTORY}/{base:020d}.producers"
+        if number not in kept:
+            on.storage.write_atomic(path, on.storage.read(path)[:-9])
+    assert described(open_log(on, CONFIG, recovery_point=bases[8] + 5)) == expected
+
+
+def test_a_note_of_records_that_are_no_more_is_not_believed(on, caplog) -> None:
+    """A power loss may bring back the file of a branch that was cut off: its record has another leader's epoch."""
+    whole = open_log(on, CONFIG)
+    base = whole.segment_base_offsets[8]
+    path = f"{DIRECTORY}/{base:020d}.producers"
+    stale = on.storage.read(path)
+    whole.truncate_to(whole.segment_base_offsets[7])
+    while whole.log_end_offset < base + 200:
+        append(whole, leader_epoch=9, timestamp=NOW_MS, payload=b"x" * 30)
+    expected = described(open_log(on, CONFIG))
+    assert base in expected["bases"]
+    on.storage.write_atomic(path, stale)
+    log = open_log(on, CONFIG, recovery_point=base)
+    assert "are of other records" in caplog.text
+    assert described(log) == expected
