@@ -1,7 +1,7 @@
 """LogManager: all logs in one broker's data directory, and the files beside them.
 
 Owns which logs exist, opening them at start, the recovery-point, log-start and high-watermark checkpoints,
-``meta.properties`` and the marker of a clean stop. Does not own when checkpoints are written (the broker's timers),
+and the marker of a clean stop. Does not own when checkpoints are written (the broker's timers),
 or the high watermarks: it is handed them.
 
 Checkpoints may be written from another thread than the one that appends. What is written is looked up under the lock
@@ -19,16 +19,13 @@ from cluster.log.checkpoints import (
     CLEAN_SHUTDOWN_FILE,
     CLEANER_FILE,
     HIGH_WATERMARK_FILE,
-    LOCK_FILE,
     LOG_START_FILE,
-    META_PROPERTIES_FILE,
     RECOVERY_POINT_FILE,
     TopicPartition,
     clean_shutdown_text,
-    meta_properties_text,
-    parse_meta_properties,
     read_text,
 )
+from cluster.log.claiming import claim_directory, lock_directory
 from cluster.log.clean_state import CLEAN_STATE_FILE, LogState, clean_state_text, parse_clean_state
 from cluster.log.config import LogConfig
 from cluster.log.directories import (
@@ -48,6 +45,10 @@ from cluster.seams.clock import Clock
 from cluster.seams.storage import Lock, Storage
 
 logger = logging.getLogger(__name__)
+
+#: The line of a log whose recovery point was lost, until it can be opened. Without one it would be taken for a new log,
+#: of which nothing is synced. Kafka, too, verifies all of a log with such a line.
+UNKNOWN = -1
 
 
 class LogManager:
@@ -85,36 +86,11 @@ class LogManager:
 
     def lock(self) -> None:
         """Take the data directory for this broker alone, until ``close``. Raises ``StorageFailed``."""
-        try:
-            self._storage.makedirs(self.data_dir)
-            self._lock = self._storage.lock(self._path(LOCK_FILE))
-        except BlockingIOError as error:
-            raise StorageFailed(
-                f"the data directory {self.data_dir} is in use by another broker (it holds {self._path(LOCK_FILE)}): "
-                "stop that one, or give this one a log.dirs of its own"
-            ) from error
-        except OSError as error:
-            raise StorageFailed(f"cannot use the data directory {self.data_dir}: {error}") from error
+        self._lock = lock_directory(self.data_dir, self._storage)
 
     def claim(self, broker_id: int, cluster_id: str) -> None:
         """Write ``meta.properties``, or check that it names this broker and cluster. Raises ``LogError``."""
-        path = self._path(META_PROPERTIES_FILE)
-        try:
-            self._storage.makedirs(self.data_dir)
-            text = read_text(self._storage, path)
-            if text is None:
-                self._storage.write_atomic(path, meta_properties_text(broker_id, cluster_id).encode())
-                return
-        except OSError as error:
-            raise StorageFailed(f"cannot use the data directory {self.data_dir}: {error}") from error
-        stored_broker, stored_cluster = parse_meta_properties(text)
-        if stored_cluster != cluster_id:
-            raise LogError(
-                ErrorCode.INCONSISTENT_CLUSTER_ID,
-                f"{self.data_dir} belongs to cluster {stored_cluster}, not to {cluster_id}",
-            )
-        if stored_broker != broker_id:
-            raise StorageFailed(f"{self.data_dir} belongs to broker {stored_broker}, not to {broker_id}")
+        claim_directory(self.data_dir, self._storage, broker_id, cluster_id)
 
     def load(self, configs: Mapping[str, LogConfig] | None = None) -> bool:
         """Open every log that is there; ``configs`` by topic, the default for others. Returns whether the last stop
@@ -140,6 +116,7 @@ class LogManager:
         if CLEANER_FILE in missing:
             # Without it nobody knows which logs were compacted: this time all may have holes.
             self._offsets.write(CLEANER_FILE, {})
+        is_lost = RECOVERY_POINT_FILE in missing and not clean
         for name in names:
             topic_partition = parse_replica_directory_name(name)
             if topic_partition is None or topic_partition in self._logs:
@@ -148,19 +125,25 @@ class LogManager:
             cleaned_to = self._offsets.rows(CLEANER_FILE).get(topic_partition)
             if CLEANER_FILE in missing:
                 cleaned_to = 0
+            recovery_point = UNKNOWN if is_lost else self._offsets.get(RECOVERY_POINT_FILE, topic_partition)
             try:
                 self._open(
                     topic_partition,
                     config,
                     clean=clean,
-                    recovery_point=self._offsets.get(RECOVERY_POINT_FILE, topic_partition),
+                    recovery_point=max(0, recovery_point),
                     log_start_offset=self._offsets.get(LOG_START_FILE, topic_partition),
                     cleaned_to=cleaned_to,
                     state=states.get(name),
+                    committed_to=self.high_watermark(*topic_partition) if recovery_point == UNKNOWN else None,
                 )
             except LogError as error:
                 logger.error("log %s-%d is offline: %s", *topic_partition, error)
                 self._offline[topic_partition] = StorageFailed(error.message)
+                if RECOVERY_POINT_FILE in missing:
+                    self._offsets.update(RECOVERY_POINT_FILE, {topic_partition: UNKNOWN})
+        if RECOVERY_POINT_FILE in missing:  # from now on there is one, so that its loss is seen
+            self.checkpoint_recovery_points()
         written = self._offsets.rows(RECOVERY_POINT_FILE)
         if any(written.get(key, 0) > log.recovery_point for key, log in self._logs.items()):
             self.checkpoint_recovery_points()
@@ -189,6 +172,7 @@ class LogManager:
         log_start_offset: int = 0,
         cleaned_to: int | None = None,
         state: LogState | None = None,
+        committed_to: int | None = None,
     ) -> PartitionLog:
         log = PartitionLog.open(
             self._path(replica_directory_name(*topic_partition)),
@@ -203,6 +187,7 @@ class LogManager:
             doomed=self._doomed,
             cleaned_to=cleaned_to,
             state=state,
+            committed_to=committed_to,
         )
 
         def on_recovery_point_lowered() -> None:

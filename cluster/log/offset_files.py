@@ -52,6 +52,7 @@ class OffsetFiles:
             try:
                 text = read_text(self._storage, path)
                 self._written[name] = parse_offsets(text or "")
+                text = text or None  # an empty file says nothing, not that there is nothing to say
             except (CheckpointError, OSError) as error:
                 logger.warning("passing over %s: %s", path, error)
                 self._written[name] = {}

@@ -64,10 +64,12 @@ def open_log(
     log_start_offset: int,
     holes_allowed: bool,
     state: LogState | None = None,
+    committed_to: int | None = None,
 ) -> OpenedLog:
     """Read, verify and mend what is in ``directory``; an empty one gets a segment at ``log_start_offset``.
 
     ``holes_allowed``: it is or was compacted, so offsets may be missing. ``state`` is what it was at a clean stop.
+    ``committed_to``: the recovery point is not known, but this high watermark is.
 
     Raises ``StorageFailed``.
     """
@@ -86,7 +88,7 @@ def open_log(
             bases = tidy(directory, storage)
             trusted_below = UNTIL_THE_END if clean else recovery_point
             replay = Replay(epochs, producers, holes_allowed=holes_allowed)
-            opening = Opening(directory, bases, config, storage, now_ms, trusted_below, replay)
+            opening = Opening(directory, bases, config, storage, now_ms, trusted_below, replay, committed_to)
             # After a clean stop something is wrong, or it would have been restored: everything is read.
             synced = 0 if clean else max(0, bisect_right(bases, recovery_point) - 1)
             segments = _open_segments(opening, snapshots, synced) if bases else None

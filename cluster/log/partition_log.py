@@ -88,13 +88,14 @@ class PartitionLog:
         doomed: Doomed | None = None,
         cleaned_to: int | None = None,
         state: LogState | None = None,
+        committed_to: int | None = None,
     ) -> PartitionLog:
         """Open the log in ``directory``, or begin one there at ``log_start_offset``.
 
         ``clean`` says that the last stop was clean; else everything from ``recovery_point`` on is verified.
         ``cleaned_to`` says that it was compacted up to there; None: never. ``state`` is what ``close`` returned, if
-        nothing has happened since. Raises ``StorageFailed`` if the disk fails
-        or what was stored safely is damaged.
+        nothing has happened since. ``committed_to`` is the last known high watermark, if the recovery point was lost.
+        Raises ``StorageFailed`` if the disk fails or what was stored safely is damaged.
         """
         holes_allowed = cleaned_to is not None or config.is_compacted
         opened = open_log(
@@ -107,6 +108,7 @@ class PartitionLog:
             log_start_offset=log_start_offset,
             holes_allowed=holes_allowed,
             state=state,
+            committed_to=committed_to,
         )
         synced = INT64_MAX if clean else recovery_point
         return cls(

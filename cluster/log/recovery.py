@@ -6,6 +6,8 @@ again from the batches), and the treatment of damage:
 * After an unclean stop what lies at or above the recovery point may be torn or lost: from its segment on checksums are
   verified, the log is cut at the first bad batch, and later segments are deleted. Whole segments below it were synced,
   and cost next to nothing.
+* If the checkpoint of recovery points was lost, a torn tail is cut off just so. Damage with sound batches behind it, or
+  below the last known high watermark, is none.
 * Damage below the recovery point, or after a clean stop, is not repaired by deleting: it raises, the log stays as it
   is, and its replica is offline on this broker. Kafka cuts here too, and may lose what is stored nowhere else.
 """
@@ -18,12 +20,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cluster.log.adopting import adopt
+from cluster.log.checkpoints import RECOVERY_POINT_FILE
 from cluster.log.config import LogConfig
 from cluster.log.errors import CheckpointError, StorageFailed
 from cluster.log.producers import ProducerStates
 from cluster.log.replay import Replay
 from cluster.log.scan import scan_batches
 from cluster.log.segment import CLEANED_SUFFIX, SWAP_SUFFIX, Segment, remove_segment
+from cluster.log.torn import sound_batch_behind
 from cluster.log.walk import walk
 from cluster.protocol.errors import CorruptBatch
 from cluster.seams.storage import Storage
@@ -88,7 +92,8 @@ class StaleHistories(Exception):
 @dataclass(slots=True)
 class Opening:
     """The segments ``bases`` of one directory on their way. Offsets below ``trusted_below`` were synced or stopped
-    cleanly. ``verified_bytes`` counts what may have been torn, as it was found.
+    cleanly. If nobody knows any more what was synced, that is 0, and ``committed_to`` the last known high watermark;
+    else None. ``verified_bytes`` counts what may have been torn, as it was found.
     """
 
     directory: str
@@ -98,6 +103,7 @@ class Opening:
     now_ms: int
     trusted_below: int
     replay: Replay
+    committed_to: int | None = None
     verified_bytes: int = 0
 
     def run(self, adopted: int, begin_walk: Callable[[], None]) -> list[Segment]:
@@ -119,8 +125,7 @@ class Opening:
                     end = self.bases[number + 1] if number + 1 < len(self.bases) else UNTIL_THE_END
                     problem = self._adopt(segment) if number < adopted else self._walk(segment, end)
                 if problem is not None:
-                    later = self.bases[len(segments) :]
-                    _cut_off(segments[-1], later, self.directory, self.storage, self.trusted_below, problem)
+                    self._cut_off(segments[-1], self.bases[len(segments) :], problem)
                     break
             for segment in segments[adopted:-1]:
                 segment.seal()
@@ -152,17 +157,38 @@ class Opening:
             self.verified_bytes += segment.file.size_bytes
         return walk(segment, self.replay, check_crc=verifies)
 
+    def _cut_off(self, last: Segment, later: list[int], problem: str) -> None:
+        """End the log where ``last`` is good, or raise. Later segments go first, the newest before the others, so that
+        a crash meanwhile leaves no hole."""
+        message = f"{last.file.path} is good up to offset {last.next_offset} and byte {last.size_bytes}: {problem}"
+        fix = (
+            f"nothing is cut off. If another replica has the records, stop this broker and remove {self.directory}: "
+            f"they are fetched anew. To give up all from offset {last.next_offset} on instead, stop it and remove this "
+            f"partition's line from {RECOVERY_POINT_FILE}"
+        )
+        if last.next_offset < self.trusted_below:
+            raise StorageFailed(f"{message}; what follows was stored safely once, so {fix}")
+        if self.committed_to is not None:
+            stored_to = max(self.committed_to, self._sound_behind(last, later) or 0)
+            if stored_to > last.next_offset:
+                raise StorageFailed(
+                    f"{message}; records up to offset {stored_to} were stored, this is no torn tail, so {fix}"
+                )
+        logger.warning("%s; cutting off the rest and %d later segments", message, len(later))
+        for base_offset in reversed(later):
+            remove_segment(self.directory, base_offset, self.storage)
+        if last.size_bytes < last.file.size_bytes:
+            last.cut(last.size_bytes, last.next_offset)
 
-def _cut_off(
-    last: Segment, later: list[int], directory: str, storage: Storage, trusted_below: int, problem: str
-) -> None:
-    """End the log where ``last`` is good. Later segments go first, the newest before the others, so that a crash
-    meanwhile leaves no hole."""
-    message = f"{last.file.path} is good up to offset {last.next_offset} and byte {last.size_bytes}: {problem}"
-    if last.next_offset < trusted_below:
-        raise StorageFailed(f"{message}; what follows was stored safely once, so nothing is cut off")
-    logger.warning("%s; cutting off the rest and %d later segments", message, len(later))
-    for base_offset in reversed(later):
-        remove_segment(directory, base_offset, storage)
-    if last.size_bytes < last.file.size_bytes:
-        last.cut(last.size_bytes, last.next_offset)
+    def _sound_behind(self, last: Segment, later: list[int]) -> int | None:
+        """The end of a whole batch behind the good part of ``last``, None if there is none."""
+        found = sound_batch_behind(last.file, last.size_bytes, last.next_offset)
+        for base_offset in later if found is None else ():
+            file = self.storage.open(f"{self.directory}/{base_offset:020d}.log", create=False)
+            try:
+                found = sound_batch_behind(file, 0, base_offset)
+            finally:
+                file.close()
+            if found is not None:
+                break
+        return found
