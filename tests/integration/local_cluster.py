@@ -58,15 +58,21 @@ class LocalCluster:
     def bootstrap(self) -> str:
         return ",".join(f"{HOST}:{ports['CLIENTS']}" for ports in self.ports.values())
 
-    def node(self, broker_id: int) -> str:
+    def node(self, broker_id: int | str) -> str:
         return os.path.join(self.directory, "nodes", str(broker_id))
 
-    def data(self, broker_id: int) -> str:
+    def data(self, broker_id: int | str) -> str:
         return os.path.join(self.node(broker_id), "data")
 
     def _spawn(self, broker_id: int) -> None:
+        self.children[broker_id] = self._start(broker_id, str(broker_id), self.ports.get(broker_id, {}))
+
+    def start_another(self, broker_id: int, node: str) -> Child:
+        """One more broker of this id, with directories and ports of its own. It is not waited for."""
+        return self._start(broker_id, node, {})
+
+    def _start(self, broker_id: int, node: str, known: Mapping[str, int]) -> Child:
         assert self._zookeeper is not None
-        known = self.ports.get(broker_id, {})
         properties = {
             **CHAOS.broker,
             "log.retention.ms": "-1",
@@ -74,21 +80,21 @@ class LocalCluster:
             "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in LISTENERS),
             "inter.broker.listener.name": "PEERS",
             "zookeeper.connect": self._zookeeper.address,
-            "log.dirs": self.data(broker_id),
+            "log.dirs": self.data(node),
             "gapless.metrics.port": "0",
             "min.insync.replicas": "2",
             **self._properties,
         }
-        os.makedirs(self.node(broker_id), exist_ok=True)
+        os.makedirs(self.node(node), exist_ok=True)
         arguments = {
             "broker_id": broker_id,
             "properties": properties,
-            "node_directory": self.node(broker_id),
+            "node_directory": self.node(node),
             "defects": list(self._defects),
             "seed": 1,
         }
-        self.children[broker_id] = self._supervisor.start_python(
-            f"broker-{broker_id}", "cluster.broker.main:serve", arguments, os.path.join(self.node(broker_id), "output")
+        return self._supervisor.start_python(
+            f"broker-{node}", "cluster.broker.main:serve", arguments, os.path.join(self.node(node), "output")
         )
 
     def _wait_started(self, broker_id: int) -> None:

@@ -154,3 +154,31 @@ def test_a_full_disk_loses_nothing_acknowledged(tmp_path: Path) -> None:
         values = read_all(cluster.bootstrap, len(acknowledged + more + again))
     assert [value for value in values if value < 100][: len(acknowledged + more)] == acknowledged + more
     assert len(values) == len(set(values))
+
+
+@pytest.mark.full
+def test_a_broker_id_that_is_taken(tmp_path: Path) -> None:
+    """The second broker of an id says so in one line and ends with status 1; the first goes on, and its data is its
+    own. Killed, it comes back within its former session: it waits for the end of that, and fails not."""
+    require("java")
+    with LocalCluster(str(tmp_path), 1, {"min.insync.replicas": "1"}) as cluster:
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+        admin.create_topics([NewTopic("t", 1, 1)])["t"].result(20)
+        assert len(produce(cluster.bootstrap, 0, 5)) == 5
+        log_file = Path(cluster.data(1)) / "t-0" / f"{0:020d}.log"
+        before = log_file.read_bytes()
+        second = cluster.start_another(1, "second")
+        message = second.wait_message(30)
+        assert message["event"] == "bound"
+        message = second.wait_message(60)
+        assert message["event"] == "failed"
+        assert "broker id 1 is registered by another live broker" in message["error"]
+        assert "give this one another broker.id" in message["error"] and "\n" not in message["error"]
+        assert second.wait(20) == 1
+        assert cluster.children[1].is_running() and log_file.read_bytes() == before
+        assert not list(Path(cluster.data("second")).glob("t-*"))
+        assert len(produce(cluster.bootstrap, 5, 5)) == 5
+        cluster.kill(1)
+        cluster.restart(1)
+        assert len(produce(cluster.bootstrap, 10, 5)) == 5
+        assert read_all(cluster.bootstrap, 15) == list(range(15))
