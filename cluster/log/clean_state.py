@@ -48,7 +48,7 @@ class LogState(NamedTuple):
 def clean_state_text(states: Mapping[str, LogState]) -> str:
     """The file for these logs, by the names of their directories: a line with version and CRC-32C, a line of JSON."""
     rows = {
-        name: [state.segments, state.epochs, [producer_row(entry) for entry in state.producers]]
+        name: [state.segments, state.epochs, [_producer_row(entry) for entry in state.producers]]
         for name, state in states.items()
     }
     body = json.dumps(rows, separators=(",", ":"))
@@ -68,12 +68,11 @@ def _log_state(segments: list[Any], epochs: list[Any], producers: list[Any]) -> 
     return LogState(
         tuple(SegmentRecord(*row) for row in segments),
         tuple((epoch, start_offset) for epoch, start_offset in epochs),
-        tuple(producer_entry(*row) for row in producers),
+        tuple(_producer_entry(*row) for row in producers),
     )
 
 
-def producer_row(entry: ProducerEntry) -> list[Any]:
-    """An entry as JSON has it."""
+def _producer_row(entry: ProducerEntry) -> list[Any]:
     return [
         entry.producer_id,
         entry.producer_epoch,
@@ -84,9 +83,8 @@ def producer_row(entry: ProducerEntry) -> list[Any]:
     ]
 
 
-def producer_entry(
+def _producer_entry(
     producer_id: int, producer_epoch: int, complete: bool, last_timestamp: int, wrapped: bool, batches: list[list[int]]
 ) -> ProducerEntry:
-    """The inverse of ``producer_row``, which is to be spread."""
     known = tuple(BatchMetadata(*row) for row in batches)
     return ProducerEntry(producer_id, producer_epoch, known, complete, last_timestamp, wrapped)

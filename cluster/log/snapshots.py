@@ -14,7 +14,7 @@ from collections.abc import Collection
 from cluster.log.checkpoints import write_unsynced
 from cluster.log.epochs import LeaderEpochCache
 from cluster.log.errors import CheckpointError
-from cluster.log.histories import histories_text, parse_histories
+from cluster.log.histories import histories_bytes, parse_histories
 from cluster.log.producers import ProducerStates
 from cluster.log.sequence import ProducerEntry
 from cluster.seams.storage import Storage
@@ -48,8 +48,8 @@ class SnapshotFiles:
             write_unsynced(self._storage, self._path(offset), producers.snapshot())
             self._offsets.add(offset)
         if offset > 0 and offset not in self._histories:
-            text = histories_text(self._epoch_before(offset), producers)
-            write_unsynced(self._storage, self._history_path(offset), text.encode())
+            data = histories_bytes(self._epoch_before(offset), producers)
+            write_unsynced(self._storage, self._history_path(offset), data)
             self._histories.add(offset)
 
     def load(self, offset: int, producers: ProducerStates) -> bool:
@@ -69,7 +69,7 @@ class SnapshotFiles:
             return None
         try:
             return parse_histories(self._storage.read(self._history_path(offset)))
-        except (CheckpointError, OSError, ValueError, TypeError) as error:
+        except (CheckpointError, OSError) as error:
             logger.warning("passing over %s: %s", self._history_path(offset), error)
             return None
 

@@ -15,7 +15,7 @@ from chaos.commands.main import run_command
 from cluster.log import checkpoints
 from cluster.log.clean_state import LogState, SegmentRecord, clean_state_text
 from cluster.log.config import LogConfig
-from cluster.log.histories import histories_text
+from cluster.log.histories import histories_bytes
 from cluster.log.partition_log import PartitionLog
 from cluster.log.producers import snapshot_bytes
 from cluster.log.sequence import BatchMetadata, ProducerEntry
@@ -112,7 +112,7 @@ SMALL_FILES = [
     ),
     (
         "00000000000000000100.producers",
-        histories_text(4, [ProducerEntry(7, 1, (BatchMetadata(3, 5, 90, 92, 11),), True, 11)]).encode(),
+        histories_bytes(4, [ProducerEntry(7, 1, (BatchMetadata(3, 5, 90, 92, 11),), True, 11)]),
         [
             "leader_epoch=4  producers=1",
             "producer_id=7  producer_epoch=1  last_sequence=5  first_offset=90  last_offset=92  last_timestamp=11  "
@@ -154,7 +154,7 @@ DAMAGED = [
     (f"{NAME}.log", BATCH[:-1] + b"x" + BATCH, 2, "the checksum of the batch at byte 0 (offsets 0..0) does not hold"),
     (f"{NAME}.index", struct.pack(">ii", 4, 9) + b"xyz", 1, "3 bytes at byte 8 are no whole entry"),
     (f"{NAME}.txnindex", struct.pack(">hqqqq", 7, 1, 1, 1, 1), 0, "the entry at byte 0 has version 7"),
-    (f"{NAME}.producers", histories_text(4, []).encode()[:-4], 0, "which does not fit the rest"),
+    (f"{NAME}.producers", histories_bytes(4, [])[:-4], 0, "producers' histories of 10 bytes"),
     (f"{NAME}.snapshot", snapshot_bytes([])[:-1] + b"\x01", 0, "the checksum of a producer snapshot does not hold"),
     ("leader-epoch-checkpoint", b"0\n2\n0 0\nx y\n", 1, "line 4: 'x y' is not epoch start_offset"),
     ("recovery-point-offset-checkpoint", b"0\n5\nt 0 17\n", 1, "line 2: '5' of entries announced where 1 are good"),

@@ -196,7 +196,7 @@ def histories(path: Path) -> Lines:
     """A ``.producers``: the leader epoch of the record before it, then all that is known of each producer."""
     try:
         leader_epoch, producers = parse_histories(path.read_bytes())
-    except (CheckpointError, ValueError, TypeError) as error:
+    except CheckpointError as error:
         yield Damage(str(error))
         return
     yield Entry({"leader_epoch": leader_epoch, "producers": len(producers)})

@@ -8,6 +8,7 @@ import pytest
 from crc32c import crc32c
 
 from cluster.log.errors import CheckpointError
+from cluster.log.histories import histories_bytes, parse_histories
 from cluster.log.producers import MARKS, ProducerStates, parse_snapshot, snapshot_bytes
 from cluster.log.sequence import BatchMetadata, ProducerEntry
 from tests.cluster.log.builders import NOW_MS, make_header
@@ -186,3 +187,21 @@ def test_a_snapshot_of_another_count_is_refused():
     body = struct.pack(">i", 2) + bytes(46)
     with pytest.raises(CheckpointError, match="for 2 producers"):
         parse_snapshot(b"\x00\x01" + struct.pack(">I", crc32c(body)) + body)
+
+
+def test_histories_and_back():
+    """All that is known comes back, and a byte that is wrong anywhere is noticed."""
+    producers = ProducerStates()
+    producers.restore(
+        [
+            ProducerEntry(7, 1, tuple(BatchMetadata(n, n, n, n, NOW_MS) for n in range(5)), True, NOW_MS),
+            ProducerEntry(2**62, 0, (), False, -1, True),
+        ]
+    )
+    data = histories_bytes(3, producers)
+    assert parse_histories(data) == (3, list(producers))
+    for at in range(len(data)):
+        with pytest.raises(CheckpointError):
+            parse_histories(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        with pytest.raises(CheckpointError):
+            parse_histories(data[:at])
