@@ -148,7 +148,7 @@ class World(MemoryCluster):
     def _check_left(self, process: Process) -> None:
         for what in self.left_of(process):
             # What is on its way to it is the network's.
-            if "MemoryNetwork." not in what:
+            if "MemoryWires." not in what:
                 self.problems.append(("leftover", f"life {process.life} left {what}"))
 
     def _retire(self, process: Process) -> None:
