@@ -48,17 +48,22 @@ class Outbox:
             self.add_update_metadata(changed)
 
     def add_leader_and_isr(
-        self, topic_partition: TopicPartition, *, is_new: bool = False, new_replicas: Collection[int] = ()
+        self,
+        topic_partition: TopicPartition,
+        *,
+        is_new: bool = False,
+        new_replicas: Collection[int] = (),
+        but: int | None = None,
     ) -> None:
         """To each registered replica of the partition; nothing if it has no leader state yet.
 
-        To ``new_replicas`` the partition is new, though to the others it is not.
+        To ``new_replicas`` the partition is new, though to the others it is not; the broker ``but`` is told nothing.
         """
         partition = self._context.partition(topic_partition)
         if partition is None or partition.state is None:
             return
         for replica in partition.replicas:
-            if replica in self._context.brokers:
+            if replica in self._context.brokers and replica != but:
                 sent = self._parcel(replica).leader_and_isr
                 sent[topic_partition] = sent.get(topic_partition, False) or is_new or replica in new_replicas
 

@@ -164,7 +164,7 @@ def plan_new(context: ControllerContext) -> list[Change]:
 
 @dataclass(frozen=True, slots=True)
 class ShutdownPlan:
-    """A controlled shutdown: what changes, which followed replicas stop, which partitions cannot be moved."""
+    """A controlled shutdown: what changes, which of the broker's replicas stop, which partitions cannot be moved."""
 
     changes: tuple[Change, ...]
     stop: tuple[TopicPartition, ...]
@@ -193,11 +193,11 @@ def plan_controlled_shutdown(context: ControllerContext, broker_id: int) -> Shut
             moved = replace(state, leader=election.leader, isr=election.isr, leader_epoch=state.leader_epoch + 1)
             changes.append(change_of(context, topic_partition, state, moved, "controlled shutdown of the leader"))
         else:
-            stop.append(topic_partition)
             others = tuple(member for member in state.isr if member != broker_id)
             if others and others != state.isr:
                 left = replace(state, isr=others, leader_epoch=state.leader_epoch + 1)
                 changes.append(change_of(context, topic_partition, state, left, "controlled shutdown of a follower"))
+        stop.append(topic_partition)
     return ShutdownPlan(tuple(changes), tuple(stop), tuple(remaining))
 
 

@@ -3,7 +3,7 @@
 Owns the execution of decisions: read, decide (``cluster.controller``), write through the fence, apply, send. Its
 methods are called one at a time by the control plane's queue, so no two changes interleave. Any ControllerMovedError or
 StoreError out of them means that this controller is over. Topics are in ``topic_admin``; elections on request,
-reassignments and producer ids have modules of their own.
+reassignments, departures and producer ids have modules of their own.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ from cluster.broker.control.requests import RequestBuilder
 from cluster.broker.control.session import EpochFence
 from cluster.broker.control.state_writer import StateWriter
 from cluster.broker.journal import Journal
-from cluster.controller.alter_partition import UNKNOWN_BROKER_EPOCH, IsrProposal, IsrVerdict, check_sender
+from cluster.controller.alter_partition import IsrProposal, IsrVerdict, check_sender
 from cluster.controller.context import ControllerContext
 from cluster.controller.outbox import Outbox
 from cluster.controller.partitions import (
     Change,
     add_brokers,
     compare_brokers,
-    plan_controlled_shutdown,
     plan_new,
     plan_repairs,
     plan_unseen_bounces,
@@ -234,33 +233,6 @@ class ActiveController:
             isr=list(state.isr),
             leader_recovery_state=int(state.recovering),
             partition_epoch=state.partition_epoch,
-        )
-
-    async def controlled_shutdown(self, request: Any) -> Any:
-        """Move leadership off a broker that wants to go, and take it out of every ISR that has others."""
-        response = response_class(ApiKey.CONTROLLED_SHUTDOWN)
-        broker = self.context.brokers.get(request.broker_id)
-        if broker is None:
-            return response(version=3, error_code=ErrorCode.BROKER_NOT_AVAILABLE, remaining_partitions=[])
-        if request.broker_epoch not in (UNKNOWN_BROKER_EPOCH, broker.epoch):
-            return response(version=3, error_code=ErrorCode.STALE_BROKER_EPOCH, remaining_partitions=[])
-        if not broker.shutting_down:
-            logger.info("broker %d asks for a controlled shutdown", broker.broker_id)
-            broker.shutting_down = True
-        plan = plan_controlled_shutdown(self.context, broker.broker_id)
-        await self.writer.write(plan.changes)
-        outbox = Outbox(self.context)
-        outbox.add_changes(plan.changes)
-        for topic_partition in plan.stop:
-            outbox.add_stop_replica(broker.broker_id, topic_partition, delete=False)
-        self.send(outbox)
-        return response(
-            version=3,
-            error_code=ErrorCode.NONE,
-            remaining_partitions=[
-                response.RemainingPartition(topic_name=topic, partition_index=partition)
-                for topic, partition in plan.remaining
-            ],
         )
 
     async def configs_changed(self, name: str | None) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from cluster.broker.control import admin_answers, elections, reassignments
+from cluster.broker.control import admin_answers, departures, elections, reassignments
 from cluster.broker.control.controller_role import ControllerRole, NotController, Office
 from cluster.broker.control.dynamic_configs import DynamicConfigs
 from cluster.broker.control.producer_id_blocks import allocate_producer_ids
@@ -56,12 +56,15 @@ class ControllerApis:
             response = response_class(ApiKey.ALTER_PARTITION)
             return response(version=version, error_code=ErrorCode.NOT_CONTROLLER, topics=[])
 
-    async def _controlled_shutdown(self, request: Any, version: int) -> Any:
+    async def _controlled_shutdown(self, request: Any, _version: int) -> Any:
         try:
-            return await self._role.serve(lambda office: office.controller.controlled_shutdown(request))
+            departure = await self._role.serve(lambda office: departures.decide(office.controller, request))
+            await admin_answers.all_answered(departure.told, departures.METADATA_MS)
+            told = await self._role.serve(lambda office: departures.carry_out(office.controller, departure))
         except NotController:
-            response = response_class(ApiKey.CONTROLLED_SHUTDOWN)
-            return response(version=version, error_code=ErrorCode.NOT_CONTROLLER, remaining_partitions=[])
+            return departures.refused()
+        await admin_answers.all_answered(told, departures.LEADERS_MS)
+        return departures.answer(departure)
 
     async def _allocate_producer_ids(self, request: Any, version: int) -> Any:
         try:

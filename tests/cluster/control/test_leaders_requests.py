@@ -9,11 +9,15 @@ from dataclasses import replace
 
 import pytest
 
+from cluster.broker.control import departures
 from cluster.broker.control.changes import ControllerUnavailable, CoordinatorLoading, IsrChange, NoProducerIds
+from cluster.broker.control.controller_role import NotController
+from cluster.broker.control.departures import LEADERS_MS, METADATA_MS, Departure
 from cluster.controller.producer_ids import ProducerIdsExhausted
 from cluster.controller.rules import ControlRules
 from cluster.metadata.paths import PRODUCER_ID_BLOCK
 from cluster.metadata.store import SetData
+from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from tests.cluster.control.cluster import Cluster
 from tests.cluster.control.virtual_time import run
@@ -255,9 +259,95 @@ def test_a_controlled_shutdown_moves_leadership_before_the_broker_goes():
         assert took_s < 0.5
         state = cluster.state()
         assert (state["leader"], state["isr"]) == (1, [1, 3])
-        assert brokers[1].roles["t", 0].leader == 1
+        assert brokers[1].stopped == {("t", 0)}
         await cluster.until(lambda: len(brokers[0].cache.alive_brokers()) == 2)
         assert cluster.state()["leader_epoch"] == 1
+        await cluster.stop()
+
+    run(body())
+
+
+def written_down(brokers) -> list[tuple[int, ApiKey]]:
+    """From now on: which broker was told what by a controller, in the order of all brokers."""
+    told: list[tuple[int, ApiKey]] = []
+
+    class Received(list):
+        def __init__(self, broker_id: int) -> None:
+            super().__init__()
+            self.broker_id = broker_id
+
+        def append(self, request) -> None:
+            super().append(request)
+            told.append((self.broker_id, ApiKey(request.API_KEY)))
+
+    for broker in brokers:
+        broker.received = Received(broker.broker_id)
+    return told
+
+
+@pytest.mark.parametrize("leader", [1, 2])
+@pytest.mark.parametrize("leaving", [1, 2])
+def test_a_departure_is_told_in_the_order_that_keeps_clients_waiting_least(leaving, leader):
+    """Metadata everywhere; then the new leaders, while the leaver stops all it has and follows nobody; then its answer.
+    So also if the leaver is the controller (1) itself, whose last words these are."""
+
+    async def body():
+        cluster = Cluster()
+        brokers = await cluster.start(1, 2, 3)
+        await cluster.create_topic("t", assignments={0: [leader, 3 - leader, 3]}, partitions=-1, factor=-1)
+        told = written_down(brokers)
+        assert await cluster.brokers[leaving].plane._link.controlled_shutdown() == 0
+        stayers = [broker_id for broker_id in (1, 2, 3) if broker_id != leaving]
+        assert sorted(told[:3]) == [(broker_id, ApiKey.UPDATE_METADATA) for broker_id in (1, 2, 3)]
+        assert sorted(told[3:]) == sorted(
+            [(leaving, ApiKey.STOP_REPLICA), *((broker_id, ApiKey.LEADER_AND_ISR) for broker_id in stayers)]
+        )
+        state = cluster.state()
+        assert (state["leader"], state["isr"]) == (3 - leaving if leader == leaving else leader, stayers)
+        for broker in brokers:
+            assert broker.cache.partition("t", 0).leader == state["leader"]
+        await cluster.stop()
+
+    run(body())
+
+
+def test_a_departure_does_not_wait_for_a_broker_that_cannot_be_reached():
+    """It is given a while to hear of it, and no more."""
+
+    async def body():
+        cluster, brokers = await with_topic()
+        cluster.network.cut("node-1", "node-3")
+        told = written_down(brokers)
+        began = asyncio.get_running_loop().time()
+        assert await brokers[1].plane._link.controlled_shutdown() == 0
+        took_ms = (asyncio.get_running_loop().time() - began) * 1000
+        assert METADATA_MS + LEADERS_MS <= took_ms < METADATA_MS + LEADERS_MS + 100
+        assert (1, ApiKey.LEADER_AND_ISR) in told
+        assert (2, ApiKey.STOP_REPLICA) in told
+        await cluster.stop()
+
+    run(body())
+
+
+def test_a_departure_ends_with_its_controller():
+    """Between its two steps another epoch may begin, which knows nothing of anybody's leaving: ask again."""
+
+    async def body():
+        cluster, brokers = await with_topic()
+        role = brokers[0].plane._role
+        epoch = await role.serve(lambda office: asyncio.sleep(0, office.controller.epoch))
+        departure = Departure(2, epoch - 1)
+        with pytest.raises(NotController):
+            await role.serve(lambda office: departures.carry_out(office.controller, departure))
+        cluster.network.cut("node-1", "node-3")
+        told = written_down(brokers)
+        leaving = asyncio.get_running_loop().create_task(brokers[1].leave())
+        await cluster.until(lambda: (2, ApiKey.UPDATE_METADATA) in told)
+        role.resign("a test")
+        role.look_again()
+        async with asyncio.timeout(10):
+            await leaving
+        assert brokers[1].stopped == {("t", 0)}
         await cluster.stop()
 
     run(body())

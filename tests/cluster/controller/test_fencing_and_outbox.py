@@ -40,6 +40,13 @@ def test_a_change_goes_to_the_replicas_and_its_metadata_to_everybody():
     assert all(parcel.update_metadata == {T0} for parcel in outbox.parcels.values())
 
 
+def test_a_broker_can_be_left_out():
+    """Who is to stop its replica need not hear who leads it next."""
+    outbox = Outbox(context_with((1, 2, 3), led(1, (1, 2, 3))))
+    outbox.add_leader_and_isr(T0, but=2)
+    assert sorted(outbox.parcels) == [1, 3]
+
+
 def test_a_partition_that_is_new_stays_marked_as_new():
     """is_new tells a broker that there may be no log yet; a second mention must not take it back."""
     context = context_with((1, 2), led(1, (1, 2)))

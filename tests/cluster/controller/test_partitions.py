@@ -66,12 +66,12 @@ def test_a_larger_czxid_under_the_same_id_is_a_bounce():
 
 
 def test_a_controlled_shutdown_moves_what_it_can_and_names_what_it_cannot():
-    """Leadership moved, the leaver out of the ISR; a sole ISR member remains and is reported."""
+    """Leadership moved, the leaver out of the ISR, its replica stopped; a sole ISR member remains and is reported."""
     context = context_with((1, 2, 3), led(1, (1, 2, 3)))
     context.brokers[1].shutting_down = True
     plan = plan_controlled_shutdown(context, 1)
     assert [(c.state.leader, c.state.isr) for c in plan.changes] == [(2, (2, 3))]
-    assert plan.remaining == ()
+    assert (plan.stop, plan.remaining) == ((T0,), ())
 
     context = context_with((1, 2, 3), led(2, (1, 2, 3)))
     context.brokers[1].shutting_down = True
@@ -82,7 +82,7 @@ def test_a_controlled_shutdown_moves_what_it_can_and_names_what_it_cannot():
     context = context_with((1, 2, 3), led(1, (1,)))
     context.brokers[1].shutting_down = True
     plan = plan_controlled_shutdown(context, 1)
-    assert (plan.changes, plan.remaining) == ((), (T0,))
+    assert (plan.changes, plan.stop, plan.remaining) == ((), (), (T0,))
 
 
 def test_two_brokers_leaving_at_once_do_not_elect_each_other():
