@@ -30,9 +30,10 @@ from cluster.protocol.messages import response_class
 logger = logging.getLogger(__name__)
 
 #: How long the new leaders wait for the metadata to be everywhere, and the leaving broker for the new leaders. Who
-#: does not answer by then is cut off or dead, and must not keep the others.
+#: does not answer by then is cut off or dead, and must not keep the others. The former leaders still serve in the first
+#: of these times, and nobody in the second until the new ones do, which thousands of partitions take a while for.
 METADATA_MS = 200
-LEADERS_MS = 500
+LEADERS_MS = 2000
 
 NOTHING = ShutdownPlan((), (), ())
 

@@ -315,7 +315,7 @@ def test_a_departure_does_not_wait_for_a_broker_that_cannot_be_reached():
     """It is given a while to hear of it, and no more."""
 
     async def body():
-        cluster, brokers = await with_topic()
+        cluster, brokers = await with_topic(controller_socket_timeout_ms=5000)
         cluster.network.cut("node-1", "node-3")
         told = written_down(brokers)
         began = asyncio.get_running_loop().time()
