@@ -183,7 +183,7 @@ def test_a_killed_broker_leaves_nothing_behind() -> None:
             cluster.pause(1)
             process = cluster.kill(1)
             await asyncio.gather(cluster.start(1), cluster.bury(process))
-            assert [left for left in cluster.left_of(process) if "MemoryNetwork." not in left] == []
+            assert [left for left in cluster.left_of(process) if "MemoryWires." not in left] == []
             await cluster.until(lambda: cluster.leader("t") == 1)
 
     run(main())
