@@ -84,7 +84,7 @@ def audit(spark: SparkSession, runs: Sequence[RunEvidence], progress: Progress =
         replicas = counting.result()
         places = [place for run in runs for place in tables.judged(run.name, run.model.final, run.replicas)]
         readers = [reader for fact in facts.values() for reader in fact.readers]
-        built = tables.build(spark, segments, history, places, readers, collect.reserved_ranges(history))
+        built = tables.build(spark, segments, history, places, readers)
         progress("comparing what was told, stored and read")
         waiting = pool.submit(collect.gaps, history)
         regions, sentinels = collect.regions(built)
@@ -107,7 +107,7 @@ def audit(spark: SparkSession, runs: Sequence[RunEvidence], progress: Progress =
             regions=regions.get(run.name, ()),
             failures=failures,
         )
-    for frame in (built.ledger, segments, history):
+    for frame in (built.claims, built.ledger, segments, history):
         frame.unpersist()
     return audits
 
@@ -152,7 +152,11 @@ def _summary(check: str, anomalies: DataFrame, places: Sequence[tables.Place]) -
     example = F.struct("offset", "stream", "sequence", F.col("size").alias("example_size"), "detail")
     rows = (
         anomalies.groupBy("place", "cause")
-        .agg(F.count(F.lit(1)).alias("count"), F.sum("size").alias("size"), F.min(example).alias("example"))
+        .agg(
+            F.sum("count").alias("count"),
+            F.sum(F.col("count") * F.col("size")).alias("size"),
+            F.min(example).alias("example"),
+        )
         .collect()
     )
     found = []

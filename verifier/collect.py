@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, Window
@@ -12,7 +11,7 @@ from pyspark.sql import functions as F
 
 from verifier.claims import well_formed
 from verifier.evidence.run_model import RunModel
-from verifier.facts import Facts, Gap, HistoryState, ReaderReach, Region, ReplicaFiles, ReservedRange
+from verifier.facts import Facts, Gap, HistoryState, ReaderReach, Region, ReplicaFiles
 from verifier.tables import NAMED, Tables
 
 
@@ -77,32 +76,6 @@ def _readers(run: str, model: RunModel, rows: Sequence[dict[str, Any]]) -> list[
     return found
 
 
-def reserved_ranges(history: DataFrame) -> list[ReservedRange]:
-    """All reservations, and the sentinels' own, merged per stream. There is one row for thousands of values."""
-    rows = (
-        history.filter(F.col("f").isin("reserve", "sentinel") & (F.col("first_sequence") >= 0))
-        .select("run", "topic", "partition", "stream", "first_sequence", "last_sequence")
-        .collect()
-    )
-    return merge_ranges(ReservedRange(*row) for row in rows)
-
-
-def merge_ranges(reserved: Iterable[ReservedRange]) -> list[ReservedRange]:
-    """Neighbouring and overlapping ranges of a stream become one, so that no sequence lies in two."""
-    merged: list[ReservedRange] = []
-    for each in sorted(reserved, key=astuple):
-        last = merged[-1] if merged else None
-        if (
-            last is not None
-            and astuple(last)[:4] == astuple(each)[:4]
-            and each.first_sequence <= last.last_sequence + 1
-        ):
-            merged[-1] = replace(last, last_sequence=max(last.last_sequence, each.last_sequence))
-        else:
-            merged.append(each)
-    return merged
-
-
 def replica_files(segments: DataFrame) -> dict[str, tuple[ReplicaFiles, ...]]:
     """What was read of every replica, by run."""
     is_file, is_batch = F.col("kind") == "file", F.col("kind") == "batch"
@@ -132,10 +105,11 @@ def regions(tables: Tables) -> tuple[dict[str, tuple[Region, ...]], dict[str, fr
     whose sentinel stands in the final leader's log where it was acknowledged.
     """
     logged, seen = F.col("copies") > 0, F.col("seen") != 0
-    sentinel_here = F.col("sentinel") & logged & (F.col("first_log") == F.col("sentinel_offset"))
+    step = F.col("sentinel_offset") - F.col("first_log")
+    sentinel_here = F.col("sentinel") & logged & (step >= 0) & (step < F.col("values"))
     rows = (
         tables.ledger.groupBy("place", "sentinel", "acked", logged.alias("logged"), seen.alias("was_seen"))
-        .agg(F.count(F.lit(1)).alias("values"), F.max(F.coalesce(sentinel_here, F.lit(False))).alias("sentinel_here"))
+        .agg(F.sum("values").alias("values"), F.max(F.coalesce(sentinel_here, F.lit(False))).alias("sentinel_here"))
         .collect()
     )
     values: dict[str, Counter[tuple[bool, bool, bool]]] = defaultdict(Counter)

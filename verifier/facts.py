@@ -24,18 +24,6 @@ class ReaderReach:
 
 
 @dataclass(frozen=True, slots=True)
-class ReservedRange:
-    """Sequences that may have been sent: a merged range of reservations of one stream."""
-
-    run: str
-    topic: str
-    partition: int
-    stream: int
-    first_sequence: int
-    last_sequence: int
-
-
-@dataclass(frozen=True, slots=True)
 class HistoryState:
     """How one history file ended: ``closed``, ``torn`` or ``damaged``."""
 

@@ -7,12 +7,11 @@ Names of the tables, and what a row of each is:
 - ``segments``   a file, batch or run of values of one replica (``verifier.segments.rows``), with what judging needs of
   its replica: ``is_leader`` (of the final leader) and ``limit``, the offset below which it may be compared.
 - ``history``    a row of a history that concerns a judged partition, as it was written.
-- ``log``        one value of the final leader's log, between its start and its final high watermark, with the batch.
-- ``claims``     one statement "this value stands at this offset": by ``ACK``, ``LOG`` or ``READ``; a ``FAIL`` says that
-  the value was certainly not sent. An acknowledgement without an offset has ``offset`` null.
-- ``ledger``     all claims on one value in one row: what was told, what is on disk, what was read.
-- ``positions``  all claims on one offset in one row.
-- ``reserved``   the sequences that may have been sent, per stream, as few disjoint ranges.
+- ``log``        a run of values of the final leader's log, between its start and final high watermark, with the batch.
+- ``claims``     who says which values stand where (``verifier.claims``).
+- ``ledger``     all claims on one value in one row: what was told, what is on disk, what was read. A row stands for all
+  ``values`` that follow each other and of which the same is said.
+- ``positions``  all claims on one offset in one row, likewise.
 
 Only partitions that the final phase found ``ok`` are judged: without a leader there is no log to judge by.
 """
@@ -26,9 +25,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from verifier.claims import VALUE, all_claims, ledger_of, positions_of, unfold
+from verifier.claims import all_claims, ledger_of, positions_of
 from verifier.evidence.run_model import FinalPartition
-from verifier.facts import ReaderReach, ReservedRange
+from verifier.facts import ReaderReach
 
 #: How the rows of files name a partition; ``place`` stands for all three from here on.
 NAMED = ["run", "topic", "partition"]
@@ -52,9 +51,9 @@ class Tables:
     segments: DataFrame
     history: DataFrame
     log: DataFrame
+    claims: DataFrame
     ledger: DataFrame
     positions: DataFrame
-    reserved: DataFrame
 
 
 def judged(run: str, finals: Sequence[FinalPartition], replicas: Set[tuple[str, int, int]]) -> list[Place]:
@@ -82,15 +81,15 @@ def build(
     history: DataFrame,
     places: Sequence[Place],
     readers: Sequence[ReaderReach],
-    reserved: Sequence[ReservedRange],
 ) -> Tables:
-    """Join and unfold the raw rows. ``segments`` and ``history`` should be cached: several tables read them."""
+    """Join and sum up the raw rows. ``segments`` and ``history`` should be cached: several tables read them."""
     partitions = F.broadcast(_partitions(spark, places, readers))
     replicas = F.broadcast(_replicas(spark, places))
     own_segments = segments.join(replicas, [*NAMED, "broker"]).drop(*NAMED)
-    own_history = history.join(partitions.select(*NAMED, "place", "log_start_offset"), NAMED)
+    from_offset = F.col("log_start_offset").alias("from_offset")
+    own_history = history.join(partitions.select(*NAMED, "place", from_offset), NAMED)
     log = _log(own_segments)
-    claims = all_claims(own_history, _reader_bits(spark, readers), log)
+    claims = all_claims(own_history, _reader_bits(spark, readers), log).cache()
     ledger = ledger_of(claims).join(partitions.drop(*NAMED), "place").cache()
     return Tables(
         places=places,
@@ -98,9 +97,9 @@ def build(
         segments=own_segments,
         history=own_history.drop("topic", "partition"),
         log=log,
+        claims=claims,
         ledger=ledger,
         positions=positions_of(claims),
-        reserved=F.broadcast(_reserved(spark, places, reserved)),
     )
 
 
@@ -170,32 +169,18 @@ def _frame(
 
 
 def _log(segments: DataFrame) -> DataFrame:
+    """The runs of the leader's log, without what lies outside of it. Whose a value is that is none of ours is null."""
     runs = segments.filter(F.col("is_leader") & (F.col("kind") == "run"))
-    values = unfold(runs, "first_offset", "last_offset")
     ours = F.col("value_problem").isNull() | (F.col("value_problem") == "payload")
+    below = F.greatest(F.col("start") - F.col("first_offset"), F.lit(0))
+    above = F.greatest(F.col("last_offset") - F.col("limit") + 1, F.lit(0))
     return (
-        values.withColumn("offset", F.col("first_offset") + F.col("step"))
-        .filter((F.col("offset") >= F.col("start")) & (F.col("offset") < F.col("limit")))
-        .withColumn("sequence", F.when(ours, F.col("first_sequence") + F.col("step")))
+        runs.withColumn("first_sequence", F.when(ours, F.col("first_sequence") + below))
         .withColumn("stream", F.when(ours, F.col("stream")))
+        .withColumns({"first_offset": F.col("first_offset") + below, "last_offset": F.col("last_offset") - above})
+        .filter(F.col("first_offset") <= F.col("last_offset"))
         .select(
-            *VALUE, "offset", "sentinel", "value_problem", "problem", "crc_ok", "broker", "segment", "position",
-            "base_offset", "next_offset", "leader_epoch", "producer_id", "producer_epoch", "base_sequence",
+            "place", "stream", "first_sequence", "first_offset", "last_offset", "sentinel", "value_problem", "problem",
+            "crc_ok", "broker", "segment", "position", "base_offset", "producer_id", "producer_epoch",
         )
     )  # fmt: skip
-
-
-def _reserved(spark: SparkSession, places: Sequence[Place], reserved: Sequence[ReservedRange]) -> DataFrame:
-    numbers = {(place.run, place.final.topic, place.final.partition): number for number, place in enumerate(places)}
-    rows = [
-        {
-            "place": numbers[each.run, each.topic, each.partition],
-            "stream": each.stream,
-            "first_reserved": each.first_sequence,
-            "last_reserved": each.last_sequence,
-        }
-        for each in reserved
-        if (each.run, each.topic, each.partition) in numbers
-    ]
-    fields = [_field("place", kind=pa.int32()), _field("stream", "first_reserved", "last_reserved", kind=pa.int64())]
-    return _frame(spark, rows, fields)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-#: Columns of every check's result. ``cause`` is null or one of the causes in ``verifier.anomalies``; ``size`` counts
-#: values (or offsets) where one anomaly covers several; ``detail`` is JSON, for people.
-COLUMNS = ["place", "cause", "stream", "sequence", "offset", "size", "detail"]
+#: Columns of every check's result. ``cause`` is null or one of the causes in ``verifier.anomalies``; ``count`` is how
+#: many alike follow each other, of which the first is described; ``size`` counts values (or offsets) where one anomaly
+#: covers several; ``detail`` is JSON, for people.
+COLUMNS = ["place", "cause", "stream", "sequence", "offset", "count", "size", "detail"]
 
 
 def anomalies(
@@ -18,16 +19,18 @@ def anomalies(
     stream: str | Column | None = "stream",
     sequence: str | Column | None = "sequence",
     offset: str | Column | None = "offset",
+    count: str | Column | None = None,
     size: str | Column | None = None,
 ) -> DataFrame:
-    """One anomaly per row of ``frame``, which has ``place``. None gives null (size: 1)."""
+    """``count`` anomalies for each row of ``frame``, which has ``place``. None gives null (count, size: 1)."""
     return frame.select(
         "place",
         (F.lit(None) if cause is None else cause).cast("string").alias("cause"),
         _column(stream).alias("stream"),
         _column(sequence).alias("sequence"),
         _column(offset).alias("offset"),
-        (F.lit(1).cast("bigint") if size is None else _column(size)).alias("size"),
+        _column(F.lit(1) if count is None else count).alias("count"),
+        _column(F.lit(1) if size is None else size).alias("size"),
         F.to_json(F.struct(*detail)).alias("detail"),
     )
 

@@ -24,5 +24,6 @@ def find(tables: Tables) -> DataFrame:
         with_cause(tables, twice),
         cause=F.col("cause"),
         offset="first_read",
+        count="values",
         detail=["first_read", "last_read", "first_ack", "last_ack"],
     )

@@ -20,19 +20,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from verifier.checks.common import anomalies
+from verifier.claims import cut, pieces
 from verifier.tables import Tables
 
 
 def find(tables: Tables) -> DataFrame:
     """One anomaly per offset; which values claim it, and who says so, is in the example's context."""
-    places = (
-        _claimed_twice(tables)
-        .union(_acknowledged_elsewhere(tables))
-        .groupBy("place", "offset")
-        .agg(F.max("by_reader").alias("by_reader"))
-    )
+    suspects = cut(_claimed_twice(tables).union(_acknowledged_elsewhere(tables)), ["place"], "offset")
+    offsets = pieces(suspects, ["place"], "offset", F.max("by_reader").alias("by_reader"))
     cause = F.when(F.col("by_reader"), "read").otherwise("acknowledged")
-    return anomalies(places, cause=cause, stream=None, sequence=None, detail=["by_reader"])
+    return anomalies(offsets, cause=cause, stream=None, sequence=None, count="values", detail=["by_reader"])
 
 
 def _claimed_twice(tables: Tables) -> DataFrame:
@@ -49,7 +46,7 @@ def _claimed_twice(tables: Tables) -> DataFrame:
             reads_agree = reads_agree & (F.col(other) == one)
     by_reader = F.col("read") & ~F.coalesce(reads_agree, F.lit(False))
     return tables.positions.filter(two_values | (F.col("read") & ~F.col("logged"))).select(
-        "place", "offset", by_reader.alias("by_reader")
+        "place", "offset", "values", by_reader.alias("by_reader")
     )
 
 
@@ -59,6 +56,8 @@ def _acknowledged_elsewhere(tables: Tables) -> DataFrame:
     too_high = F.when(F.col("last_ack") > F.col("last_log"), F.col("last_ack"))
     return (
         tables.ledger.filter((F.col("copies") > 0) & (too_low.isNotNull() | too_high.isNotNull()))
-        .select("place", F.explode(F.array(too_low, too_high)).alias("offset"), F.lit(False).alias("by_reader"))
+        .select(
+            "place", F.explode(F.array(too_low, too_high)).alias("offset"), "values", F.lit(False).alias("by_reader")
+        )
         .filter(F.col("offset").isNotNull())
     )

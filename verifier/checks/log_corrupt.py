@@ -42,4 +42,11 @@ def _files(tables: Tables) -> DataFrame:
 
 def _values(tables: Tables) -> DataFrame:
     broken = tables.log.filter((F.col("value_problem") == "payload") & F.col("problem").isNull())
-    return anomalies(broken, cause=F.lit("value"), detail=["broker", "segment", "position"])
+    return anomalies(
+        broken,
+        cause=F.lit("value"),
+        sequence="first_sequence",
+        offset="first_offset",
+        count=F.col("last_offset") - F.col("first_offset") + 1,
+        detail=["broker", "segment", "position"],
+    )

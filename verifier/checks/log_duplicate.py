@@ -23,6 +23,7 @@ def find(tables: Tables) -> DataFrame:
         with_cause(tables, twice),
         cause=F.col("cause"),
         offset="first_log",
+        count="values",
         size="copies",
         detail=["first_log", "last_log", "copies"],
     )

@@ -59,16 +59,17 @@ def _sequences(tables: Tables) -> DataFrame:
         .join(highest, key)
         .filter(F.col("sequence") < F.col("highest"))
     )
-    # consecutive sequences minus their row number are constant: one island per stretch
-    island = F.col("sequence") - F.row_number().over(Window.partitionBy(*key).orderBy("sequence"))
+    # a sequence minus how many are missing before it is the same for all that follow each other: one island per stretch
+    before = Window.partitionBy(*key).orderBy("sequence").rowsBetween(Window.unboundedPreceding, -1)
+    island = F.col("sequence") - F.coalesce(F.sum("values").over(before), F.lit(0))
     stretches = (
         missing.withColumn("island", island)
         .groupBy(*key, "island")
         .agg(
             F.min("sequence").alias("sequence"),
-            F.max("sequence").alias("last_sequence"),
+            F.max(F.col("sequence") + F.col("values") - 1).alias("last_sequence"),
             F.min("first_ack").alias("first_ack"),
-            F.count(F.lit(1)).alias("size"),
+            F.sum("values").alias("size"),
         )
     )
     return anomalies(stretches, cause=F.lit("sequences"), offset="first_ack", size="size", detail=["last_sequence"])

@@ -25,6 +25,7 @@ def find(tables: Tables) -> DataFrame:
         late_values(placed, "first_log"),
         cause=F.lit("values"),
         offset="first_log",
+        count="values",
         detail=["after_sequence", "after_offset"],
     )
     return values.union(_batches(tables))

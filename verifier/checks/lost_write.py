@@ -22,4 +22,4 @@ def find(tables: Tables) -> DataFrame:
     decidable = F.col("first_ack").isNotNull() | (F.col("log_start_offset") == 0)
     lost = tables.ledger.filter(F.col("acked") & (F.col("copies") == 0) & decidable)
     detail: list[str | F.Column] = ["first_ack", "reads", "first_read", "high_watermark"]
-    return anomalies(lost, offset="first_ack", detail=detail)
+    return anomalies(lost, offset="first_ack", count="values", detail=detail)

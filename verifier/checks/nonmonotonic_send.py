@@ -26,4 +26,4 @@ def find(tables: Tables) -> DataFrame:
         .withColumn("at", F.least("first_ack", "first_read"))
         .filter(F.col("at").isNotNull())
     )
-    return anomalies(late_values(placed, "at"), offset="at", detail=["after_sequence", "after_offset"])
+    return anomalies(late_values(placed, "at"), offset="at", count="values", detail=["after_sequence", "after_offset"])

@@ -11,19 +11,25 @@ from pyspark.sql import functions as F
 
 
 def late_values(placed: DataFrame, position: str) -> DataFrame:
-    """The rows (of the ledger, each at its ``position``) before which a later one of the same producer stands.
+    """What of the rows (of the ledger, each at its ``position``) stands behind a later one of the same producer.
 
-    ``after_sequence`` and ``after_offset`` are the highest sequence before it, and where that stands.
+    ``after_sequence`` and ``after_offset`` are the later one that stands first, and where that is.
     """
-    before = (
+    later = (
         Window.partitionBy("place", "stream", "first_producer_id")
-        .orderBy(position, "sequence")
-        .rowsBetween(Window.unboundedPreceding, -1)
+        .orderBy("sequence")
+        .rowsBetween(1, Window.unboundedFollowing)
     )
-    highest = F.max(F.struct("sequence", F.col(position).alias("offset"))).over(before)
+    soonest = F.min(F.struct(F.col(position).alias("offset"), "sequence")).over(later)
+    # within a row sequences and positions rise together: late is what stands behind the first of the later ones
+    in_time = F.greatest(F.col("soonest.offset") - F.col(position) + 1, F.lit(0))
     return (
-        placed.withColumn("highest", highest)
-        .filter(F.col("highest.sequence") > F.col("sequence"))
-        .withColumn("after_sequence", F.col("highest.sequence"))
-        .withColumn("after_offset", F.col("highest.offset"))
+        placed.withColumn("soonest", soonest)
+        .withColumn("in_time", in_time)
+        .filter(F.col("soonest").isNotNull() & (F.col("in_time") < F.col("values")))
+        .withColumn("sequence", F.col("sequence") + F.col("in_time"))
+        .withColumn(position, F.col(position) + F.col("in_time"))
+        .withColumn("values", F.col("values") - F.col("in_time"))
+        .withColumn("after_sequence", F.col("soonest.sequence"))
+        .withColumn("after_offset", F.col("soonest.offset"))
     )

@@ -25,26 +25,27 @@ def find(tables: Tables) -> DataFrame:
 
 
 def _values(tables: Tables) -> DataFrame:
-    present = tables.ledger.filter((F.col("copies") > 0) | (F.col("reads") > 0)).alias("present")
-    same = [F.col(f"present.{name}") == F.col(f"reserved.{name}") for name in ("place", "stream")]
-    within = F.col("sequence").between(F.col("first_reserved"), F.col("last_reserved"))
-    # the ranges of a stream are disjoint: a value finds one of them or none
-    suspects = (
-        present.join(tables.reserved.alias("reserved"), [*same, within], "left")
-        .filter(F.col("first_reserved").isNull() | (F.col("failed") & ~F.col("acked")))
-        .select("present.*", "first_reserved")
-    )
+    present = tables.ledger.filter((F.col("copies") > 0) | (F.col("reads") > 0))
+    suspects = present.filter(~F.col("reserved") | (F.col("failed") & ~F.col("acked")))
     return anomalies(
         suspects,
-        cause=F.when(F.col("first_reserved").isNull(), "never-reserved").otherwise("failed"),
+        cause=F.when(~F.col("reserved"), "never-reserved").otherwise("failed"),
         offset=F.coalesce("first_log", "first_read"),
+        count="values",
         detail=["copies", "reads", "first_log", "first_read"],
     )
 
 
 def _foreign(tables: Tables) -> DataFrame:
     foreign = tables.log.filter(F.col("value_problem").isin("foreign", "run") & F.col("crc_ok"))
-    return anomalies(foreign, cause=F.lit("foreign"), detail=["value_problem", "base_offset", "producer_id"])
+    return anomalies(
+        foreign,
+        cause=F.lit("foreign"),
+        sequence=None,
+        offset="first_offset",
+        count=F.col("last_offset") - F.col("first_offset") + 1,
+        detail=["value_problem", "base_offset", "producer_id"],
+    )
 
 
 def _undecodable(tables: Tables) -> DataFrame:
@@ -61,7 +62,8 @@ def _undecodable(tables: Tables) -> DataFrame:
         .groupBy("place", "offset")
         .agg(F.min("process").alias("process"), F.min("error").alias("error"))
     )
-    as_on_disk = tables.log.filter(F.col("value_problem").isNotNull()).select("place", "offset")
+    damaged = unfold(tables.log.filter(F.col("value_problem").isNotNull()), "first_offset", "last_offset")
+    as_on_disk = damaged.select("place", (F.col("first_offset") + F.col("step")).alias("offset"))
     return anomalies(
         places.join(as_on_disk, ["place", "offset"], "left_anti"),
         cause=F.lit("undecodable"),

@@ -21,6 +21,6 @@ def find(tables: Tables) -> DataFrame:
     """One anomaly per value; ``offset`` is its place in the log."""
     expected = F.col("reader_mask")
     missed = (F.col("seen").bitwiseAND(expected)) != expected
-    before_sentinel = F.col("first_log") <= F.col("sentinel_offset")
-    unseen = tables.ledger.filter(F.col("acked") & (F.col("copies") > 0) & before_sentinel & missed)
-    return anomalies(unseen, offset="first_log", detail=["first_ack", "reads"])
+    until_sentinel = F.least("values", F.col("sentinel_offset") - F.col("first_log") + 1)
+    unseen = tables.ledger.filter(F.col("acked") & (F.col("copies") > 0) & (until_sentinel > 0) & missed)
+    return anomalies(unseen, offset="first_log", count=until_sentinel, detail=["first_ack", "reads"])
