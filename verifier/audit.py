@@ -13,11 +13,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Event
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from verifier import collect, context, sources, tables
+from verifier import collect, context, sources, staging, tables
 from verifier.anomalies import NAMES
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
@@ -25,10 +26,6 @@ from verifier.facts import Audit, Found
 from verifier.segments.rows import SegmentFile, find_segments
 
 logger = logging.getLogger(__name__)
-
-#: Evidence up to this size is read in this process, if Spark runs on this machine: what its workers cost to start (some
-#: six seconds of a core) reads as much as that.
-READ_HERE_BYTES = 512 << 20
 
 #: Parts of the segments' table for each core.
 PARTS_PER_CORE = 4
@@ -73,10 +70,22 @@ class RunEvidence:
         return sum(path.stat().st_size for path in paths)
 
 
-def audit(spark: SparkSession, runs: Sequence[RunEvidence], progress: Progress = lambda _: None) -> dict[str, Audit]:
-    """What Spark finds out about each run, by its name."""
+def staged(
+    directory: Path, runs: Sequence[RunEvidence], progress: Progress = lambda _: None, abandoned: Event | None = None
+) -> staging.Staged:
+    """All evidence of these runs, for Spark on this machine; see ``staging.stage``."""
+    return staging.stage(directory, _segments(runs), _histories(runs), progress, abandoned)
+
+
+def audit(
+    spark: SparkSession,
+    runs: Sequence[RunEvidence],
+    progress: Progress = lambda _: None,
+    here: staging.Staged | None = None,
+) -> dict[str, Audit]:
+    """What Spark finds out about each run, by its name. ``here``: the runs' rows, if Spark need not read the files."""
     models = {run.name: run.model for run in runs}
-    history, segments = _load(spark, runs, progress)
+    history, segments = _load(spark, runs, here)
     # Spark plans a query in the thread that asks for it; two ask, so that both cores have work
     with ThreadPoolExecutor(THREADS) as pool:
         counting = pool.submit(collect.replica_files, segments)
@@ -112,13 +121,19 @@ def audit(spark: SparkSession, runs: Sequence[RunEvidence], progress: Progress =
     return audits
 
 
-def _load(spark: SparkSession, runs: Sequence[RunEvidence], progress: Progress) -> tuple[DataFrame, DataFrame]:
-    """The rows of all histories and of all segments, cached."""
-    files = [segment for run in runs for segment in run.segments]
-    histories = [sources.HistoryFilePath(run.name, str(path)) for run in runs for path in run.histories]
-    progress(f"reading {len(files)} segments and {len(histories)} histories")
-    if spark.sparkContext.master.startswith("local") and sum(run.size_bytes for run in runs) <= READ_HERE_BYTES:
-        return sources.read_histories(spark, histories).cache(), sources.read_segments(spark, files).cache()
+def _segments(runs: Sequence[RunEvidence]) -> list[SegmentFile]:
+    return [segment for run in runs for segment in run.segments]
+
+
+def _histories(runs: Sequence[RunEvidence]) -> list[sources.HistoryFilePath]:
+    return [sources.HistoryFilePath(run.name, str(path)) for run in runs for path in run.histories]
+
+
+def _load(spark: SparkSession, runs: Sequence[RunEvidence], here: staging.Staged | None) -> tuple[DataFrame, DataFrame]:
+    """The rows of all histories and of all segments: quick to ask again, however they are read."""
+    if here is not None:
+        return spark.read.parquet(str(here.histories)), spark.read.parquet(str(here.segments))
+    files, histories = _segments(runs), _histories(runs)
     sources.register(spark)
     # as many parts as there is to do at once, not as there are files: starting each, and asking each, costs its time
     parts = PARTS_PER_CORE * spark.sparkContext.defaultParallelism

@@ -1,8 +1,8 @@
 """Spark's Python Data Sources over the evidence. Owns how files become DataFrames: one partition per file.
 
 ``gapless-segments`` reads ``.log`` files through ``verifier.segments``, ``gapless-histories`` reads history files
-through ``verifier.evidence.history``. The bytes never cross the JVM; what crosses is one Arrow row per run. Small
-evidence is read in this process instead, by the very same generators of rows.
+through ``verifier.evidence.history``. The bytes never cross the JVM; what crosses is one Arrow row per run.
+``verifier.staging`` is how evidence on this machine is read instead, by the very same generators of rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HISTORY_COLUMNS = {"run": "string", "file": "string"} | {
     field.name: _SPARK_TYPES[str(field.type)] for field in READ_SCHEMA
 }
 #: The same for Arrow. Spark wants its columns nullable and without metadata, and takes nothing else.
-_HISTORY_SCHEMA = pa.schema(
+HISTORY_SCHEMA = pa.schema(
     [pa.field("run", pa.string()), pa.field("file", pa.string())]
     + [pa.field(field.name, field.type) for field in READ_SCHEMA]
 )
@@ -103,7 +103,7 @@ def history_rows(file: HistoryFilePath) -> Iterator[pa.RecordBatch]:
         return
     for batch in table.to_batches():
         whose = [pa.array([value] * batch.num_rows, pa.string()) for value in (file.run, name)]
-        yield pa.RecordBatch.from_arrays([*whose, *batch.columns], schema=_HISTORY_SCHEMA)
+        yield pa.RecordBatch.from_arrays([*whose, *batch.columns], schema=HISTORY_SCHEMA)
     yield _state_row(file, "closed" if state.closed else "torn", state.process, None, state.torn_bytes)
 
 
@@ -113,7 +113,7 @@ def _state_row(
     row: dict[str, Any] = {name: "" if kind == "string" else -1 for name, kind in HISTORY_COLUMNS.items()}
     row |= {"run": file.run, "file": Path(file.path).name, "process": process, "f": "file", "type": state}
     row |= {"error": error, "last_sequence": torn_bytes}
-    return pa.RecordBatch.from_pylist([row], schema=_HISTORY_SCHEMA)
+    return pa.RecordBatch.from_pylist([row], schema=HISTORY_SCHEMA)
 
 
 def register(spark: SparkSession) -> None:
@@ -135,15 +135,3 @@ def load_segments(spark: SparkSession, files: Sequence[rows.SegmentFile], parts:
 def load_histories(spark: SparkSession, files: Sequence[HistoryFilePath]) -> DataFrame:
     """All rows of these histories (``HISTORY_COLUMNS``), read by Spark's workers: one part per file."""
     return spark.read.format(HistorySource.name()).option("files", json.dumps([[file] for file in files])).load()
-
-
-def read_segments(spark: SparkSession, files: Sequence[rows.SegmentFile]) -> DataFrame:
-    """The same rows, read in this process. Starting Spark's Python workers alone takes longer than small files do."""
-    batches = (batch for file in files for batch in rows.read_segment(file))
-    return spark.createDataFrame(pa.Table.from_batches(batches, schema=rows.SCHEMA))
-
-
-def read_histories(spark: SparkSession, files: Sequence[HistoryFilePath]) -> DataFrame:
-    """The same rows, read in this process."""
-    batches = (batch for file in files for batch in history_rows(file))
-    return spark.createDataFrame(pa.Table.from_batches(batches, schema=_HISTORY_SCHEMA))

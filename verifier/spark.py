@@ -113,6 +113,11 @@ def start(scratch: Path, master: str = "local[2]", evidence_bytes: int = 0) -> S
     return started
 
 
+def is_local(master: str) -> bool:
+    """Whether this Spark runs in the JVM on this machine, and so sees its files."""
+    return master.startswith("local")
+
+
 def _settings(scratch: Path, master: str, evidence_bytes: int) -> dict[str, str]:
     """Feasibility part 2, section 2. A cluster (any master that is not local) keeps its own network settings."""
     small = evidence_bytes <= SMALL_BYTES
@@ -127,7 +132,7 @@ def _settings(scratch: Path, master: str, evidence_bytes: int) -> dict[str, str]
     ]
     if small:
         options.append("-XX:TieredStopAtLevel=1")
-    local = master.startswith("local")
+    local = is_local(master)
     settings = {
         "spark.master": master,
         "spark.app.name": "gapless verifier",
@@ -169,7 +174,7 @@ def _environment(scratch: Path, master: str) -> Iterator[None]:
             "PYTHONPATH": os.pathsep.join(filter(None, [root, before.get("PYTHONPATH", "")])),
             "TMPDIR": str(scratch),
         }
-        if master.startswith("local"):
+        if is_local(master):
             os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
             for name in ("SPARK_HOME", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE"):
                 os.environ.pop(name, None)

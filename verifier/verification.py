@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 from verifier.effectiveness import Injected, injections
 from verifier.evidence.run_directory import RunDirectory
@@ -55,18 +57,28 @@ def _faults(directory: RunDirectory) -> tuple[list[Injected], str | None]:
 def _judge(
     directory: RunDirectory, run: RunModel, injected: list[Injected], spark_master: str, progress: Progress
 ) -> Verdict:
-    from verifier.audit import RunEvidence, audit
-    from verifier.spark import session
+    from verifier.audit import RunEvidence, audit, staged
+    from verifier.spark import is_local, session
 
     evidence = RunEvidence.of(directory, run)
     if not evidence.segments and not evidence.histories:
         interrupted = ["the run was interrupted"] if run.interrupted else []
         return undecidable("the run left neither segments nor histories", *run.problems, *interrupted)
-    scratch = directory.path / SCRATCH
+    scratch, abandoned = directory.path / SCRATCH, Event()
+    progress(f"reading {len(evidence.segments):,} segments and {len(evidence.histories)} histories")
     try:
-        progress(f"starting Spark ({spark_master})")
-        with session(scratch, spark_master, evidence.size_bytes) as started:
-            found = audit(started.spark, [evidence], progress)[evidence.name]
+        with ThreadPoolExecutor(1) as reader:
+            try:
+                # the files are read while Spark starts; its workers read them where this process cannot share any
+                rows = None
+                if is_local(spark_master):
+                    rows = reader.submit(staged, scratch / "evidence", [evidence], progress, abandoned)
+                progress(f"starting Spark ({spark_master})")
+                with session(scratch, spark_master, evidence.size_bytes) as started:
+                    here = None if rows is None else rows.result()
+                    found = audit(started.spark, [evidence], progress, here)[evidence.name]
+            finally:
+                abandoned.set()
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return decide(run, injected, found)

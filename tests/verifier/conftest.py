@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from tests.support.stories import Story, clean
 from tests.verifier.mutations import MUTATIONS, broken_stories
 from tests.verifier.planted import PLANTED, planted_story
-from verifier.audit import RunEvidence, audit
+from verifier.audit import RunEvidence, audit, staged
 from verifier.evidence.run_directory import RunDirectory
 from verifier.facts import Audit
 
@@ -57,7 +57,7 @@ def judged(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ju
     home = tmp_path_factory.mktemp("runs")
     directories = {name: story.write(home / str(number)) for number, (name, story) in enumerate(stories.items())}
     runs = [RunEvidence.of(directories[name], story.model(), name) for name, story in stories.items()]
-    audits = audit(spark, runs)
+    audits = audit(spark, runs, here=staged(tmp_path_factory.mktemp("staged") / "rows", runs))
     return {name: Judged(story, directories[name], audits[name]) for name, story in stories.items()}
 
 

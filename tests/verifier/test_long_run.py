@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from tests.support.long_run import write_long_run
-from verifier.audit import RunEvidence, audit
+from verifier.audit import RunEvidence, audit, staged
 from verifier.evidence.run_model import RunModel
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,7 +30,7 @@ def test_a_small_one_is_clean(spark: object, tmp_path: Path) -> None:
     directory = write_long_run(tmp_path, partitions=2, batches=20, size=3, segment_bytes=4_000)
     run = RunEvidence.of(directory, RunModel.from_json(directory.read_run()))
     assert len(run.segments) > 2 * 3
-    (found,) = audit(spark, [run]).values()  # type: ignore[arg-type]
+    (found,) = audit(spark, [run], here=staged(tmp_path / "rows", [run])).values()  # type: ignore[arg-type]
     assert (found.facts.acked, found.found, found.failures) == (120, (), {})
     assert {(each.acked, each.logged, each.seen): each.values for each in found.regions} == {(True, True, True): 120}
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
 from tests.support.stories import clean
 from verifier import sources
-from verifier.audit import RunEvidence
+from verifier.audit import RunEvidence, staged
+from verifier.staging import Abandoned, stage
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
@@ -31,19 +33,36 @@ def test_sparks_workers_read_what_this_process_reads(spark: Any, tmp_path: Path)
     assert {(each.broker, each.values) for each in evidence.segments if each.partition == 0} == {
         (1, True), (2, False), (3, False),
     }  # fmt: skip
-    assert _rows(segments) == _rows(sources.read_segments(spark, evidence.segments))
+    here = staged(tmp_path / "rows", [evidence])
+    assert _rows(segments) == _rows(spark.read.parquet(str(here.segments)))
     loaded = _rows(sources.load_histories(spark, histories))
-    assert loaded == _rows(sources.read_histories(spark, histories))
+    assert loaded == _rows(spark.read.parquet(str(here.histories)))
     states = {row["process"]: row["type"] for row in map(dict, loaded) if row["f"] == "file"}
     assert states == {
         "producer-1": "closed", "final-1": "closed", "sentinel": "closed", "reader-1": "torn", "broken": "damaged",
     }  # fmt: skip
 
 
-def test_no_evidence_is_an_empty_table(spark: Any) -> None:
+def test_no_evidence_is_an_empty_table(spark: Any, tmp_path: Path) -> None:
     """A run that left nothing can be asked for its facts all the same."""
-    assert sources.read_segments(spark, []).count() == 0
-    assert sources.read_histories(spark, []).count() == 0
+    here = stage(tmp_path / "rows", [], [])
+    assert spark.read.parquet(str(here.segments)).count() == 0
+    assert spark.read.parquet(str(here.histories)).count() == 0
+
+
+def test_reading_says_how_far_it_is_and_ends_when_nobody_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line for so many segments; an abandoned reading stops at the next file."""
+    monkeypatch.setattr("verifier.staging.TOLD_SEGMENTS", 2)
+    story = clean(partitions=2)
+    directory = story.write(tmp_path / "run")
+    evidence = RunEvidence.of(directory, story.model())
+    told: list[str] = []
+    staged(tmp_path / "rows", [evidence], told.append)
+    assert told == [f"{count} of 6 segments are read" for count in (2, 4, 6)]
+    abandoned = Event()
+    abandoned.set()
+    with pytest.raises(Abandoned):
+        staged(tmp_path / "more", [evidence], told.append, abandoned)
 
 
 def _rows(frame: Any) -> list[Any]:
