@@ -11,7 +11,7 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
 
@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 
 from verifier import collect, context, sources, staging, tables
 from verifier.anomalies import NAMES
+from verifier.deletions import Deletions, deletions
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Audit, Found
@@ -44,6 +45,7 @@ class RunEvidence:
     model: RunModel
     segments: tuple[SegmentFile, ...]
     histories: tuple[Path, ...]
+    deletions: Deletions = field(default_factory=Deletions)
 
     @classmethod
     def of(cls, directory: RunDirectory, model: RunModel, name: str = "run") -> RunEvidence:
@@ -56,7 +58,8 @@ class RunEvidence:
             for segment in find_segments(name, model.run_id, broker, directory.node(broker))
             if segment.topic in topics
         ]
-        return cls(name, model, tuple(found), tuple(sorted(directory.history_dir.glob("*.arrow"))))
+        histories = tuple(sorted(directory.history_dir.glob("*.arrow")))
+        return cls(name, model, tuple(found), histories, deletions(directory, model.topics))
 
     @property
     def replicas(self) -> frozenset[tuple[str, int, int]]:
@@ -91,13 +94,14 @@ def audit(
         counting = pool.submit(collect.replica_files, segments)
         facts = collect.history_facts(history, models)
         replicas = counting.result()
-        places = [place for run in runs for place in tables.judged(run.name, run.model.final, run.replicas)]
+        places = [place for run in runs for place in tables.judged(run.name, run.model, run.replicas, run.deletions)]
         readers = [reader for fact in facts.values() for reader in fact.readers]
         built = tables.build(spark, segments, history, places, readers)
         progress("comparing what was told, stored and read")
         waiting = pool.submit(collect.gaps, history)
         regions, sentinels = collect.regions(built)
         gaps = waiting.result()
+        deleted = collect.deleted(built)
         found, failures = _run_checks(built, pool, progress)
     progress("gathering what surrounds the examples")
     found = context.with_context(spark, built, found)
@@ -107,6 +111,7 @@ def audit(
             facts[run.name],
             replicas=replicas.get(run.name, ()),
             segments_listed=len(run.segments),
+            deleted=deleted.get(run.name, 0),
             sentinels=sentinels.get(run.name, frozenset()),
         )
         audits[run.name] = Audit(

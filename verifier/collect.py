@@ -126,6 +126,16 @@ def regions(tables: Tables) -> tuple[dict[str, tuple[Region, ...]], dict[str, fr
     )
 
 
+def deleted(tables: Tables) -> dict[str, int]:
+    """Acknowledged values that were deleted on purpose, by run; nothing is asked if nothing was to be deleted."""
+    if not any(place.from_offset for place in tables.places):
+        return {}
+    told = tables.history.filter((F.col("f") == "send") & (F.col("type") == "ok") & well_formed())
+    below = F.least(F.col("last_offset") + 1, F.col("from_offset")) - F.col("first_offset")
+    gone = told.filter((F.col("first_offset") >= 0) & (below > 0))
+    return {row["run"]: row["deleted"] for row in gone.groupBy("run").agg(F.sum(below).alias("deleted")).collect()}
+
+
 def gaps(history: DataFrame) -> dict[str, tuple[Gap, ...]]:
     """The longest time without an acknowledgement in each partition, by run.
 

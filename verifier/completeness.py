@@ -21,6 +21,7 @@ def incomplete(run: RunModel, facts: Facts) -> list[str]:
     if run.interrupted:
         reasons.append("the run was interrupted")
     reasons += _overloaded(run)
+    reasons += _compacted(run)
     reasons += _finals(run)
     reasons += _histories(run, facts)
     reasons += _replicas(run, facts)
@@ -36,6 +37,15 @@ def _overloaded(run: RunModel) -> Iterator[str]:
             yield (
                 f"harness overloaded: the event loop of {process} stood still for {lag_s:.2f} s, "
                 f"more than half a ZooKeeper session ({limit_s:.2f} s)"
+            )
+
+
+def _compacted(run: RunModel) -> Iterator[str]:
+    for topic in run.topics:
+        if topic.is_compacted:
+            yield (
+                f"{topic.name} is compacted (cleanup.policy={topic.config['cleanup.policy']}): superseded records are "
+                "gone and replicas compact each for itself, so that nothing in it can be judged"
             )
 
 
@@ -122,7 +132,8 @@ def _readers(run: RunModel, facts: Facts) -> Iterator[str]:
     if len({reader.bit for reader in facts.readers}) > MAXIMUM_READERS:
         yield f"more than {MAXIMUM_READERS} final readers"
     complete = {(reader.topic, reader.partition) for reader in facts.readers if reader.complete}
-    judged = [final for final in run.final if final.status == "ok"]
+    compacted = {topic.name for topic in run.topics if topic.is_compacted}
+    judged = [final for final in run.final if final.status == "ok" and final.topic not in compacted]
     complaints = []
     for final in judged:
         name = f"{final.topic}-{final.partition}"

@@ -56,6 +56,7 @@ class Facts:
     acked: int = 0
     unknown: int = 0
     failed: int = 0
+    deleted: int = 0  # of those acknowledged: by retention or DeleteRecords
     read: int = 0
     final_read: int = 0
     malformed_rows: int = 0

@@ -5,7 +5,8 @@ Several runs can be judged in one job, and no table mixes them: ``place`` is one
 Names of the tables, and what a row of each is:
 
 - ``segments``   a file, batch or run of values of one replica (``verifier.segments.rows``), with what judging needs of
-  its replica: ``is_leader`` (of the final leader) and ``limit``, the offset below which it may be compared.
+  its replica: ``is_leader`` (of the final leader), and ``start`` and ``limit``, the offsets from which on and below
+  which it may be compared.
 - ``history``    a row of a history that concerns a judged partition, as it was written.
 - ``log``        a run of values of the final leader's log, between its start and final high watermark, with the batch.
 - ``claims``     who says which values stand where (``verifier.claims``).
@@ -26,7 +27,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from verifier.claims import all_claims, ledger_of, positions_of
-from verifier.evidence.run_model import FinalPartition
+from verifier.deletions import Deletions
+from verifier.evidence.run_model import FinalPartition, RunModel
 from verifier.facts import ReaderReach
 
 #: How the rows of files name a partition; ``place`` stands for all three from here on.
@@ -35,11 +37,17 @@ NAMED = ["run", "topic", "partition"]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One judged partition of one run; ``brokers`` are those of its replicas whose files were found."""
+    """One judged partition of one run; ``brokers`` are those of its replicas whose files were found.
+
+    ``from_offset``: what was acknowledged or read below it was deleted on purpose. ``starts``: from where on each of
+    the replicas is compared with the leader.
+    """
 
     run: str
     final: FinalPartition
     brokers: tuple[int, ...]
+    from_offset: int
+    starts: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +64,29 @@ class Tables:
     positions: DataFrame
 
 
-def judged(run: str, finals: Sequence[FinalPartition], replicas: Set[tuple[str, int, int]]) -> list[Place]:
+def judged(run: str, model: RunModel, replicas: Set[tuple[str, int, int]], deletions: Deletions) -> list[Place]:
     """The partitions of a run that can be judged: their final state is known, and their leader's log is there.
 
     ``replicas`` are the (topic, partition, broker) of which any segment was found. Without the leader's files
-    everything would look lost, though it is the evidence that is.
+    everything would look lost, though it is the evidence that is; so would what a compaction removed.
     """
+    compacted = {topic.name for topic in model.topics if topic.is_compacted}
     return [
-        Place(run, final, tuple(b for b in _brokers(final) if (final.topic, final.partition, b) in replicas))
-        for final in finals
+        _place(run, final, replicas, deletions)
+        for final in model.final
         if final.status == "ok"
         and final.high_watermark >= 0
         and (final.topic, final.partition, final.leader) in replicas
+        and final.topic not in compacted
     ]
+
+
+def _place(run: str, final: FinalPartition, replicas: Set[tuple[str, int, int]], deletions: Deletions) -> Place:
+    name, start = (final.topic, final.partition), final.log_start_offset
+    brokers = tuple(broker for broker in _brokers(final) if (*name, broker) in replicas)
+    # the leader's own start is what all are measured by
+    starts = tuple(start if b == final.leader else deletions.compared_from(b, *name, start) for b in brokers)
+    return Place(run, final, brokers, deletions.judged_from(*name, start), starts)
 
 
 def _brokers(final: FinalPartition) -> list[int]:
@@ -86,8 +104,7 @@ def build(
     partitions = F.broadcast(_partitions(spark, places, readers))
     replicas = F.broadcast(_replicas(spark, places))
     own_segments = segments.join(replicas, [*NAMED, "broker"]).drop(*NAMED)
-    from_offset = F.col("log_start_offset").alias("from_offset")
-    own_history = history.join(partitions.select(*NAMED, "place", from_offset), NAMED)
+    own_history = history.join(partitions.select(*NAMED, "place", "from_offset"), NAMED)
     log = _log(own_segments)
     claims = all_claims(own_history, _reader_bits(spark, readers), log).cache()
     ledger = ledger_of(claims).join(partitions.drop(*NAMED), "place").cache()
@@ -117,14 +134,14 @@ def _partitions(spark: SparkSession, places: Sequence[Place], readers: Sequence[
             "partition": place.final.partition,
             "place": number,
             "high_watermark": place.final.high_watermark,
-            "log_start_offset": place.final.log_start_offset,
+            "from_offset": place.from_offset,
             "sentinel_offset": place.final.sentinel_offset,
             "reader_mask": masks.get((place.run, place.final.topic, place.final.partition), 0),
         }
         for number, place in enumerate(places)
     ]
     fields = [_field("run", "topic"), _field("partition", "place", kind=pa.int32())]
-    fields.append(_field("high_watermark", "log_start_offset", "sentinel_offset", "reader_mask", kind=pa.int64()))
+    fields.append(_field("high_watermark", "from_offset", "sentinel_offset", "reader_mask", kind=pa.int64()))
     return _frame(spark, rows, fields)
 
 
@@ -141,10 +158,10 @@ def _replicas(spark: SparkSession, places: Sequence[Place]) -> DataFrame:
             "limit": place.final.high_watermark
             if broker == place.final.leader
             else min(place.final.high_watermark, place.final.log_end_offsets[broker]),
-            "start": place.final.log_start_offset,
+            "start": start,
         }
         for number, place in enumerate(places)
-        for broker in place.brokers
+        for broker, start in zip(place.brokers, place.starts, strict=True)
     ]
     fields = [_field("run", "topic"), _field("partition", "place", "broker", kind=pa.int32())]
     fields += [_field("is_leader", kind=pa.bool_()), _field("limit", "start", kind=pa.int64())]

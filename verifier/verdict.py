@@ -228,6 +228,7 @@ def _stats(injected: Sequence[Injected], audit: Audit) -> dict[str, Any]:
         "in_log": values([region for region in audit.regions if region.logged]),
         "unknown": facts.unknown,
         "failed": facts.failed,
+        "deleted": facts.deleted,
         "deliveries": facts.read,
         "segments": sum(replica.files for replica in facts.replicas),
         "bytes": sum(replica.size_bytes for replica in facts.replicas),

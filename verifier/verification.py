@@ -81,4 +81,6 @@ def _judge(
                 abandoned.set()
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    return decide(run, injected, found)
+    verdict = decide(run, injected, found)
+    complaint = evidence.deletions.complaint
+    return verdict if complaint is None else verdict.doubted(complaint)

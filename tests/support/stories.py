@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.support.batches import BatchFields, Record, encode_batch
 from verifier.evidence.history import HistoryRow, HistoryWriter
-from verifier.evidence.run_directory import RunDirectory, write_json_atomic
+from verifier.evidence.run_directory import RunDirectory, append_json_line, write_json_atomic
 from verifier.evidence.run_model import FinalPartition, PhaseSpan, RunModel, RunSettings, TopicSpec
 from verifier.evidence.values import FLAG_SENTINEL, encode
 
@@ -85,6 +85,8 @@ class Story:
     torn: set[str] = field(default_factory=set)
     faults: list[dict[str, Any]] = field(default_factory=list)
     faults_requested: list[str] = field(default_factory=list)
+    journals: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
+    topic_config: dict[str, str] = field(default_factory=dict)
     split_at: int = 0  # a new segment after so many batches; 0: one segment
 
     def leader_log(self, partition: int) -> list[Batch]:
@@ -114,13 +116,26 @@ class Story:
             started="2026-01-01T00:00:00Z",
             ended="2026-01-01T00:01:00Z",
             settings=replace(self.settings, brokers=brokers, partitions=len(self.partitions)),
-            topics=[TopicSpec(TOPIC, len(self.partitions), brokers)],
+            topics=[TopicSpec(TOPIC, len(self.partitions), brokers, config=self.topic_config)],
             phases=[PhaseSpan("warm-up", 0, 10 * SECOND), PhaseSpan("chaos", 10 * SECOND, 50 * SECOND)],
             faults_requested=self.faults_requested,
             final=final,
             load_processes=sorted(self.rows),
             repro="gapless run --seed 1",
         )
+
+    def delete_below(self, partition: int, offset: int, reason: str | None = None, broker: int = 1) -> None:
+        """A broker's journal says that a client asked for this, or why its log begins there."""
+        entry: dict[str, Any] = {"event": "delete-records", "from_offset": 0, "to_offset": offset, "leader_epoch": 1}
+        if reason is not None:
+            entry = {
+                "event": "log-start",
+                "before": 0,
+                "log_start_offset": offset,
+                "log_end_offset": 0,
+                "reason": reason,
+            }
+        self.journals.setdefault(broker, []).append(entry | {"topic": TOPIC, "partition": partition})
 
     def write(self, path: Path) -> RunDirectory:
         """Make the run directory."""
@@ -136,6 +151,10 @@ class Story:
             writer.flush()
             if process not in self.torn:
                 writer.close()
+        for broker, entries in self.journals.items():
+            directory.node(broker).mkdir(parents=True, exist_ok=True)
+            for entry in entries:
+                append_json_line(directory.control_jsonl(broker), entry)
         for index, place in self.partitions.items():
             for broker, batches in place.replicas.items():
                 home = directory.node(broker) / "data" / f"{TOPIC}-{index}"

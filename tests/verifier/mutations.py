@@ -212,10 +212,13 @@ def lower_high_watermark(story: Story, random: Random) -> None:
 
 
 def raise_log_start(story: Story, random: Random) -> None:
-    """The log no longer starts at 0: what was acknowledged below is not judged."""
+    """The log no longer starts at 0, as a journal says, or further than it says, or for a reason that is none."""
     partition = _partition(story, random)
     place = story.partitions[partition]
     place.log_start_offset = random.randrange(place.high_watermark)
+    for broker in place.replicas:
+        reason = random.choice([None, None, "time", "size", "asked for", "the leader's log begins later"])
+        story.delete_below(partition, place.log_start_offset + random.choice([-2, 0, 0, 3]), reason, broker)
     if random.random() < 0.5:
         for broker, batches in place.replicas.items():
             place.replicas[broker] = [batch for batch in batches if batch.next_offset > place.log_start_offset]

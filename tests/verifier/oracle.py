@@ -78,6 +78,16 @@ class Evidence:
     final: FinalPartition
     replicas: dict[int, Replica]
     rows: list[dict[str, Any]]
+    asked: int  # below this offset records were to be deleted
+    begins: dict[int, int]  # where the log of each broker begins, by its own journal
+
+    @property
+    def judged_from(self) -> int:
+        return min(self.final.log_start_offset, self.asked)
+
+    def start(self, broker: int) -> int:
+        """From this offset on a replica must have what its leader has."""
+        return max(self.final.log_start_offset, min(self.asked, self.begins.get(broker, 0)))
 
     def limit(self, broker: int) -> int:
         """Below this offset a replica may be compared."""
@@ -107,7 +117,7 @@ class Evidence:
             if row["f"] in f and row["type"] == outcome and row["stream"] >= 0 and makes_sense(row):
                 for step in range(row["last_sequence"] - row["first_sequence"] + 1):
                     offset = row["first_offset"] + step if row["first_offset"] >= 0 and outcome == "ok" else None
-                    if offset is None or offset >= self.final.log_start_offset:
+                    if offset is None or offset >= self.judged_from:
                         yield (row["stream"], row["first_sequence"] + step), offset, row
 
     def acks(self) -> dict[Value, list[int | None]]:
@@ -163,7 +173,7 @@ def lost_values(evidence: Evidence) -> dict[Value, int | None]:
     copies = evidence.copies()
     lost = {}
     for value, offsets in evidence.acks().items():
-        decidable = known(offsets) or evidence.final.log_start_offset == 0
+        decidable = known(offsets) or evidence.judged_from == 0
         if value not in copies and decidable:
             lost[value] = min(known(offsets), default=None)
     return lost
@@ -340,10 +350,10 @@ def log_corrupt(evidence: Evidence) -> Iterator[Anomaly]:
 
 
 def log_divergence(evidence: Evidence) -> Iterator[Anomaly]:
-    def batches(broker: int, limit: int) -> dict[int, list[Batch]]:
+    def batches(broker: int, start: int, limit: int) -> dict[int, list[Batch]]:
         found = defaultdict(list)
         for batch in evidence.replicas.get(broker, Replica([], [])).batches:
-            if batch.base_offset < limit:
+            if batch.base_offset < limit and batch.next_offset > start:
                 found[batch.base_offset].append(batch)
         return found
 
@@ -355,8 +365,8 @@ def log_divergence(evidence: Evidence) -> Iterator[Anomaly]:
     for broker in evidence.brokers:
         if broker == evidence.final.leader:
             continue
-        theirs = batches(broker, evidence.limit(broker))
-        ours = batches(evidence.final.leader, evidence.limit(broker))
+        theirs = batches(broker, evidence.start(broker), evidence.limit(broker))
+        ours = batches(evidence.final.leader, evidence.start(broker), evidence.limit(broker))
         for base_offset in sorted({*theirs, *ours}):
             cause = None
             if base_offset not in theirs:
@@ -409,7 +419,7 @@ def load(directory: RunDirectory) -> list[Evidence]:
     rows = read_histories(directory.history_dir).table.to_pylist()
     found = []
     for final in run.final:
-        if final.status != "ok":
+        if final.status != "ok" or any("compact" in topic.config.get("cleanup.policy", "") for topic in run.topics):
             continue
         name = f"{final.topic}-{final.partition}"
         replicas = {}
@@ -418,8 +428,27 @@ def load(directory: RunDirectory) -> list[Evidence]:
             if files:
                 replicas[broker] = read_replica(files, run.run_id)
         own = [row for row in rows if (row["topic"], row["partition"]) == (final.topic, final.partition)]
-        found.append(Evidence(final, replicas, own))
+        found.append(Evidence(final, replicas, own, *read_journals(directory, run, final)))
     return found
+
+
+def read_journals(directory: RunDirectory, run: RunModel, final: FinalPartition) -> tuple[int, dict[int, int]]:
+    """Up to where records of this partition were to be deleted, and where each broker says that its log begins."""
+    (settings,) = [topic.config for topic in run.topics if topic.name == final.topic]
+    asked, begins = [0], {}
+    for broker in directory.broker_ids():
+        for entry in directory.read_journal(broker):
+            if (entry["topic"], entry["partition"]) != (final.topic, final.partition):
+                continue
+            if entry["event"] == "delete-records":
+                asked.append(entry["to_offset"])
+            else:
+                begins[broker] = max(begins.get(broker, 0), entry["log_start_offset"])
+                if entry["reason"] == "time" and settings.get("retention.ms") != "-1":
+                    asked.append(entry["log_start_offset"])
+                if entry["reason"] == "size" and settings.get("retention.bytes", "-1") != "-1":
+                    asked.append(entry["log_start_offset"])
+    return max(asked), begins
 
 
 def read_replica(files: list[Path], run_id: int) -> Replica:

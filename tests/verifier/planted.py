@@ -260,7 +260,54 @@ def late_incarnation(story: Story) -> None:
 def trimmed(story: Story) -> None:
     """Legal: retention removed the first two batches."""
     story.partitions[0].log_start_offset = 6
+    story.delete_below(0, 6, "time")
     story.everywhere(0, lambda batches: batches.__delitem__(slice(0, 2)))
+
+
+def trimmed_by_nobody(story: Story) -> None:
+    """The log begins at 6, and no journal says that anything was to be deleted."""
+    story.partitions[0].log_start_offset = 6
+    story.everywhere(0, lambda batches: batches.__delitem__(slice(0, 2)))
+
+
+def trimmed_further_than_asked(story: Story) -> None:
+    """A client had records below 3 deleted; the log begins at 6, and says that this was asked for."""
+    trimmed_by_nobody(story)
+    story.delete_below(0, 3)
+    story.delete_below(0, 6, "asked for")
+
+
+def trimmed_against_the_settings(story: Story) -> None:
+    """The log begins at 6 because records are too old, though the topic keeps them for ever."""
+    trimmed_by_nobody(story)
+    story.topic_config = {"retention.ms": "-1"}
+    story.delete_below(0, 6, "time")
+
+
+def deleted_by_request(story: Story) -> None:
+    """Legal: a client had records below 4 deleted; whole segments are still there, and a follower lags behind."""
+    story.partitions[0].log_start_offset = 4
+    story.delete_below(0, 4)
+    story.delete_below(0, 4, "asked for")
+    story.delete_below(0, 3, "asked for", broker=2)
+
+
+def follower_ahead_in_retention(story: Story) -> None:
+    """Legal: each replica looks at the time by itself; one has deleted what its leader still has."""
+    story.delete_below(0, 6, "time", broker=3)
+    on_follower(story, lambda batches: batches.__delitem__(slice(0, 2)))
+
+
+def follower_lost_its_beginning(story: Story) -> None:
+    """A replica's log begins at 6, as its journal says, for a reason that is none: it lacks two batches."""
+    story.delete_below(0, 6, "asked for", broker=3)
+    on_follower(story, lambda batches: batches.__delitem__(slice(0, 2)))
+
+
+def compacted(story: Story) -> None:
+    """Superseded records are gone from a compacted topic: nothing about it is judged."""
+    lose_acked(story)
+    story.topic_config = {"cleanup.policy": "compact,delete"}
 
 
 def unknown_offsets_after_retention(story: Story) -> None:
@@ -383,6 +430,7 @@ def copy_of_the_trimmed(story: Story) -> None:
     """Of two copies one lies below the log's start (its bytes are still there): what is left is one, out of order."""
     append_copy(story)
     story.partitions[0].log_start_offset = 6
+    story.delete_below(0, 6)
 
 
 def senseless_rows(story: Story) -> None:
@@ -503,6 +551,36 @@ PLANTED: Mapping[str, Planted] = {
     ),
     "a late batch of a former producer": Planted(late_incarnation),
     "retention": Planted(trimmed),
+    "deleted by nobody": Planted(
+        trimmed_by_nobody,
+        {
+            ("lost-write", None): {"count": 6, "stream": 1, "sequence": 0, "offset": 0},
+            ("inconsistent-offsets", "read"): {"count": 6, "offset": 0},
+            ("log-gap", "sequences"): {"count": 2, "size": 6, "stream": 1, "sequence": 0, "offset": 0},
+        },
+    ),
+    "deleted further than asked for": Planted(
+        trimmed_further_than_asked,
+        {
+            ("lost-write", None): {"count": 3, "stream": 2, "sequence": 0, "offset": 3},
+            ("inconsistent-offsets", "read"): {"count": 3, "offset": 3},
+            ("log-gap", "sequences"): {"count": 1, "size": 3, "stream": 2, "sequence": 0, "offset": 3},
+        },
+    ),
+    "deleted against the settings": Planted(
+        trimmed_against_the_settings,
+        {
+            ("lost-write", None): {"count": 6, "stream": 1, "sequence": 0, "offset": 0},
+            ("inconsistent-offsets", "read"): {"count": 6, "offset": 0},
+            ("log-gap", "sequences"): {"count": 2, "size": 6, "stream": 1, "sequence": 0, "offset": 0},
+        },
+    ),
+    "deleted by request": Planted(deleted_by_request),
+    "a follower that deleted first": Planted(follower_ahead_in_retention),
+    "a follower that lost its beginning": Planted(
+        follower_lost_its_beginning, {("log-divergence", "missing"): {"count": 2, "offset": 0}}
+    ),
+    "a compacted topic": Planted(compacted),
     "retention of what had no offset": Planted(unknown_offsets_after_retention),
     "acknowledged behind the sentinel": Planted(lambda story: behind_the_sentinel(story, read=False)),
     "the sentinel itself is skipped": Planted(

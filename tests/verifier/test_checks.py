@@ -13,6 +13,15 @@ from tests.verifier.planted import PLANTED
 from verifier.anomalies import BY_NAME, NAMES
 from verifier.facts import Audit, Region
 
+#: Values that were acknowledged and deleted on purpose, by planted example.
+DELETED = {
+    "clean": 0,
+    "retention": 6,
+    "deleted by request": 4,
+    "deleted further than asked for": 3,
+    "deleted by nobody": 0,
+}
+
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 
@@ -60,6 +69,7 @@ def test_facts_are_counted(judged: dict[str, Judged]) -> None:
     assert [(each.process, each.last_offset, each.complete) for each in facts.readers] == [("final-1", 24, True)]
     assert facts.sentinels == {("t", 0)}
     assert judged["planted: clean"].audit.regions == (Region(True, True, True, 24),)
+    assert {name: judged[f"planted: {name}"].audit.facts.deleted for name in DELETED} == DELETED
     assert judged["planted: rows that make no sense"].audit.facts.malformed_rows == 3
     assert judged["planted: lost at the tail"].audit.regions == (
         Region(True, True, True, 21), Region(True, False, False, 3),

@@ -10,7 +10,7 @@ import pytest
 from tests.verifier.test_verdict import a_run, facts
 from verifier.completeness import incomplete
 from verifier.effectiveness import ineffective, injections
-from verifier.evidence.run_model import ChildProcess, HarnessHealth, RunModel, RunSettings
+from verifier.evidence.run_model import ChildProcess, HarnessHealth, RunModel, RunSettings, TopicSpec
 from verifier.facts import Facts, HistoryState, ReaderReach
 
 
@@ -32,6 +32,7 @@ def test_complete_evidence_has_no_gap() -> None:
 
 
 READER = ReaderReach("run", "final-1", "t", 0, 1, 20, False)
+COMPACTED = TopicSpec("t", 1, 3, config={"cleanup.policy": "compact,delete"})
 LAGS = HarnessHealth(event_loop_lag_s={"proxy": 1.2, "broker-1": 9.0})
 
 CASES: list[tuple[str, RunModel, Facts]] = [
@@ -39,6 +40,7 @@ CASES: list[tuple[str, RunModel, Facts]] = [
     ("the load did not stop", a_run(problems=["the load did not stop"]), facts()),
     ("run.json names no topic", a_run(topics=[]), facts()),
     ("t-0: its final state is unknown", a_run(final=[]), facts()),
+    ("t is compacted (cleanup.policy=compact,delete)", a_run(topics=[COMPACTED]), facts()),
     ("t-0: unavailable: it has no leader", final(status="unavailable: it has no leader"), facts()),
     ("did not settle", final(log_end_offsets={1: 25, 2: 25, 3: 24}), facts()),
     ("did not settle", final(high_watermark=24, sentinel_offset=23), facts()),

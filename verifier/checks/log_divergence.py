@@ -1,7 +1,8 @@
 """log-divergence: a replica holds other batches than the final leader.
 
-Definition. Below the limit (the smaller of the final high watermark and the replica's own log end offset), batch by
-batch, by base offset: a batch that the leader has and the replica has not (cause ``missing``), one that the replica
+Definition. From the start (that of the leader's log, or a later one of the replica's own up to which records were to be
+deleted) to the limit (the smaller of the final high watermark and the replica's own log end offset), batch by batch, by
+base offset: a batch that the leader has and the replica has not (cause ``missing``), one that the replica
 has and the leader has not (cause ``extra``), or one that both have with another CRC, leader epoch or size (cause
 ``different``; the CRC covers neither base offset nor epoch, so these are compared apart). Batches that are corrupt on
 either side are ``log-corrupt``'s. What lies above the limit is no anomaly: an unreplicated tail is legal.
@@ -22,19 +23,20 @@ _COMPARED = ("crc", "leader_epoch", "next_offset", "size_bytes")
 
 def find(tables: Tables) -> DataFrame:
     """One anomaly per replica and batch; ``offset`` is the batch's base offset."""
-    batches = tables.segments.filter((F.col("kind") == "batch") & (F.col("base_offset") < F.col("limit")))
+    compared = (F.col("base_offset") < F.col("limit")) & (F.col("next_offset") > F.col("start"))
+    batches = tables.segments.filter((F.col("kind") == "batch") & compared)
     # one row per base offset, also when a damaged log holds it twice: both ends are compared
     keyed = batches.groupBy("place", "broker", "is_leader", "base_offset").agg(
         *(F.min(name).alias(f"least_{name}") for name in _COMPARED),
         *(F.max(name).alias(f"most_{name}") for name in _COMPARED),
         F.max(F.col("problem").isNotNull()).alias("corrupt"),
     )
-    followers = tables.replicas.filter(~F.col("is_leader")).select("place", "broker", "limit")
+    followers = tables.replicas.filter(~F.col("is_leader")).select("place", "broker", "start", "limit")
     expected = (
         keyed.filter("is_leader")
         .drop("broker", "is_leader")
         .join(F.broadcast(followers), "place")
-        .filter(F.col("base_offset") < F.col("limit"))
+        .filter((F.col("base_offset") < F.col("limit")) & (F.col("most_next_offset") > F.col("start")))
         .select("place", "broker", "base_offset", *_renamed("leader"), F.lit(True).alias("on_leader"))
     )
     found = keyed.filter(~F.col("is_leader")).select(

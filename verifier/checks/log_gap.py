@@ -53,7 +53,7 @@ def _offsets(tables: Tables) -> DataFrame:
 def _sequences(tables: Tables) -> DataFrame:
     key = ["place", "stream"]
     highest = tables.ledger.filter(F.col("copies") > 0).groupBy(*key).agg(F.max("sequence").alias("highest"))
-    decidable = F.col("first_ack").isNotNull() | (F.col("log_start_offset") == 0)
+    decidable = F.col("first_ack").isNotNull() | (F.col("from_offset") == 0)
     missing = (
         tables.ledger.filter(F.col("acked") & (F.col("copies") == 0) & decidable)
         .join(highest, key)

@@ -2,8 +2,9 @@
 
 Definition. An ``ack`` of the value exists, and no copy of it stands in the final leader's log between its start and
 its final high watermark; also at the tail. Jepsen proves the loss by reads (a later value was read, this one never
-was); the log decides here, and the example shows both. An acknowledgement below the log's start is not judged, nor
-one without an offset once the log no longer starts at 0.
+was); the log decides here, and the example shows both. What was acknowledged below the offset up to which records were
+to be deleted (``verifier.deletions``) is not lost, and once anything was, an acknowledgement without an offset is not
+judged. A log that begins higher than anybody asked for has lost what lies between.
 
     send  s1/7 -> ok, offset 7        log of the final leader: ... 6:(s1/6) 7:(s1/8) ...        s1/7 is lost
 """
@@ -19,7 +20,7 @@ from verifier.tables import Tables
 
 def find(tables: Tables) -> DataFrame:
     """One anomaly per lost value; ``offset`` is the one that was acknowledged, if any."""
-    decidable = F.col("first_ack").isNotNull() | (F.col("log_start_offset") == 0)
+    decidable = F.col("first_ack").isNotNull() | (F.col("from_offset") == 0)
     lost = tables.ledger.filter(F.col("acked") & (F.col("copies") == 0) & decidable)
     detail: list[str | F.Column] = ["first_ack", "reads", "first_read", "high_watermark"]
     return anomalies(lost, offset="first_ack", count="values", detail=detail)

@@ -71,6 +71,10 @@ class TopicSpec(Model):
     topic_id: str = ""
     config: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def is_compacted(self) -> bool:
+        return "compact" in self.config.get("cleanup.policy", "")
+
 
 @dataclass(frozen=True, slots=True)
 class PhaseSpan(Model):

@@ -59,6 +59,7 @@ def _numbers(run: RunModel, injected: Sequence[Injected], verdict: Verdict) -> l
         ("acknowledged", f"{stats.get('acked', 0):,}"),
         ("read by final readers", f"{stats.get('read', 0):,}"),
         ("outcome unknown to the client", f"{stats.get('unknown', 0):,}"),
+        *([("deleted by retention or DeleteRecords", f"{stats['deleted']:,}")] if stats.get("deleted") else []),
         ("faults that bit", f"{sum(each.effective for each in injected)} of {len(injected)}{_by_kind(stats)}"),
         ("longest time without an acknowledgement", "-" if longest is None else f"{longest:,.0f} ms"),
         ("recoveries after kills", recovery_text(availability.get("recoveries") or {})),
