@@ -23,6 +23,14 @@ logger = logging.getLogger(__name__)
 #: Below this much evidence the JVM's second compiler costs more than it gives (feasibility part 2, section 2).
 SMALL_BYTES = 256 << 20
 
+#: Below this much the JVM spends more on compiling queries and on planning them anew as they run than on the rows.
+TINY_BYTES = 64 << 20
+_INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+
 _LOG4J = """\
 status = off
 appender.file.type = File
@@ -148,15 +156,17 @@ def _settings(scratch: Path, master: str, evidence_bytes: int) -> dict[str, str]
         "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
         "spark.sql.autoBroadcastJoinThreshold": str(16 << 20),
     }
+    if evidence_bytes <= TINY_BYTES:
+        settings |= _INTERPRETED
     if local:
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return settings
 
 
 def _large_heap_gb() -> int:
-    """Half of the machine's memory, at most six gigabytes: what 50 million rows wanted."""
+    """Half of the machine's memory, at most four gigabytes: an hour's run takes two, and what is sorted can spill."""
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return max(1, min(6, total // 2 >> 30))
+    return max(1, min(4, total // 2 >> 30))
 
 
 @contextlib.contextmanager
