@@ -153,16 +153,34 @@ def read_text(storage: Storage, path: str) -> str | None:
 
 
 def write_unsynced(storage: Storage, path: str, data: bytes) -> None:
-    """Replace ``path`` whole, by rename, without waiting for the disk.
+    """Replace the content of ``path`` without waiting for the disk.
 
     For files that are made again from the log when a power loss takes them: an fsync for each partition of a broker
-    would cost seconds at every failover.
+    would cost seconds at every failover. So does a rename over a file that was written a moment ago, for a file system
+    may wait until its bytes are on the disk. Hence what does not shrink is written over what was there, in one call
+    that a kill cannot divide; only what is new or shorter goes by rename.
     """
-    temporary = path + ".tmp"
-    storage.remove(temporary)
-    file = storage.open(temporary)
+    if not _overwrite(storage, path, data):
+        temporary = path + ".tmp"
+        storage.remove(temporary)
+        file = storage.open(temporary)
+        try:
+            file.append(data)
+        finally:
+            file.close()
+        storage.rename(temporary, path)
+
+
+def _overwrite(storage: Storage, path: str, data: bytes) -> bool:
+    """Write ``data`` over a file that is not longer; False if there is no such file."""
     try:
-        file.append(data)
+        file = storage.open(path, create=False)
+    except FileNotFoundError:
+        return False
+    try:
+        if file.size_bytes > len(data):
+            return False
+        file.pwrite(data, 0)
+        return True
     finally:
         file.close()
-    storage.rename(temporary, path)

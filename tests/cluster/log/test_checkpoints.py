@@ -94,6 +94,18 @@ def test_reading_and_replacing():
     write_unsynced(storage, "x", b"second")
     assert read_text(storage, "x") == "second"
     assert storage.listdir("") == ["x"]
+    write_unsynced(storage, "x", b"longer than that")
+    assert read_text(storage, "x") == "longer than that"
     write_unsynced(storage, "x", b"\xff")
     with pytest.raises(CheckpointError):
         read_text(storage, "x")
+
+
+def test_what_grows_is_written_in_place(monkeypatch):
+    """A rename over a file that was just written may wait for the disk, once for each partition of a broker."""
+    storage = MemoryStorage()
+    write_unsynced(storage, "x", b"0\n1\n0 0\n")
+    monkeypatch.setattr(storage, "rename", lambda *_: pytest.fail("renamed"))
+    write_unsynced(storage, "x", b"0\n1\n1 0\n")
+    write_unsynced(storage, "x", b"0\n2\n1 0\n2 5\n")
+    assert read_text(storage, "x") == "0\n2\n1 0\n2 5\n"
