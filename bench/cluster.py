@@ -42,6 +42,7 @@ def wait_in_sync(admin: AdminClient, topic: str, replicas: int, timeout_s: float
     """Wait until every partition has a leader and ``replicas`` in sync. Raises ``TimeoutError``."""
     deadline = time.monotonic() + timeout_s
     while True:
+        asked = time.monotonic()
         try:
             state = leaders_and_isrs(admin, topic)
         except KafkaException:
@@ -51,4 +52,5 @@ def wait_in_sync(admin: AdminClient, topic: str, replicas: int, timeout_s: float
             return state
         if time.monotonic() > deadline:
             raise TimeoutError(f"after {timeout_s} s {len(lacking)} of {len(state)} partitions are not in sync")
-        time.sleep(0.05)  # an ISR is asked for, it signals nothing
+        # An ISR is asked for, it signals nothing. Metadata of many partitions are work, also for who is measured.
+        time.sleep(max(0.05, 10 * (time.monotonic() - asked)))

@@ -175,7 +175,10 @@ class Node:
             sessions=FetchSessions(self._seams.random, config["max.incremental.fetch.session.cache.slots"]),
             journal=self._journal.write,
         )
-        roles = Roles(replicas, self._fetchers, self.logs, topic_settings=self._topic_settings, clock=clock)
+        roles = Roles(
+            replicas, self._fetchers, self.logs, topic_settings=self._topic_settings, clock=clock,
+            storage=self._seams.storage, blocking=self._blocking,
+        )  # fmt: skip
         checkpoints = self._checkpoints = Checkpoints(
             self.logs, replicas.high_watermarks, config, clock, self._storage_failed, self._blocking
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import errno
 import posixpath
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
 from typing import Self
 
@@ -185,6 +185,10 @@ class MemoryStorage:
         file.fsync()
         file.close()
         self.rename(path + ".tmp", path)
+
+    def write_atomic_all(self, files: Mapping[str, bytes]) -> None:
+        for path, data in files.items():
+            self.write_atomic(path, data)
 
     def append_line(self, path: str, line: str) -> None:
         file = self.open(path)

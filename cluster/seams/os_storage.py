@@ -11,9 +11,13 @@ import fcntl
 import os
 import resource
 import shutil
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 from cluster.seams.storage import Bytes, File, Lock
 
+#: Syncs that wait for the disk at the same time: a journal commits them together.
+_SYNCS_AT_ONCE = 16
 #: ``IOV_MAX`` of Linux: the most buffers that one pwritev takes.
 _MOST_BUFFERS = 1024
 
@@ -171,7 +175,19 @@ class OsStorage:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-        _sync_directory(os.path.dirname(path) or ".")
+        _sync(os.path.dirname(path) or ".")
+
+    def write_atomic_all(self, files: Mapping[str, bytes]) -> None:
+        temporaries = {path + ".tmp": path for path in files}
+        for temporary, path in temporaries.items():
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(files[path])
+        with ThreadPoolExecutor(_SYNCS_AT_ONCE) as pool:
+            list(pool.map(_sync, temporaries))
+            for temporary, path in temporaries.items():
+                os.replace(temporary, path)
+            list(pool.map(_sync, sorted({os.path.dirname(path) or "." for path in files})))
 
     def append_line(self, path: str, line: str) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
@@ -212,8 +228,9 @@ class OsStorage:
         return status.f_bavail * status.f_frsize
 
 
-def _sync_directory(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def _sync(path: str) -> None:
+    """Wait until a file, or the names in a directory, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:

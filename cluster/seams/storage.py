@@ -6,7 +6,7 @@ knows which bytes were synced, so that a power loss can drop the others).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -79,6 +79,13 @@ class Storage(Protocol):
 
     def write_atomic(self, path: str, data: bytes) -> None:
         """Write ``path + '.tmp'``, fsync, rename over ``path``, fsync the directory (Kafka's checkpoint rule)."""
+        ...
+
+    def write_atomic_all(self, files: Mapping[str, bytes]) -> None:
+        """``write_atomic`` for many files (path to content), whose syncs wait for the disk together.
+
+        After an error any of them may be written or not.
+        """
         ...
 
     def append_line(self, path: str, line: str) -> None:

@@ -51,6 +51,11 @@ async def leader_and_isr(services: Services, request: Any) -> Any:
     asked = assignments(request)
     if services.roles.opens_logs(asked):
         async with services.checkpoints.lock:
+            await services.roles.open_logs(asked)
+            # That took its time: another controller may have spoken meanwhile, and the last word is its own.
+            error = services.control.check_control_request(request)
+            if error is not ErrorCode.NONE:
+                return response(error_code=error, topics=[])
             codes = services.roles.assign(asked)
     else:
         codes = services.roles.assign(asked)

@@ -6,23 +6,30 @@ follows only after its log is ready. The checks of the request as a whole (contr
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from cluster.broker.checkpoints import Blocking, unbroken
 from cluster.broker.replicas.fetchers import Fetchers
 from cluster.broker.replicas.partition import Partition
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.broker.replicas.values import Role, TopicPartition, TopicSettings
 from cluster.log.errors import LogError
 from cluster.log.manager import LogManager
+from cluster.log.topic_ids import TopicIds
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.high_watermark import restored_high_watermark
 from cluster.replication.leader_epochs import check_stop_replica
 from cluster.seams.clock import Clock
+from cluster.seams.storage import Storage
 
 logger = logging.getLogger(__name__)
+
+#: Logs that are opened before others have a turn of the loop.
+OPENED_AT_ONCE = 50
 
 
 class Assignment(NamedTuple):
@@ -54,19 +61,58 @@ class Roles:
         *,
         topic_settings: Callable[[str], TopicSettings],
         clock: Clock,
+        storage: Storage,
+        blocking: Blocking,
     ) -> None:
         self._replicas = replicas
         self._fetchers = fetchers
         self._logs = logs
         self._topic_settings = topic_settings
         self._clock = clock
+        self._storage = storage
+        self._blocking = blocking
 
     def __repr__(self) -> str:
         return f"<Roles of {self._replicas!r}>"
 
     def opens_logs(self, assignments: Iterable[Assignment]) -> bool:
-        """Whether some of these replicas have no log here yet."""
-        return any(self._logs.get(asked.topic, asked.partition) is None for asked in assignments)
+        """Whether some of these replicas have no log here yet, or one without a topic id."""
+        return any(self._is_incomplete(asked) for asked in assignments)
+
+    def _is_incomplete(self, asked: Assignment) -> bool:
+        log = self._logs.get(asked.topic, asked.partition)
+        return log is None or log.topic_id is None
+
+    async def open_logs(self, assignments: Iterable[Assignment]) -> None:
+        """Make the logs that are missing, and have their topic ids on the disk, all of them together and beside the
+        loop, before ``assign`` gives them a role.
+
+        What fails here is no error yet: ``assign`` tries it again, and answers for it.
+        """
+        ids = TopicIds(self._storage)
+        opened = 0
+        settings: dict[str, TopicSettings] = {}
+        for asked in assignments:
+            topic = asked.topic
+            if self._replicas.broker_id in asked.role.replicas and self._is_incomplete(asked):
+                settings[topic] = settings.get(topic) or self._topic_settings(topic)
+                try:
+                    log = self._logs.get_or_create(topic, asked.partition, None, settings[topic].log)
+                except LogError as error:
+                    logger.debug("%s-%d cannot be made: %s", topic, asked.partition, error)
+                    continue
+                if log.topic_id is None:
+                    ids.add(log, asked.topic_id)
+                opened += 1
+                if opened % OPENED_AT_ONCE == 0:
+                    await asyncio.sleep(0)
+        if ids:
+            try:
+                await unbroken(self._blocking, ids.run)
+            except OSError as error:
+                logger.warning("%r could not all be written: %s", ids, error)
+            else:
+                ids.finish()
 
     def assign(self, assignments: Iterable[Assignment]) -> dict[TopicPartition, ErrorCode]:
         """Take over the roles; an assignment of an epoch that is not newer than ours is refused."""

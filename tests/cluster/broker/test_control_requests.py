@@ -12,6 +12,7 @@ from cluster.broker.node import Node
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
+from cluster.seams.memory_storage import MemoryStorage
 from tests.cluster.broker.scenes import TOPIC, with_topic
 from tests.cluster.control.virtual_time import run
 from tests.simulation.client import Client, batch
@@ -123,6 +124,40 @@ def test_a_broker_without_an_epoch_waits_before_it_obeys() -> None:
             assert cluster.nodes[1].control.broker_epoch > former
 
     run(main())
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["good disk", "failing at first"])
+def test_topic_ids_of_new_replicas_are_written_together_before_they_have_a_role(
+    fails: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One wait for the disk for all partitions of a request; what fails then is tried again one by one."""
+    together: list[set[str]] = []
+    partitions = {f"many-{number}" for number in range(20)}
+
+    async def main() -> None:
+        async with MemoryCluster(1) as cluster:
+            node = cluster.nodes[1]
+            real = MemoryStorage.write_atomic_all
+
+            def write_atomic_all(storage: MemoryStorage, files: Any) -> None:
+                together.append({path.split("/")[-2] for path in files})
+                assert not node.replicas.partitions
+                if fails:
+                    raise OSError(5, "input/output error")
+                real(storage, files)
+
+            monkeypatch.setattr(MemoryStorage, "write_atomic_all", write_atomic_all)
+            await cluster.create_topic("many", partitions=20)
+            topic = node.metadata.topic("many")
+            assert topic is not None
+            assert {f"{name}-{number}" for name, number in node.replicas.partitions} == partitions
+            assert {log.topic_id for log in node.logs} == {topic.topic_id}
+            await cluster.crash(1, power_loss=True)
+            await cluster.start(1)
+            assert {log.topic_id for log in cluster.nodes[1].logs} == {topic.topic_id}
+
+    run(main())
+    assert together == [partitions]
 
 
 def test_update_metadata_is_fenced() -> None:

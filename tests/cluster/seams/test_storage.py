@@ -112,6 +112,21 @@ def test_files_are_replaced_renamed_and_removed(tree):
     assert not storage.exists(f"{root}/f")
 
 
+def test_many_files_are_replaced_together(tree):
+    """write_atomic_all does for each what write_atomic does, also in several directories."""
+    storage, root = tree
+    storage.makedirs(f"{root}/a")
+    storage.makedirs(f"{root}/b")
+    storage.write_atomic(f"{root}/a/f", b"a longer content")
+    files = {f"{root}/a/f": b"short", f"{root}/a/g": b"g", f"{root}/b/f": b""}
+    storage.write_atomic_all(files)
+    storage.write_atomic_all({})
+    assert {path: storage.read(path) for path in files} == files
+    assert (storage.listdir(f"{root}/a"), storage.listdir(f"{root}/b")) == (["f", "g"], ["f"])
+    with pytest.raises(FileNotFoundError):
+        storage.write_atomic_all({f"{root}/nowhere/f": b"x"})
+
+
 def test_lines(tree):
     """append_line adds one line each, with one newline."""
     storage, root = tree
