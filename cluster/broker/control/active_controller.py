@@ -16,7 +16,7 @@ from typing import Any
 
 from cluster.broker.control.channels import ChannelSet
 from cluster.broker.control.cluster_view import ClusterView
-from cluster.broker.control.requests import RequestBuilder
+from cluster.broker.control.requests import MadeStates, RequestBuilder
 from cluster.broker.control.session import EpochFence
 from cluster.broker.control.state_writer import StateWriter
 from cluster.broker.journal import Journal
@@ -174,9 +174,10 @@ class ActiveController:
     def send(self, outbox: Outbox) -> list[asyncio.Future[Any]]:
         """Queue what was collected. Each future yields a broker's response, or None if the broker went away."""
         answers: list[asyncio.Future[Any]] = []
+        made: MadeStates = {}
         for broker_id, parcel in sorted(outbox.parcels.items()):
             if broker_id in self.context.brokers:
-                answers += self._channels.put(broker_id, self._builder.build(broker_id, parcel))
+                answers += self._channels.put(broker_id, self._builder.build(broker_id, parcel, made))
         return answers
 
     async def alter_partition(self, request: Any) -> Any:

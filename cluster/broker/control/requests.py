@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from cluster.broker.control.metadata_cache import FULL
+from cluster.broker.control.state_writer import chunks
 from cluster.controller.context import (
     EPOCH_DURING_DELETE,
     LEADER_DURING_DELETE,
@@ -34,6 +35,10 @@ STOP_REPLICA_VERSION = 4
 #: ``type`` of LeaderAndIsr and UpdateMetadata that name what has changed; FULL ones name all there is.
 INCREMENTAL = 1
 
+#: Partitions in one LeaderAndIsr. Each has a log to be opened or a role to be taken: a broker that is told of
+#: thousands at once would not answer in time, and would be told all of it again and again.
+PARTITIONS_AT_ONCE = 250
+
 _SECURITY_PROTOCOL_IDS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 #: Of a partition that is deleted before it ever had a leader.
 _NO_STATE = PartitionState(leader=NO_LEADER, leader_epoch=0, isr=())
@@ -46,6 +51,10 @@ class ControlRequest(NamedTuple):
     version: int
 
 
+#: Topic states of UpdateMetadata by the partitions that they name.
+MadeStates = dict[frozenset[TopicPartition], list[Any]]
+
+
 @dataclass(frozen=True, slots=True)
 class RequestBuilder:
     """Builds for one controller of one epoch."""
@@ -55,13 +64,19 @@ class RequestBuilder:
     registrations: Mapping[int, BrokerRegistration]
     inter_broker_listener: str
 
-    def build(self, broker_id: int, parcel: Parcel) -> list[ControlRequest]:
-        """The requests for one broker, in the order in which they must be sent."""
-        requests = []
-        if parcel.leader_and_isr:
-            requests.append(self._leader_and_isr(broker_id, parcel))
+    def build(self, broker_id: int, parcel: Parcel, made: MadeStates) -> list[ControlRequest]:
+        """The requests for one broker, in the order in which they must be sent.
+
+        ``made`` is shared by the parcels of one outbox: what they say of topics to all brokers is made once.
+        """
+        named = sorted(parcel.leader_and_isr.items())
+        is_full = parcel.full_leader_and_isr and len(named) <= PARTITIONS_AT_ONCE
+        requests = [self._leader_and_isr(broker_id, some, full=is_full) for some in chunks(named, PARTITIONS_AT_ONCE)]
         if parcel.update_metadata is not None:
-            requests.append(self._update_metadata(broker_id, parcel.update_metadata, full=parcel.full_metadata))
+            named_topics = frozenset(parcel.update_metadata)
+            if named_topics not in made:
+                made[named_topics] = self._topic_states(named_topics)
+            requests.append(self._update_metadata(broker_id, made[named_topics], full=parcel.full_metadata))
         if parcel.stop_replica:
             requests.append(self._stop_replica(broker_id, parcel.stop_replica))
         return requests
@@ -73,11 +88,13 @@ class RequestBuilder:
             "broker_epoch": self.context.brokers[broker_id].epoch,
         }
 
-    def _leader_and_isr(self, broker_id: int, parcel: Parcel) -> ControlRequest:
+    def _leader_and_isr(
+        self, broker_id: int, named: Iterable[tuple[TopicPartition, bool]], *, full: bool
+    ) -> ControlRequest:
         request = request_class(ApiKey.LEADER_AND_ISR)
         leaders: set[int] = set()
         states: dict[str, list[Any]] = defaultdict(list)
-        for topic_partition, is_new in sorted(parcel.leader_and_isr.items()):
+        for topic_partition, is_new in named:
             partition = self.context.partition(topic_partition)
             if partition is not None and partition.state is not None:
                 leaders.add(partition.state.leader)
@@ -86,7 +103,7 @@ class RequestBuilder:
                 )
         message = request(
             version=LEADER_AND_ISR_VERSION,
-            type=FULL if parcel.full_leader_and_isr else INCREMENTAL,
+            type=FULL if full else INCREMENTAL,
             topic_states=[
                 request.LeaderAndIsrTopicState(
                     topic_name=topic, topic_id=self.context.topics[topic].topic_id, partition_states=partitions
@@ -105,7 +122,8 @@ class RequestBuilder:
             if endpoint is not None:
                 yield request.LeaderAndIsrLiveLeader(broker_id=leader, host_name=endpoint.host, port=endpoint.port)
 
-    def _update_metadata(self, broker_id: int, named: Iterable[TopicPartition], *, full: bool) -> ControlRequest:
+    def _topic_states(self, named: Iterable[TopicPartition]) -> list[Any]:
+        """What UpdateMetadata says of these partitions."""
         request = request_class(ApiKey.UPDATE_METADATA)
         topic_states = []
         for name, members in groupby(sorted(named), key=lambda topic_partition: topic_partition.topic):
@@ -123,6 +141,10 @@ class RequestBuilder:
                 topic_states.append(
                     request.UpdateMetadataTopicState(topic_name=name, topic_id=topic.topic_id, partition_states=states)
                 )
+        return topic_states
+
+    def _update_metadata(self, broker_id: int, topic_states: list[Any], *, full: bool) -> ControlRequest:
+        request = request_class(ApiKey.UPDATE_METADATA)
         message = request(
             version=UPDATE_METADATA_VERSION,
             type=FULL if full else INCREMENTAL,

@@ -21,7 +21,7 @@ from cluster.metadata.znodes import StateNode
 logger = logging.getLogger(__name__)
 
 #: State nodes in one multi: far below ZooKeeper's limit of 1 MB for a request.
-CHUNK = 100
+CHUNK = 250
 
 _Item = TypeVar("_Item")
 

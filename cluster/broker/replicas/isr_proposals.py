@@ -1,4 +1,4 @@
-"""IsrProposals: brings the ISR changes of this broker's partitions to the controller, all that wait in one request.
+"""IsrProposals: brings the ISR changes of this broker's partitions to the controller, many in one request.
 
 Owns the queue, one request in flight and the retries (kafka-semantics 5.7). Does not own what an answer means: the
 partition settles that.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import islice
 
 from cluster.broker.control.changes import IsrChange, IsrResult
 from cluster.broker.replicas.values import Proposing, TopicPartition
@@ -19,6 +20,9 @@ from cluster.seams.clock import Clock
 logger = logging.getLogger(__name__)
 
 RETRY_MS = 50
+#: Changes in one request: it must be answered in time also when thousands of partitions are concerned, or all of it is
+#: asked again while the controller still works on it.
+CHANGES_AT_ONCE = 250
 
 
 class IsrProposals:
@@ -54,7 +58,7 @@ class IsrProposals:
     async def _run(self) -> None:
         try:
             while self._waiting:
-                asked, self._waiting = self._waiting, {}
+                asked = {key: self._waiting.pop(key) for key in list(islice(self._waiting, CHANGES_AT_ONCE))}
                 if not await self._ask(asked):
                     await asyncio.sleep(RETRY_MS / 1000)
         finally:

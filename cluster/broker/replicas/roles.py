@@ -95,9 +95,9 @@ class Roles:
         for asked in assignments:
             topic = asked.topic
             if self._replicas.broker_id in asked.role.replicas and self._is_incomplete(asked):
-                settings[topic] = settings.get(topic) or self._topic_settings(topic)
+                config = self._settings_of(topic, settings).log
                 try:
-                    log = self._logs.get_or_create(topic, asked.partition, None, settings[topic].log)
+                    log = self._logs.get_or_create(topic, asked.partition, None, config)
                 except LogError as error:
                     logger.debug("%s-%d cannot be made: %s", topic, asked.partition, error)
                     continue
@@ -116,9 +116,10 @@ class Roles:
 
     def assign(self, assignments: Iterable[Assignment]) -> dict[TopicPartition, ErrorCode]:
         """Take over the roles; an assignment of an epoch that is not newer than ours is refused."""
-        return {(asked.topic, asked.partition): self._assign(asked) for asked in assignments}
+        settings: dict[str, TopicSettings] = {}
+        return {(asked.topic, asked.partition): self._assign(asked, settings) for asked in assignments}
 
-    def _assign(self, asked: Assignment) -> ErrorCode:
+    def _assign(self, asked: Assignment, settings: dict[str, TopicSettings]) -> ErrorCode:
         broker_id = self._replicas.broker_id
         role = asked.role
         if broker_id not in role.replicas:
@@ -134,15 +135,20 @@ class Roles:
                 return ErrorCode.NONE
         try:
             if partition is None:
-                partition = self._open(asked)
+                partition = self._open(asked, self._settings_of(asked.topic, settings))
             self._take_role(partition, role)
         except LogError as error:
             logger.error("%s-%d cannot take its role: %s", asked.topic, asked.partition, error)
             return error.error_code
         return ErrorCode.NONE
 
-    def _open(self, asked: Assignment) -> Partition:
-        settings = self._topic_settings(asked.topic)
+    def _settings_of(self, topic: str, known: dict[str, TopicSettings]) -> TopicSettings:
+        """Made once for all partitions of a request."""
+        if topic not in known:
+            known[topic] = self._topic_settings(topic)
+        return known[topic]
+
+    def _open(self, asked: Assignment, settings: TopicSettings) -> Partition:
         log = self._logs.get_or_create(asked.topic, asked.partition, asked.topic_id, settings.log)
         key = (asked.topic, asked.partition)
         high_watermark = restored_high_watermark(
@@ -160,8 +166,7 @@ class Roles:
         for partition in self._replicas.partitions.values():
             name = partition.topic
             if topic in (None, name):
-                settings[name] = settings.get(name) or self._topic_settings(name)
-                partition.configure(settings[name], self._clock.monotonic_ms())
+                partition.configure(self._settings_of(name, settings), self._clock.monotonic_ms())
 
     def _take_role(self, partition: Partition, role: Role) -> None:
         if role.leader == self._replicas.broker_id:

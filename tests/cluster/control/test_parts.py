@@ -12,9 +12,9 @@ from cluster.broker.control.channels import MAX_REFUSALS, ChannelSet
 from cluster.broker.control.endpoints import Endpoint, PeerAddresses
 from cluster.broker.control.event_queue import EventQueue, QueueClosed
 from cluster.broker.control.local_peer import LocalPeer
-from cluster.broker.control.metadata_cache import MetadataCache
-from cluster.broker.control.requests import ControlRequest, RequestBuilder
-from cluster.controller.context import Partition, Topic, TopicPartition
+from cluster.broker.control.metadata_cache import FULL, MetadataCache
+from cluster.broker.control.requests import PARTITIONS_AT_ONCE, ControlRequest, RequestBuilder
+from cluster.controller.context import Partition, PartitionState, Topic, TopicPartition
 from cluster.controller.outbox import Outbox
 from cluster.metadata.znodes import BrokerRegistration
 from cluster.protocol.apis import ApiKey
@@ -226,7 +226,7 @@ def test_what_is_built_reads_the_same_after_the_wire():
     outbox.add_all_metadata(2)
     outbox.add_stop_replica(2, T0, delete=False)
     outbox.add_stop_replica(2, TopicPartition("u", 1), delete=True)
-    requests = build.build(2, outbox.parcels[2])
+    requests = build.build(2, outbox.parcels[2], {})
     keys = [request.message.API_KEY for request in requests]
     assert keys == [ApiKey.LEADER_AND_ISR, ApiKey.UPDATE_METADATA, ApiKey.STOP_REPLICA]
     for request in requests:
@@ -245,8 +245,30 @@ def test_what_is_built_reads_the_same_after_the_wire():
         (3, True),
     ]
     context.topics["u"].deleting = True
-    [*_, stop] = build.build(2, outbox.parcels[2])
+    [*_, stop] = build.build(2, outbox.parcels[2], {})
     assert [s.leader_epoch for t in over_the_wire(stop).topic_states for s in t.partition_states] == [3, -2]
+
+
+def test_many_roles_are_told_in_several_requests():
+    """A broker that is told of thousands of partitions at once would not answer before it is told again."""
+    context, build = builder()
+    count = 2 * PARTITIONS_AT_ONCE + 1
+    state = PartitionState(2, 0, (2,))
+    context.topics["u"] = Topic("u", UUID(int=8), {number: Partition((2,), state) for number in range(count)})
+    outbox = Outbox(context)
+    outbox.add_all_leader_and_isr(2)
+    outbox.add_all_metadata(2)
+    *roles, metadata = build.build(2, outbox.parcels[2], {})
+    told = [
+        (topic.topic_name, each.partition_index)
+        for request in roles
+        for topic in request.message.topic_states
+        for each in topic.partition_states
+    ]
+    assert told == [("t", 0), *(("u", number) for number in range(count))]
+    # None of them names all there is.
+    assert [request.message.type for request in roles] == [1, 1, 1]
+    assert metadata.message.type == FULL
 
 
 def metadata_for(context, build, *topic_partitions, full=False):
@@ -255,7 +277,7 @@ def metadata_for(context, build, *topic_partitions, full=False):
         outbox.add_all_metadata(2)
     else:
         outbox.add_update_metadata(topic_partitions, brokers=[2])
-    [request] = build.build(2, outbox.parcels[2])
+    [request] = build.build(2, outbox.parcels[2], {})
     return over_the_wire(request)
 
 

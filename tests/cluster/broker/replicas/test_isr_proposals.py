@@ -1,4 +1,4 @@
-"""ISR proposals: one request at a time, all that wait in it, asked again until somebody answers."""
+"""ISR proposals: one request at a time, many in it, asked again until somebody answers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from cluster.broker.control.changes import ControllerUnavailable, IsrChange, IsrResult
-from cluster.broker.replicas.isr_proposals import IsrProposals
+from cluster.broker.replicas.isr_proposals import CHANGES_AT_ONCE, IsrProposals
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.isr import IsrAnswer, IsrProposal, Outcome
 from tests.cluster.control.virtual_time import LoopClock, run
@@ -82,5 +82,27 @@ def test_what_comes_meanwhile_goes_in_the_next_request() -> None:
         await asyncio.sleep(1)
         assert asked == [[(0, 5)], [(0, 7)]]
         await proposals.close()
+
+    run(main())
+
+
+def test_a_request_is_small_enough_to_be_answered_in_time() -> None:
+    """Thousands of changes go in several requests, and what is asked again does not hold up the others."""
+
+    async def main() -> None:
+        asked: list[list[int]] = []
+
+        async def send(changes: Sequence[IsrChange]) -> list[IsrResult]:
+            asked.append([change.partition for change in changes])
+            if len(asked) == 1:
+                raise ControllerUnavailable("it does not answer")
+            return [IsrResult("t", change.partition, ErrorCode.NONE, 1, 3, (1, 2), 6) for change in changes]
+
+        proposals = IsrProposals(send, LoopClock(), asyncio.get_running_loop())
+        for number in range(2 * CHANGES_AT_ONCE + 1):
+            proposals.propose(FakePartition(number), PROPOSAL)  # type: ignore[arg-type]
+        await asyncio.sleep(1)
+        first, second = list(range(CHANGES_AT_ONCE)), list(range(CHANGES_AT_ONCE, 2 * CHANGES_AT_ONCE))
+        assert asked == [first, second, [2 * CHANGES_AT_ONCE, *first[:-1]], first[-1:]]
 
     run(main())
