@@ -86,6 +86,9 @@ class Result:
         """One more sample of a figure."""
         self._figures.setdefault(figure, Samples(unit)).values.append(value)
 
+    def __contains__(self, figure: str) -> bool:
+        return figure in self._figures
+
     def __getitem__(self, figure: str) -> Samples:
         return self._figures[figure]
 
