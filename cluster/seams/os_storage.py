@@ -164,8 +164,13 @@ class OsStorage:
 
     def read(self, path: str) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file:
-            return file.read()
+        try:
+            parts = [os.read(descriptor, os.fstat(descriptor).st_size + 1)]
+            while parts[-1]:
+                parts.append(os.read(descriptor, 1 << 20))
+        finally:
+            os.close(descriptor)
+        return b"".join(parts)
 
     def write_atomic(self, path: str, data: bytes) -> None:
         temporary = path + ".tmp"

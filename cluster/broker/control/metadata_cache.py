@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from cluster.controller.context import LEADER_DURING_DELETE
@@ -30,9 +30,11 @@ class LiveBroker:
         return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionMetadata:
-    """One partition. ``leader`` is -1 if there is none; ``partition_epoch`` is the version of its state node."""
+class PartitionMetadata(NamedTuple):
+    """One partition. ``leader`` is -1 if there is none; ``partition_epoch`` is the version of its state node.
+
+    A tuple, for an update names thousands, and those are made in a third of the time that a frozen class takes.
+    """
 
     partition: int
     leader: int
@@ -184,12 +186,12 @@ def _live_broker(broker: Any) -> LiveBroker:
 
 def _partition(state: Any) -> PartitionMetadata:
     return PartitionMetadata(
-        partition=state.partition_index,
-        leader=state.leader,
-        leader_epoch=state.leader_epoch,
-        isr=tuple(state.isr),
-        replicas=tuple(state.replicas),
-        offline_replicas=tuple(state.offline_replicas),
+        state.partition_index,
+        state.leader,
+        state.leader_epoch,
+        tuple(state.isr),
+        tuple(state.replicas),
+        tuple(state.offline_replicas),
         partition_epoch=state.zk_version,
         controller_epoch=state.controller_epoch,
     )

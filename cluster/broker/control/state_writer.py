@@ -7,7 +7,7 @@ decision, nor what is sent afterwards.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 #: State nodes in one multi: far below ZooKeeper's limit of 1 MB for a request.
 CHUNK = 250
+#: Changes that are logged one by one; of more the log has the sum, and the journal each.
+LOGGED_EACH = 50
 
 _Item = TypeVar("_Item")
 
@@ -89,17 +91,23 @@ class StateWriter:
                 await self.create_if_absent(partition_path(*change.topic_partition))
                 await self._fence.write(Create(state_path(*change.topic_partition), _encode(change.state)))
 
-    def _apply(self, chunk: Iterable[Change]) -> None:
+    def _apply(self, chunk: Sequence[Change]) -> None:
+        level = logging.INFO if len(chunk) <= LOGGED_EACH else logging.DEBUG
+        if level == logging.DEBUG:
+            reasons = ", ".join(sorted({change.reason for change in chunk}))
+            first, last = chunk[0].topic_partition, chunk[-1].topic_partition
+            logger.info("%d partitions have changed, %s to %s (%s)", len(chunk), first, last, reasons)
         for change in chunk:
             before = self._context.partition(change.topic_partition)
             old = None if before is None else before.state
             partition_epoch = 0 if change.expected_epoch is None else change.expected_epoch + 1
             apply_change(self._context, change, partition_epoch)
-            self._tell(change, old)
+            self._tell(change, old, level)
 
-    def _tell(self, change: Change, old: PartitionState | None) -> None:
+    def _tell(self, change: Change, old: PartitionState | None, level: int) -> None:
         state = change.state
-        logger.info(
+        logger.log(
+            level,
             "%s: leader %s -> %d, isr %s -> %s, leader epoch %d (%s)",
             change.topic_partition,
             "none" if old is None else old.leader,

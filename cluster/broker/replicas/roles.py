@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -28,6 +28,8 @@ from cluster.seams.storage import Storage
 
 logger = logging.getLogger(__name__)
 
+#: Roles that are logged one by one; of more the log has the sum.
+LOGGED_EACH = 50
 #: Logs that are opened before others have a turn of the loop.
 OPENED_AT_ONCE = 50
 
@@ -71,6 +73,7 @@ class Roles:
         self._clock = clock
         self._storage = storage
         self._blocking = blocking
+        self._log_level = logging.INFO
 
     def __repr__(self) -> str:
         return f"<Roles of {self._replicas!r}>"
@@ -114,10 +117,14 @@ class Roles:
             else:
                 ids.finish()
 
-    def assign(self, assignments: Iterable[Assignment]) -> dict[TopicPartition, ErrorCode]:
+    def assign(self, assignments: Sequence[Assignment]) -> dict[TopicPartition, ErrorCode]:
         """Take over the roles; an assignment of an epoch that is not newer than ours is refused."""
         settings: dict[str, TopicSettings] = {}
-        return {(asked.topic, asked.partition): self._assign(asked, settings) for asked in assignments}
+        self._log_level = logging.INFO if len(assignments) <= LOGGED_EACH else logging.DEBUG
+        codes = {(asked.topic, asked.partition): self._assign(asked, settings) for asked in assignments}
+        if self._log_level == logging.DEBUG:
+            logger.info("%d roles were assigned: %r", len(codes), self._replicas)
+        return codes
 
     def _assign(self, asked: Assignment, settings: dict[str, TopicSettings]) -> ErrorCode:
         broker_id = self._replicas.broker_id
@@ -182,7 +189,8 @@ class Roles:
                 self._fetchers.follow(partition)
             else:
                 self._fetchers.leave(partition.key)
-        logger.info("%r, in sync %s", partition, list(role.isr))
+        if logger.isEnabledFor(self._log_level):
+            logger.log(self._log_level, "%r, in sync %s", partition, list(role.isr))
 
     def stop(self, stops: Iterable[Stop]) -> dict[TopicPartition, ErrorCode]:
         """Stop replicas, and delete the logs of those that are to be deleted."""
