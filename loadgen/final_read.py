@@ -1,8 +1,9 @@
 """``python -m loadgen.final_read``: a fresh reader through given offsets. Owns that task and its command.
 
 Reads every partition of ``--through '{"0": 17}'`` from offset 0 until a record at that offset or beyond was delivered,
-and records all of it (phase ``final``). Prints how far it came; exit status 0 if every partition was reached, 1
-otherwise, 254 for bad arguments.
+and records all of it (phase ``final``). Gives up at the deadline, or when nothing has come for half a minute: an
+acknowledged sentinel that the log has lost never comes. Prints how far it came; exit status 0 if every partition was
+reached, 1 otherwise, 254 for bad arguments.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from loadgen.tool import BAD_ARGUMENTS, DONE, INCOMPLETE, parser, put_result, re
 
 POLL_RECORDS = 2000
 POLL_TIMEOUT_S = 0.1
+#: By then a client has met every broker again: the cluster is healed and in sync when the read begins.
+STALL_S = 30.0
 
 
 @dataclass(slots=True)
@@ -41,12 +44,14 @@ def read_through(
     topic: str, through: Mapping[int, int], run_id: int, reader: RecordReader, recorder: Recorder, clock: Clock,
     deadline_s: float,
 ) -> dict[int, PartitionRead]:  # fmt: skip
-    """Read from offset 0 until all of ``through`` is reached or the deadline has passed.
+    """Read from offset 0 until all of ``through`` is reached, the deadline has passed or ``STALL_S`` without a record.
 
     Records beyond an offset that come along are recorded as well.
     """
     seen = {partition: PartitionRead(offset) for partition, offset in through.items()}
+    stall_ns = int(STALL_S * 1e9)
     deadline_ns = clock.monotonic_ns() + int(deadline_s * 1e9)
+    give_up_ns = min(deadline_ns, clock.monotonic_ns() + stall_ns)
     partitions = PartitionReader(
         topic=topic,
         offsets=dict.fromkeys(through, 0),
@@ -57,8 +62,11 @@ def read_through(
         phase="final",
     )
     partitions.start()
-    while not all(each.reached for each in seen.values()) and clock.monotonic_ns() < deadline_ns:
-        for partition, offset, _ in partitions.poll(POLL_RECORDS, POLL_TIMEOUT_S):
+    while not all(each.reached for each in seen.values()) and clock.monotonic_ns() < give_up_ns:
+        records = partitions.poll(POLL_RECORDS, POLL_TIMEOUT_S)
+        if records:
+            give_up_ns = min(deadline_ns, clock.monotonic_ns() + stall_ns)
+        for partition, offset, _ in records:
             one = seen[partition]
             one.records += 1
             one.last_offset = offset

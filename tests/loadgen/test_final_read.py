@@ -48,8 +48,15 @@ def test_reads_until_every_partition_is_reached(tmp_path: Path) -> None:
     assert {row["phase"] for row in rows if row["f"] == "poll"} == {"final"}
 
 
-def test_the_deadline_holds(tmp_path: Path) -> None:
-    """A partition that cannot be read ends the task at the deadline, not reached."""
+@pytest.mark.parametrize(
+    ("deadline_s", "first_after_polls", "ends_after_s"),
+    [(2.0, 0, 2.0), (120.0, 0, 30.1), (120.0, 250, 55.1), (120.0, 400, 30.0)],
+    ids=["deadline", "a sentinel that never comes", "something came meanwhile", "nothing came at all"],
+)
+def test_it_does_not_wait_for_ever(
+    tmp_path: Path, deadline_s: float, first_after_polls: int, ends_after_s: float
+) -> None:
+    """Not reached: at the deadline, or half a minute after the last record, though a dead sentinel has an offset."""
     clock = ManualClock()
     recorder = Recorder("final", tmp_path / "final.arrow", clock)
 
@@ -58,9 +65,11 @@ def test_the_deadline_holds(tmp_path: Path) -> None:
             clock.advance_ms(timeout_s * 1000)
             return super().poll(max_records, timeout_s)
 
-    seen = read_through("t", {0: 5}, 1, Slow([Polled([record(0, 0)], [], broken=False)]), recorder, clock, 2.0)
-    assert not seen[0].reached and seen[0].last_offset == 0
-    assert clock.monotonic_ns() == pytest.approx(2e9, rel=0.1)
+    nothing = Polled([], [], broken=False)
+    reader = Slow([nothing] * first_after_polls + [Polled([record(0, 0)], [], broken=False)])
+    seen = read_through("t", {0: 5}, 1, reader, recorder, clock, deadline_s)
+    assert not seen[0].reached and seen[0].last_offset == (0 if ends_after_s != 30.0 else -1)
+    assert clock.monotonic_ns() / 1e9 == pytest.approx(ends_after_s, abs=0.25)
     recorder.close()
 
 
