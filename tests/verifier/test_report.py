@@ -103,6 +103,15 @@ def test_the_page_leads_with_the_verdict_and_the_cause(bad: Verdict) -> None:
     assert positions == sorted(positions)
 
 
+def test_deliberate_deletion_stands_beside_the_acknowledged(bad: Verdict) -> None:
+    """In the page and the summary, and in neither of them where nothing was deleted."""
+    told = "1,234 deleted by retention or DeleteRecords"
+    some = replace(bad, stats={**bad.stats, "deleted": 1234})
+    assert told in page(a_run(), some) and told not in page(a_run(), bad)
+    assert "deleted by retention or DeleteRecords | 1,234" in summary_md(a_run(), FAULTS, some)
+    assert "DeleteRecords" not in summary_md(a_run(), FAULTS, bad)
+
+
 def test_an_example_shows_the_gap_between_its_neighbours(bad: Verdict) -> None:
     """Stream, sequence, offsets, producer id and base sequence of what stands before; who was told what."""
     html = page(a_run(), bad)

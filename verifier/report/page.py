@@ -88,7 +88,7 @@ def _tiles(verdict: Verdict, injected: Sequence[Injected], series: Sequence[Seri
     bit = sum(each.effective for each in injected)
     recovered = verdict.availability.get("recoveries") or {}
     return [
-        (_number(stats.get("acked", 0)), "acknowledged", f"{_number(stats.get('unknown', 0))} of unknown outcome"),
+        (_number(stats.get("acked", 0)), "acknowledged", _beside_the_acknowledged(stats)),
         (
             _number(stats.get("read", 0)),
             "read at the end",
@@ -103,6 +103,12 @@ def _tiles(verdict: Verdict, injected: Sequence[Injected], series: Sequence[Seri
         ),
         ("-" if worst is None else _duration(worst), "worst p99 latency", "from intended send, one second"),
     ]
+
+
+def _beside_the_acknowledged(stats: Mapping[str, Any]) -> str:
+    unknown = f"{_number(stats.get('unknown', 0))} of unknown outcome"
+    deleted = stats.get("deleted")
+    return f"{unknown}; {_number(deleted)} deleted by retention or DeleteRecords" if deleted else unknown
 
 
 def _duration(milliseconds: float) -> str:
