@@ -15,6 +15,9 @@ from chaos.schedules.generator import generate
 from chaos.schedules.model import Schedule
 from cluster.config import broker, consumer, producer, profiles, topic
 
+#: Healing, the last read and the copies of the evidence come after the time limit, and a burst of retries with them.
+AFTER_THE_LOAD_MS = 1_800_000
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -66,6 +69,7 @@ def resolve(asked: Asked) -> tuple[ExperimentSettings, list[str]]:
     producer_text = _producer_text(asked)
     typed_broker = broker.validate(broker_text)
     typed_topic = topic.validate(topic_text, typed_broker)
+    _check_that_all_is_kept(typed_topic, asked.time_limit_s)
     typed_producer = producer.validate(producer_text, asked.client, profile.producer_base(asked.client))
     typed_consumer = consumer.validate(
         _pairs("--consumer-config", asked.consumer_config), asked.client, profile.consumer_base(asked.client)
@@ -106,6 +110,22 @@ def resolve(asked: Asked) -> tuple[ExperimentSettings, list[str]]:
     check(settings)
     warnings = [*typed_broker.warnings, *typed_topic.warnings, *typed_producer.warnings, *typed_consumer.warnings]
     return settings, warnings
+
+
+def _check_that_all_is_kept(config: topic.TopicConfig, time_limit_s: float) -> None:
+    """A run whose topic loses records as it goes would prove nothing, an hour later. Raises SettingsError."""
+    if "compact" in str(config["cleanup.policy"]):
+        raise SettingsError(
+            "a run's topic cannot be compacted, since its records have no keys: 'cleanup.policy' must be delete"
+        )
+    needed_ms = int(time_limit_s * 1000) + AFTER_THE_LOAD_MS
+    if 0 <= int(config["retention.ms"]) < needed_ms:
+        raise SettingsError(
+            f"the final read needs every record: 'retention.ms' {config['retention.ms']} is less than this run may "
+            f"take ({needed_ms}); leave it out"
+        )
+    if int(config["retention.bytes"]) >= 0:
+        raise SettingsError("the final read needs every record: leave out 'retention.bytes'; --rate sets the disk")
 
 
 def plan(settings: ExperimentSettings) -> Schedule:

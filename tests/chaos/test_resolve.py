@@ -39,6 +39,13 @@ def test_the_general_way_wins_over_the_profile_and_must_agree_with_shorthands() 
         resolve(Asked(seed=1, acks="all", producer_config=["acks=1"]))
 
 
+def test_a_retention_that_outlasts_the_run_is_taken() -> None:
+    """The time limit and half an hour, or none."""
+    for value in ("1860000", "-1"):
+        settings, _ = resolve(Asked(seed=1, topic_config=[f"retention.ms={value}"]))
+        assert settings.topic_config["retention.ms"] == value
+
+
 @pytest.mark.parametrize(
     ("asked", "names"),
     [
@@ -46,6 +53,10 @@ def test_the_general_way_wins_over_the_profile_and_must_agree_with_shorthands() 
         (Asked(seed=1, min_insync_replicas=4), "--min-insync-replicas 4"),
         (Asked(seed=1, broker_config=["replica.lag.tme.max.ms=1"]), "replica.lag.time.max.ms"),
         (Asked(seed=1, topic_config=["retention"]), "KEY=VALUE"),
+        (Asked(seed=1, topic_config=["cleanup.policy=compact"]), "cleanup.policy"),
+        (Asked(seed=1, broker_config=["log.cleanup.policy=compact,delete"]), "cleanup.policy"),
+        (Asked(seed=1, topic_config=["retention.bytes=1000000"]), "retention.bytes"),
+        (Asked(seed=1, topic_config=["retention.ms=1859999"]), "retention.ms"),
         (Asked(seed=1, faults="kil-leader"), "kill-leader"),
         (Asked(seed=1, profile="kaos"), "chaos"),
         (Asked(seed=1, time_limit_s=2), "--time-limit"),
