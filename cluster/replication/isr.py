@@ -44,7 +44,9 @@ class Outcome(Enum):
     REVERTED = "reverted"
     #: Keep the change pending and ask again.
     RETRY = "retry"
-    #: Keep the change pending: a newer LeaderAndIsr must be on its way, and it alone can settle what holds.
+    #: Keep the change pending: the controller knows better, so a newer LeaderAndIsr should be on its way, which settles
+    #: it. Ask again if none comes: a deposed controller that has not heard of it yet answers the same, from a state
+    #: that is over, and nothing follows.
     WAIT = "wait"
     #: The answer is for a state that is no longer ours.
     STALE = "stale"

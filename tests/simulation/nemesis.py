@@ -5,7 +5,7 @@ one fault of its process at a time. Everything is whole again after ``heal``.
 
 One bound is of substance: without a sync of each append, a broker that lost its power has lost acknowledged records.
 Replication makes up for that if another member of each of its in-sync sets is well until it has been taken out of
-them (peers.md D07 is what happens otherwise). It may come back at any time. Where each append is synced there is no
+them, and it has not asked to be alone in one (peers.md D07 is what happens otherwise). It may come back at any time. Where each append is synced there is no
 such bound.
 """
 
@@ -162,7 +162,12 @@ def _others_have_it(nemesis: Nemesis, broker_id: int) -> bool:
     if nemesis.busy or not all(world.is_known(each) for each in world.broker_ids):
         return False
     states = [world.state(*key) for key in world.partitions]
-    return all(state is None or broker_id not in state.isr or len(state.isr) > 1 for state in states)
+    if not all(state is None or broker_id not in state.isr or len(state.isr) > 1 for state in states):
+        return False
+    # What it has asked for may still arrive after its end, and leave it alone in a set.
+    leaderships = [partition.leader for partition in world.nodes[broker_id].replicas.partitions.values()]
+    asked = [leader.isr.pending for leader in leaderships if leader is not None]
+    return all(proposal is None or len(proposal.new_isr) > 1 for proposal in asked)
 
 
 def _went_on_without(world: World, broker_id: int, epochs: dict[tuple[str, int], int]) -> bool:

@@ -20,6 +20,8 @@ from cluster.seams.clock import Clock
 logger = logging.getLogger(__name__)
 
 RETRY_MS = 50
+#: How long to wait for the LeaderAndIsr that must settle a change, before it is asked for once more.
+WAIT_MS = 1000
 #: Changes in one request: it must be answered in time also when thousands of partitions are concerned, or all of it is
 #: asked again while the controller still works on it.
 CHANGES_AT_ONCE = 250
@@ -39,6 +41,7 @@ class IsrProposals:
         self._loop = loop
         self._waiting: dict[TopicPartition, tuple[Proposing, IsrProposal]] = {}
         self._task: asyncio.Task[None] | None = None
+        self._is_closed = False
 
     def __repr__(self) -> str:
         return f"<IsrProposals {len(self._waiting)} waiting{', asking' if self._task else ''}>"
@@ -50,6 +53,7 @@ class IsrProposals:
             self._task = self._loop.create_task(self._run())
 
     async def close(self) -> None:
+        self._is_closed = True
         self._waiting.clear()
         if self._task is not None:
             self._task.cancel()
@@ -93,7 +97,14 @@ class IsrProposals:
                 self._waiting.setdefault(key, (partition, proposal))
             elif outcome is not Outcome.COMMITTED:
                 logger.info("%s-%d: the ISR change to %s: %s", *key, list(proposal.new_isr), outcome.value)
+                if outcome is Outcome.WAIT:
+                    self._loop.call_later(WAIT_MS / 1000, self._ask_again, partition, proposal)
         return is_settled
+
+    def _ask_again(self, partition: Proposing, proposal: IsrProposal) -> None:
+        """Nothing may have come of it, if who answered was not the controller any more."""
+        if not self._is_closed and partition.is_pending(proposal):
+            self.propose(partition, proposal)
 
 
 def _answer(result: IsrResult | None) -> IsrAnswer:

@@ -274,6 +274,10 @@ class Partition:
             self.waiters.committed(self.leader)
         return outcome
 
+    def is_pending(self, proposal: IsrProposal) -> bool:
+        """Whether a proposal of ours is still open."""
+        return self.leader is not None and self.leader.isr.pending is proposal
+
     # Following
 
     def position(self) -> FetchPosition:

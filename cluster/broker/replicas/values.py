@@ -90,6 +90,10 @@ class Proposing(Protocol):
         """Settle a proposal by the controller's answer."""
         ...
 
+    def is_pending(self, proposal: IsrProposal) -> bool:
+        """Whether a proposal is not settled yet, neither by an answer nor by what the controller told since."""
+        ...
+
 
 class Proposer(Protocol):
     """Brings ISR changes to the controller; the answer comes by ``isr_answered``."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from cluster.broker.control.changes import ControllerUnavailable, IsrChange, IsrResult
-from cluster.broker.replicas.isr_proposals import CHANGES_AT_ONCE, IsrProposals
+from cluster.broker.replicas.isr_proposals import CHANGES_AT_ONCE, WAIT_MS, IsrProposals
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.isr import IsrAnswer, IsrProposal, Outcome
 from tests.cluster.control.virtual_time import LoopClock, run
@@ -22,10 +22,16 @@ class FakePartition:
         self.topic, self.partition = "t", number
         self.key = ("t", number)
         self.answers: list[IsrAnswer] = []
+        self.pending: IsrProposal | None = PROPOSAL
 
     def isr_answered(self, _proposal: IsrProposal, answer: IsrAnswer, _now_ms: int) -> Outcome:
         self.answers.append(answer)
+        if answer.error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return Outcome.WAIT
         return Outcome.COMMITTED if answer.error_code is ErrorCode.NONE else Outcome.RETRY
+
+    def is_pending(self, proposal: IsrProposal) -> bool:
+        return self.pending is proposal
 
 
 PROPOSAL = IsrProposal(3, 5, (1, 2), ((2, 77),))
@@ -82,6 +88,53 @@ def test_what_comes_meanwhile_goes_in_the_next_request() -> None:
         await asyncio.sleep(1)
         assert asked == [[(0, 5)], [(0, 7)]]
         await proposals.close()
+
+    run(main())
+
+
+def test_what_a_deposed_controller_answered_is_asked_again() -> None:
+    """It knows nothing of newer partitions, and nothing follows its answer. What was settled meanwhile is not asked."""
+
+    async def main() -> None:
+        asked: list[tuple[float, list[int]]] = []
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        told, forgotten = FakePartition(0), FakePartition(1)
+
+        async def send(changes: Sequence[IsrChange]) -> list[IsrResult]:
+            asked.append((round(loop.time() - began_s, 3), [change.partition for change in changes]))
+            code = ErrorCode.NONE if len(asked) > 2 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return [IsrResult("t", change.partition, code, 1, 3, (1, 2), 6) for change in changes]
+
+        proposals = IsrProposals(send, LoopClock(), loop)
+        for partition in (told, forgotten):
+            proposals.propose(partition, PROPOSAL)
+        await asyncio.sleep(0.5)
+        told.pending = None
+        await asyncio.sleep(5)
+        wait_s = WAIT_MS / 1000
+        assert asked == [(0.0, [0, 1]), (wait_s, [1]), (2 * wait_s, [1])]
+
+    run(main())
+
+
+def test_nothing_is_asked_again_after_the_end() -> None:
+    """A broker that stops leaves no timer that wakes it."""
+
+    async def main() -> None:
+        asked = 0
+
+        async def send(changes: Sequence[IsrChange]) -> list[IsrResult]:
+            nonlocal asked
+            asked += 1
+            return [IsrResult("t", change.partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for change in changes]
+
+        proposals = IsrProposals(send, LoopClock(), asyncio.get_running_loop())
+        proposals.propose(FakePartition(0), PROPOSAL)
+        await asyncio.sleep(0.5)
+        await proposals.close()
+        await asyncio.sleep(5)
+        assert asked == 1
 
     run(main())
 
