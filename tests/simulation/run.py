@@ -37,9 +37,13 @@ def run_one(seed: int, removed: str | None, log: Path | None) -> int:
 
 def run_many(first: int, count: int, removed: str | None, workers: int) -> int:
     began = shown = time.monotonic()
+    told = 0
 
     def progress(tally: Tally) -> None:
-        nonlocal shown
+        nonlocal shown, told
+        for seed, findings in tally.failed[told:]:
+            sys.stderr.write(f"seed {seed} failed: {findings[0][0]}\n")
+        told = len(tally.failed)
         now = time.monotonic()
         if now - shown >= PROGRESS_S or tally.seeds == count:
             shown = now
