@@ -41,7 +41,8 @@ class IsrProposals:
         self._loop = loop
         self._waiting: dict[TopicPartition, tuple[Proposing, IsrProposal]] = {}
         self._task: asyncio.Task[None] | None = None
-        self._is_closed = False
+        #: For changes that nobody may have taken note of.
+        self._timers: dict[TopicPartition, asyncio.TimerHandle] = {}
 
     def __repr__(self) -> str:
         return f"<IsrProposals {len(self._waiting)} waiting{', asking' if self._task else ''}>"
@@ -53,11 +54,12 @@ class IsrProposals:
             self._task = self._loop.create_task(self._run())
 
     async def close(self) -> None:
-        self._is_closed = True
         self._waiting.clear()
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        for timer in self._timers.values():
+            timer.cancel()
 
     async def _run(self) -> None:
         try:
@@ -98,12 +100,18 @@ class IsrProposals:
             elif outcome is not Outcome.COMMITTED:
                 logger.info("%s-%d: the ISR change to %s: %s", *key, list(proposal.new_isr), outcome.value)
                 if outcome is Outcome.WAIT:
-                    self._loop.call_later(WAIT_MS / 1000, self._ask_again, partition, proposal)
+                    self._ask_later(partition, proposal)
         return is_settled
 
+    def _ask_later(self, partition: Proposing, proposal: IsrProposal) -> None:
+        """Nothing may come of it, if who answered was not the controller any more."""
+        if partition.key in self._timers:
+            self._timers[partition.key].cancel()
+        self._timers[partition.key] = self._loop.call_later(WAIT_MS / 1000, self._ask_again, partition, proposal)
+
     def _ask_again(self, partition: Proposing, proposal: IsrProposal) -> None:
-        """Nothing may have come of it, if who answered was not the controller any more."""
-        if not self._is_closed and partition.is_pending(proposal):
+        del self._timers[partition.key]
+        if partition.is_pending(proposal):
             self.propose(partition, proposal)
 
 
