@@ -69,7 +69,6 @@ def resolve(asked: Asked) -> tuple[ExperimentSettings, list[str]]:
     producer_text = _producer_text(asked)
     typed_broker = broker.validate(broker_text)
     typed_topic = topic.validate(topic_text, typed_broker)
-    _check_that_all_is_kept(typed_topic, asked.time_limit_s)
     typed_producer = producer.validate(producer_text, asked.client, profile.producer_base(asked.client))
     typed_consumer = consumer.validate(
         _pairs("--consumer-config", asked.consumer_config), asked.client, profile.consumer_base(asked.client)
@@ -108,6 +107,7 @@ def resolve(asked: Asked) -> tuple[ExperimentSettings, list[str]]:
         keep=asked.keep,
     )
     check(settings)
+    _check_that_all_is_kept(typed_topic, settings.time_limit_s)
     warnings = [*typed_broker.warnings, *typed_topic.warnings, *typed_producer.warnings, *typed_consumer.warnings]
     return settings, warnings
 
