@@ -154,6 +154,11 @@ class ErrorCode(IntEnum):
         """Whether a client may send the same request again and hope."""
         return self in _RETRIABLE
 
+    @property
+    def is_invalid_metadata(self) -> bool:
+        """Whether it tells a client that what it knows about the cluster is old, and to ask again."""
+        return self in _INVALID_METADATA
+
     @classmethod
     def of(cls, code: int) -> ErrorCode:
         """The member of ``code``; ``UNKNOWN_SERVER_ERROR`` for a number that a newer peer made up."""
@@ -197,6 +202,25 @@ _RETRIABLE = frozenset(
         ErrorCode.SHARE_SESSION_NOT_FOUND,
         ErrorCode.INVALID_SHARE_SESSION_EPOCH,
         ErrorCode.SHARE_SESSION_LIMIT_REACHED,
+    }
+)
+
+#: Column M of kafka-semantics 9: the subclasses of Kafka's InvalidMetadataException.
+_INVALID_METADATA = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.LISTENER_NOT_FOUND,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+        ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+        ErrorCode.ELECTION_NOT_NEEDED,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
     }
 )
 

@@ -107,6 +107,15 @@ def test_retriable_codes():
     assert not ErrorCode.NONE.retriable
 
 
+def test_codes_that_mean_old_metadata():
+    """Each of them is retriable too: the client looks again, and tries again."""
+    assert ErrorCode.NOT_LEADER_OR_FOLLOWER.is_invalid_metadata
+    assert not ErrorCode.REQUEST_TIMED_OUT.is_invalid_metadata
+    assert not ErrorCode.UNKNOWN_LEADER_EPOCH.is_invalid_metadata
+    assert not ErrorCode.NONE.is_invalid_metadata
+    assert all(code.retriable for code in ErrorCode if code.is_invalid_metadata)
+
+
 def test_an_error_code_of_the_future():
     """A number that we do not know is an unknown error, not an exception."""
     assert ErrorCode.of(3) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
