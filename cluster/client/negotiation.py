@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from cluster.client.connection import BrokerConnection
 from cluster.client.errors import UnsupportedVersion
@@ -12,6 +13,8 @@ from cluster.protocol.errors import ErrorCode
 
 Windows = Mapping[int, tuple[int, int]]
 
+#: The version in which a broker is asked first.
+API_VERSIONS_VERSION = SUPPORTED[ApiKey.API_VERSIONS][1]
 SOFTWARE_NAME = "gapless"
 SOFTWARE_VERSION = "0.1.0"
 
@@ -22,19 +25,33 @@ async def api_versions(connection: BrokerConnection, timeout_ms: int | None = No
     A broker that does not know our version answers in version 0 with its own window (kafka-semantics 1.3); it is
     asked again in the best version of that. Raises like ``BrokerConnection.send``, and ``UnsupportedVersion``.
     """
-    version = SUPPORTED[ApiKey.API_VERSIONS][1]
+    version = API_VERSIONS_VERSION
     while True:
-        request = messages.request_class(ApiKey.API_VERSIONS)(
-            client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION
-        )
-        response = await connection.send(request, version, timeout_ms)
-        windows = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
-        if response.error_code == ErrorCode.NONE:
-            return windows
-        greatest = windows.get(ApiKey.API_VERSIONS, (0, 0))[1]
-        if response.error_code != ErrorCode.UNSUPPORTED_VERSION or greatest >= version:
-            raise UnsupportedVersion(f"ApiVersions {version}: {ErrorCode.of(response.error_code).name}")
-        version = greatest
+        answer = read_api_versions(await connection.send(api_versions_request(), version, timeout_ms), version)
+        if not isinstance(answer, int):
+            return answer
+        version = answer
+
+
+def api_versions_request() -> Any:
+    """The question. It is asked in ``API_VERSIONS_VERSION`` first."""
+    return messages.request_class(ApiKey.API_VERSIONS)(
+        client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION
+    )
+
+
+def read_api_versions(response: Any, version: int) -> dict[int, tuple[int, int]] | int:
+    """The windows in the response to a question of that version, or the version in which to ask again.
+
+    Raises ``UnsupportedVersion``.
+    """
+    windows = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
+    if response.error_code == ErrorCode.NONE:
+        return windows
+    greatest: int = windows.get(ApiKey.API_VERSIONS, (0, 0))[1]
+    if response.error_code != ErrorCode.UNSUPPORTED_VERSION or not 0 <= greatest < version:
+        raise UnsupportedVersion(f"ApiVersions {version}: {ErrorCode.of(response.error_code).name}")
+    return greatest
 
 
 def choose_version(api_key: ApiKey, windows: Windows) -> int:

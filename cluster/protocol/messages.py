@@ -128,14 +128,19 @@ def decode_request(api_key: int, version: int, body: Buffer) -> Any:
 
 def encode_request(message: Any, version: int, correlation_id: int, client_id: str | None) -> bytes:
     """A request with its header, without the size prefix."""
-    api_key = message.API_KEY
+    header = encode_request_header(message.API_KEY, version, correlation_id, client_id)
+    return header + bytes(message.encode(version=version))
+
+
+def encode_request_header(api_key: int, version: int, correlation_id: int, client_id: str | None) -> bytes:
+    """The header of a request whose body is encoded elsewhere (Produce, Fetch)."""
     header = _REQUEST_HEADER.pack(api_key, version, correlation_id)
     header_version = request_header_version(api_key, version)
     if header_version > 0:
         header += write_nullable_string(client_id)
     if header_version > 1:
         header += b"\x00"
-    return header + bytes(message.encode(version=version))
+    return header
 
 
 def encode_response(api_key: int, version: int, correlation_id: int, message: Any) -> bytes:
