@@ -27,9 +27,9 @@ class MetadataQuestion(NamedTuple):
 class ClientMetadata:
     """NOT thread-safe: whoever shares it holds a lock. Times are milliseconds of one monotonic clock.
 
-    Bootstrap brokers have the ids -1, -2, ...; they are forgotten with the first answer, and asked again when
-    ``rebootstrap`` says that none of the brokers known since can be reached (KIP-899; there is no key for it, and what
-    is known of topics is kept).
+    Bootstrap brokers have the ids -1, -2, ...; they are forgotten with the first answer, and asked again when none of
+    the brokers known since could be reached (``unreachable``; KIP-899, for which there is no key here, and what is
+    known of topics is kept).
     """
 
     def __init__(
@@ -57,6 +57,7 @@ class ClientMetadata:
         self._needs_partial = False
         self._request_version = 0
         self._failures = 0
+        self._unreachable: set[int] = set()
         self._unchanged = 0
         self._expires_ms = 0
         self._allowed_ms = 0
@@ -161,6 +162,7 @@ class ClientMetadata:
             self._needs_full = False
             self._expires_ms = now_ms + self._max_age_ms
         self._failures = 0
+        self._unreachable.clear()
         topics = self._merged(question.is_partial, answer.topics)
         # An answer that changes nothing did not help whoever asked: the next comes after a longer pause.
         self._unchanged = self._unchanged + 1 if topics == self._view.topics and not was_due else 0
@@ -168,11 +170,14 @@ class ClientMetadata:
         self._view = replace(answer, topics=topics)
         self._version += 1
 
-    def rebootstrap(self) -> None:
-        """None of the known brokers can be reached: the bootstrap addresses may be asked too, until the next answer."""
-        if not self._bootstrap.keys() <= self._view.brokers.keys():
+    def unreachable(self, node_id: int) -> None:
+        """A broker could not be connected to, or did not answer. When that holds for all that are known, the bootstrap
+        addresses may be asked too, until the next answer.
+        """
+        self._unreachable.add(node_id)
+        if self._view.brokers.keys() <= self._unreachable and not self._bootstrap.keys() <= self._view.brokers.keys():
             self._view = replace(self._view, brokers={**self._view.brokers, **self._bootstrap})
-        self._needs_full = True
+            self._needs_full = True
 
     def _merged(self, is_partial: bool, answered: Mapping[str, TopicView]) -> dict[str, TopicView]:
         """All topics after an answer; asks for an update where it says that it is not the last word."""

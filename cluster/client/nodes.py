@@ -122,11 +122,6 @@ class Nodes(Generic[Context]):
         node = self._nodes.get(node_id)
         return node is None or (node.state is NodeState.DISCONNECTED and node.retry_ms <= now_ms)
 
-    def is_backing_off(self, node_id: int, now_ms: int) -> bool:
-        """Whether the node is disconnected and may not be connected to yet."""
-        node = self._nodes.get(node_id)
-        return node is not None and node.state is NodeState.DISCONNECTED and now_ms < node.retry_ms
-
     def delay_ms(self, node_id: int, now_ms: int) -> int | None:
         """After how many milliseconds to look again; None if an answer, or the connection, will tell."""
         node = self._nodes.get(node_id)

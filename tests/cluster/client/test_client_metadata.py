@@ -230,17 +230,23 @@ def test_an_answer_without_brokers_is_no_answer():
     assert known.version == 1
 
 
-def test_rebootstrap():
+def test_the_bootstrap_is_a_last_resort():
     """When all known brokers are gone the bootstrap addresses may be asked too, and the next answer replaces them."""
     known = metadata()
     known.use("t", 0)
     exchange(known, 0, topic("t", partition()))
-    known.rebootstrap()
-    known.rebootstrap()
+    known.unreachable(1)
+    known.unreachable(-1)
+    assert set(known.view.brokers) == {1, 2}
+    assert not known.is_update_requested
+    known.unreachable(2)
+    known.unreachable(2)
     assert set(known.view.brokers) == {1, 2, -1, -2}
     assert known.leader_of("t", 0) == BROKERS[1]
     assert known.is_update_requested
     exchange(known, 1000, topic("t", partition()))
+    assert known.view.brokers == BROKERS
+    known.unreachable(1)
     assert known.view.brokers == BROKERS
 
 

@@ -230,6 +230,21 @@ def test_several_nodes(setting):
     assert (receive(one, 11), receive(two, 11)) == (frame(b"for one"), frame(b"for two"))
 
 
+def test_closing_another_node_meanwhile(setting):
+    """What the same poll had found for that node is not told any more."""
+    for node_id, server in ((1, setting.connect(1)), (2, setting.connect(2))):
+        server.sendall(frame(b"%d" % node_id))
+    # Both have arrived before the poll that finds them.
+    for channel in setting.selector._channels.values():
+        channel.socket.setblocking(True)
+        assert channel.socket.recv(5, socket.MSG_PEEK | socket.MSG_WAITALL)
+        channel.socket.setblocking(False)
+    setting.told.then = lambda: setting.selector.close(3 - setting.told.events[0][1])
+    setting.until(1)
+    setting.selector.poll(1, setting.told)
+    assert len(setting.told.events) == 1
+
+
 def test_a_wakeup_from_another_thread(setting):
     """It ends the poll that waits; many of them end it once, and one before a poll is not lost."""
     setting.connect()

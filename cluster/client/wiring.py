@@ -1,0 +1,70 @@
+"""The parts of a client's I/O, put together as its configuration says. Owns which key means which argument."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cluster.client.asking import parse_address
+from cluster.client.backoff import ExponentialBackoff
+from cluster.client.client_metadata import ClientMetadata
+from cluster.client.metadata_updater import MetadataUpdater
+from cluster.client.network import NetworkClient
+from cluster.client.nodes import Nodes
+from cluster.config.errors import ConfigError
+from cluster.config.keys import TypedConfig
+from cluster.seams.clock import Clock
+from cluster.seams.randomness import Random
+from cluster.seams.selector import Selector
+
+
+class ClientIo(NamedTuple):
+    """What the thread of one client works with."""
+
+    metadata: ClientMetadata
+    network: NetworkClient
+    updater: MetadataUpdater
+
+
+def client_io(
+    config: TypedConfig,
+    selector: Selector,
+    clock: Clock,
+    random: Random,
+    *,
+    max_in_flight: int,
+    max_idle_topic_ms: int | None,
+    allow_auto_topic_creation: bool = True,
+) -> ClientIo:
+    """The I/O of a producer or consumer (Kafka's keys). ``max_idle_topic_ms`` is ``metadata.max.idle.ms``, which only
+    a producer has; None keeps topics. Raises ``ConfigError`` for bootstrap servers that are none.
+    """
+    metadata = ClientMetadata(
+        _bootstrap(config),
+        ExponentialBackoff(config["retry.backoff.ms"], config["retry.backoff.max.ms"], random),
+        max_age_ms=config["metadata.max.age.ms"],
+        max_idle_ms=max_idle_topic_ms,
+    )
+    nodes = Nodes(
+        reconnect=ExponentialBackoff(config["reconnect.backoff.ms"], config["reconnect.backoff.max.ms"], random),
+        setup_timeout=ExponentialBackoff(
+            config["socket.connection.setup.timeout.ms"], config["socket.connection.setup.timeout.max.ms"], random
+        ),
+        max_in_flight=max_in_flight,
+        max_idle_ms=config["connections.max.idle.ms"],
+        random=random,
+    )
+    network = NetworkClient(
+        selector, nodes, clock, client_id=config["client.id"], request_timeout_ms=config["request.timeout.ms"]
+    )
+    updater = MetadataUpdater(metadata, network, clock, allow_auto_topic_creation=allow_auto_topic_creation)
+    return ClientIo(metadata, network, updater)
+
+
+def _bootstrap(config: TypedConfig) -> list[tuple[str, int]]:
+    what = f"{config.table.what} config 'bootstrap.servers'"
+    if not config["bootstrap.servers"]:
+        raise ConfigError(f"{what} is empty: give host:port of at least one broker")
+    try:
+        return [parse_address(address) for address in config["bootstrap.servers"]]
+    except ValueError as error:
+        raise ConfigError(f"{what}: {error}") from error
