@@ -22,7 +22,7 @@ from cluster.protocol import messages
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.connection import InFlight
 from cluster.protocol.errors import ProtocolError
-from cluster.protocol.primitives import INT32, refusing_malformed
+from cluster.protocol.primitives import INT32, READ_ERRORS
 from cluster.seams.clock import Clock
 from cluster.seams.selector import Selector
 from cluster.seams.storage import Bytes
@@ -176,10 +176,9 @@ class NetworkClient:
     def on_frame(self, node_id: int, frame: memoryview) -> None:
         now_ms = self._clock.monotonic_ms()
         try:
-            with refusing_malformed("response header"):
-                (correlation_id,) = INT32.unpack_from(frame, 0)
+            (correlation_id,) = INT32.unpack_from(frame, 0)
             in_flight = self.nodes.received(node_id, correlation_id, now_ms)
-        except ProtocolError as error:
+        except (ProtocolError, *READ_ERRORS) as error:
             self._lose(node_id, f"unreadable response: {error}")
             return
         request = in_flight.context

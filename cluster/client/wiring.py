@@ -7,6 +7,7 @@ from typing import NamedTuple
 from cluster.client.asking import parse_address
 from cluster.client.backoff import ExponentialBackoff
 from cluster.client.client_metadata import ClientMetadata
+from cluster.client.exchange import Request
 from cluster.client.metadata_updater import MetadataUpdater
 from cluster.client.network import NetworkClient
 from cluster.client.nodes import Nodes
@@ -44,7 +45,7 @@ def client_io(
         max_age_ms=config["metadata.max.age.ms"],
         max_idle_ms=max_idle_topic_ms,
     )
-    nodes = Nodes(
+    nodes: Nodes[Request] = Nodes(
         reconnect=ExponentialBackoff(config["reconnect.backoff.ms"], config["reconnect.backoff.max.ms"], random),
         setup_timeout=ExponentialBackoff(
             config["socket.connection.setup.timeout.ms"], config["socket.connection.setup.timeout.max.ms"], random
