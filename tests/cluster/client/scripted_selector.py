@@ -20,7 +20,7 @@ Event = Callable[[SelectorHandler], None]
 class ScriptedSelector:
     """Nodes answer ApiVersions by themselves and other requests by ``answers``; without an entry they are silent.
 
-    ``refused`` nodes refuse, ``silent`` ones never come up, ``full`` ones take nothing more.
+    ``refused`` nodes refuse, ``silent`` ones never come up, ``full`` ones keep one frame until ``drain``.
     """
 
     def __init__(self, clock: ManualClock) -> None:
@@ -35,6 +35,7 @@ class ScriptedSelector:
         self.refused: set[int] = set()
         self.silent: set[int] = set()
         self.full: set[int] = set()
+        self.kept: set[int] = set()
         self.unknown_hosts: set[str] = set()
         self.wakeups = 0
         self.is_shut_down = False
@@ -42,7 +43,7 @@ class ScriptedSelector:
     # What a test lets happen
 
     def close_by_peer(self, node_id: int, reason: str = "reset") -> None:
-        self.open.discard(node_id)
+        self.close(node_id)
         self.events.append(lambda handler: handler.on_closed(node_id, reason))
 
     def frame(self, node_id: int, payload: bytes) -> None:
@@ -51,7 +52,9 @@ class ScriptedSelector:
     def drain(self, node_id: int) -> None:
         """The socket of a full node takes everything."""
         self.full.discard(node_id)
-        self.events.append(lambda handler: handler.on_flushed(node_id))
+        if node_id in self.kept:
+            self.kept.discard(node_id)
+            self.events.append(lambda handler: handler.on_flushed(node_id))
 
     def respond(self, number: int, response: Any) -> None:
         """Answer the request of that number."""
@@ -89,13 +92,16 @@ class ScriptedSelector:
             self.respond(len(self.requests) - 1, self.answers[api_key](request, header))
         elif api_key is ApiKey.API_VERSIONS:
             self.respond(len(self.requests) - 1, api_versions_response(self.windows))
+        if node_id in self.full:
+            self.kept.add(node_id)
         return node_id not in self.full
 
     def is_sending(self, node_id: int) -> bool:
-        return node_id in self.full
+        return node_id in self.kept
 
     def close(self, node_id: int) -> None:
         self.open.discard(node_id)
+        self.kept.discard(node_id)
 
     def poll(self, timeout_ms: float | None, handler: SelectorHandler) -> None:
         self.timeouts.append(timeout_ms)

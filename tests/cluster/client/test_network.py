@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cluster.client.backoff import ExponentialBackoff
 from cluster.client.cluster_view import BrokerAddress
@@ -253,10 +255,7 @@ def test_a_request_without_response(ready):
     assert ready.client.poll(1_000).responses == [ClientResponse(1, "quick", None)]
     assert ready.selector.timeouts[-1] == 0
     ready.selector.full.add(1)
-    # The selector says so after the first frame that it had to keep.
-    ready.selector.is_sending = lambda node_id: False
     ready.client.send(1, ApiKey.PRODUCE, 7, [b"x"], bytes, "kept", expects_response=False)
-    del ready.selector.is_sending
     assert not ready.client.can_send(1)
     ready.selector.drain(1)
     assert ready.client.poll(1_000).responses == [ClientResponse(1, "kept", None)]
@@ -267,7 +266,6 @@ def test_a_request_without_response(ready):
 def test_a_request_without_response_that_is_never_sent(ready, is_lost):
     """It fails with its connection, which is given up after request.timeout.ms."""
     ready.selector.full.add(1)
-    ready.selector.is_sending = lambda node_id: False
     ready.client.send(1, ApiKey.PRODUCE, 7, [b"x"], bytes, "kept", expects_response=False)
     if is_lost:
         ready.selector.close_by_peer(1, "reset")
@@ -298,6 +296,55 @@ def test_in_old_versions_the_broker_has_throttled_already(setting):
     setting.client.send_message(1, init(), "x")
     setting.client.poll(0)
     assert setting.client.ready(BROKER)
+
+
+@given(st.integers(0, 1 << 32))
+def test_every_request_comes_back_once(seed):
+    """Whatever answers, is lost, refuses, is silent, full or babbles: each request gets one response."""
+    random, setting = Random(seed), Setting()
+    client, selector = setting.client, setting.selector
+    sent, returned, unanswered = 0, [], []
+
+    def poll(timeout_ms):
+        polled = client.poll(timeout_ms)
+        returned.extend(response.context for response in polled.responses)
+        if polled.lost:
+            unanswered.clear()
+
+    for _ in range(80):
+        step = random.choice(
+            ["send"] * 4 + ["answer"] * 4 + ["poll"] * 3 + ["lose", "refuse", "babble", "full", "drain"]
+        )
+        if step == "send" and client.ready(BROKER):
+            if expects_response := random.random() < 0.7:
+                unanswered.append(len(selector.requests))
+            client.send(1, ApiKey.PRODUCE, 7, [b"x"], bytes, sent, expects_response=expects_response)
+            sent += 1
+        elif step == "answer" and unanswered and 1 in selector.open:
+            header = selector.requests[unanswered.pop(0)][1]
+            selector.frame(1, struct.pack(">i", header.correlation_id))
+        elif step == "poll":
+            poll(random.choice([0, 0, 10, 5_000]))
+        elif step == "refuse":
+            selector.refused ^= {1}
+        elif step == "drain" and 1 in selector.full and 1 in selector.open:
+            selector.drain(1)
+        elif step == "full" and 1 in selector.open:
+            selector.full.add(1)
+        elif step in ("lose", "babble") and 1 in selector.open and client.nodes.state(1) is not NodeState.CONNECTING:
+            selector.full.discard(1)
+            poll(0)
+            if 1 in selector.open:
+                if step == "lose":
+                    selector.close_by_peer(1)
+                else:
+                    selector.frame(1, b"babble")
+            poll(0)
+    # Nobody answers any more, and a socket that is full stays so.
+    poll(REQUEST_TIMEOUT_MS)
+    poll(REQUEST_TIMEOUT_MS)
+    poll(0)
+    assert sorted(returned) == list(range(sent))
 
 
 def test_wakeup_and_close(ready):
