@@ -56,6 +56,11 @@ class NetworkClient:
         """Close all connections. What is in flight is not reported any more."""
         self._selector.shutdown()
 
+    def disconnect(self, node_id: int, reason: str) -> None:
+        """Give up a connection, if there is one: the next poll tells of the loss, and of what was in flight."""
+        if self.nodes.state(node_id) is not NodeState.DISCONNECTED:
+            self._lose(node_id, reason)
+
     # Requests
 
     def can_send(self, node_id: int) -> bool:

@@ -208,6 +208,18 @@ def test_a_connection_that_does_not_come_up(setting):
     assert [address_index for *_, address_index in setting.selector.connects] == [0, 1, 2]
 
 
+def test_a_connection_that_is_given_up_from_here(ready):
+    """Like one that is lost, at once; where there is none nothing happens."""
+    ready.client.send_message(1, init(), "x")
+    ready.client.disconnect(1, "too slow")
+    ready.client.disconnect(1, "too slow")
+    ready.client.disconnect(2, "never met")
+    assert ready.selector.open == set()
+    expected = Polled([ClientResponse(1, "x", None, "too slow")], [], [LostConnection(1, "too slow", True)])
+    assert ready.client.poll(60_000) == expected
+    assert ready.selector.timeouts[-1] == 0
+
+
 def test_an_idle_connection_is_closed(ready):
     """After connections.max.idle.ms, and nobody has waited for anything."""
     assert ready.client.poll(None) == Polled([], [], [LostConnection(1, "idle for 60000 ms", True)])
