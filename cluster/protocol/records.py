@@ -15,10 +15,9 @@ from crc32c import crc32c
 from cluster.protocol.batch import (
     CODEC_NONE,
     CONTROL_BIT,
-    CRC_FROM,
     HEADER_BYTES,
-    LOG_OVERHEAD,
     MAGIC,
+    MIN_BATCH_LENGTH,
     TRANSACTIONAL_BIT,
     crc_ok,
     parse_header,
@@ -49,10 +48,8 @@ class Record(NamedTuple):
     headers: tuple[Header, ...]
 
 
-_AFTER_LENGTH = struct.Struct(">ib")
+_TO_CRC = struct.Struct(">qiibI")
 _FROM_ATTRIBUTES = struct.Struct(">hiqqqhii")
-_UINT32 = struct.Struct(">I")
-_INT64 = struct.Struct(">q")
 #: A record has at least: attributes, two deltas, three lengths.
 _LEAST_RECORD_BYTES = 7
 
@@ -75,23 +72,47 @@ def build_batch(
         raise ValueError("a batch has at least one record")
     base_timestamp = items[0].timestamp
     payload = compress(codec, b"".join(pack_record(item, index, base_timestamp) for index, item in enumerate(items)))
-    attributes = codec | (TRANSACTIONAL_BIT if transactional else 0) | (CONTROL_BIT if control else 0)
-    checked = (
-        _FROM_ATTRIBUTES.pack(
-            attributes,
-            len(items) - 1,
-            base_timestamp,
-            max(item.timestamp for item in items),
-            producer_id,
-            producer_epoch,
-            base_sequence,
-            len(items),
-        )
-        + payload
+    return seal_batch(
+        payload,
+        attributes=codec | (TRANSACTIONAL_BIT if transactional else 0) | (CONTROL_BIT if control else 0),
+        record_count=len(items),
+        base_timestamp=base_timestamp,
+        max_timestamp=max(item.timestamp for item in items),
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        base_offset=base_offset,
+        leader_epoch=leader_epoch,
     )
-    length = CRC_FROM - LOG_OVERHEAD + len(checked)
-    start = _INT64.pack(base_offset) + struct.pack(">i", length) + _AFTER_LENGTH.pack(leader_epoch, MAGIC)
-    return start + _UINT32.pack(crc32c(checked)) + checked
+
+
+def seal_batch(
+    payload: Buffer,
+    *,
+    attributes: int,
+    record_count: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
+) -> bytes:
+    """Records that are packed, and compressed if ``attributes`` say so, with their header and checksum before them."""
+    checked = _FROM_ATTRIBUTES.pack(
+        attributes,
+        record_count - 1,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        record_count,
+    )
+    length = MIN_BATCH_LENGTH + len(payload)
+    crc = crc32c(payload, crc32c(checked))
+    return b"".join((_TO_CRC.pack(base_offset, length, leader_epoch, MAGIC, crc), checked, payload))
 
 
 def decode_records(batch: Buffer, limit_bytes: int = MAX_UNCOMPRESSED_BYTES) -> list[Record]:
