@@ -16,6 +16,7 @@ from cluster.client.producer.encoding import (
     NO_HEADERS,
     OFFSETS,
     OFFSETS_AND_NULL_KEY,
+    RECORD_OVERHEAD_BYTES,
     SIZED,
     as_bytes,
     record_parts,
@@ -42,15 +43,14 @@ class ProducerBatch(BatchLife):
         "_base_timestamp_ms",
         "_built",
         "_factor",
-        "_last_timestamp_ms",
         "_max_timestamp_ms",
         "_parts",
         "_room",
+        "_surely_bytes",
         "_time_part",
         "_time_size",
         "codec",
         "compression_ratio",
-        "is_closed",
         "limit_bytes",
         "memory_bytes",
         "record_bytes",
@@ -62,18 +62,15 @@ class ProducerBatch(BatchLife):
         super().__init__(topic, partition, created_ms)
         self.limit_bytes = limit_bytes
         self.codec = codec
-        self.is_closed = False
         self.record_bytes = 0
         self.memory_bytes = limit_bytes
         self.compression_ratio = 1.0
         self._factor = 1.0 if codec == CODEC_NONE else estimated_ratio * _ESTIMATION_FACTOR
-        self._room = limit_bytes - HEADER_BYTES
+        self._room = self._surely_bytes = limit_bytes - HEADER_BYTES
         self._parts: list[bytes] = []
         self._built: bytes | None = None
         self._base_timestamp_ms = self._max_timestamp_ms = -1
-        # The time of the last record, while the next may have the same and go the fast way; its bytes and their
-        # count, with the one that says that there are no headers.
-        self._last_timestamp_ms: int | None = None
+        # The bytes of _last_timestamp_ms, and their count with the one that says that there are no headers.
         self._time_part = b""
         self._time_size = 0
 
@@ -120,16 +117,16 @@ class ProducerBatch(BatchLife):
                 return self._append_any(timestamp_ms, key, value, headers, on_delivery, now_ms)
         except IndexError:
             return self._append_any(timestamp_ms, key, value, headers, on_delivery, now_ms)
-        record_bytes = self.record_bytes
-        if record_bytes * self._factor + size > self._room:
+        record_bytes = self.record_bytes + size
+        if record_bytes > self._surely_bytes and not self._has_room(size):
             return None
         self._parts += parts
-        self.record_bytes = record_bytes + size
+        self.record_bytes = record_bytes
         self.record_count = count + 1
         self.last_append_ms = now_ms
         future = RecordFuture((self.delivery, count, timestamp_ms, key_bytes, value_bytes))
         if on_delivery is not None:
-            self.delivery.expect(future, on_delivery)
+            self.delivery.wanted.append((future, on_delivery))
         return future
 
     def _append_any(
@@ -149,9 +146,13 @@ class ProducerBatch(BatchLife):
         parts, size = record_parts(before_offset, count, key, value, headers)
         if not count:
             self._base_timestamp_ms = self._max_timestamp_ms = timestamp_ms
-            self.memory_bytes = max(self.limit_bytes, size_upper_bound(key, value, headers))
+            # Only of a large record is it worth while to know the bound.
+            if HEADER_BYTES + RECORD_OVERHEAD_BYTES + size > self.limit_bytes:
+                self.memory_bytes = max(self.limit_bytes, size_upper_bound(key, value, headers))
             self._room = self.memory_bytes - HEADER_BYTES
-        elif self.record_bytes * self._factor + size > self._room:
+            # Below this no estimate says that it is too much, and a sum of integers is enough.
+            self._surely_bytes = int(self._room / max(1.0, self._factor))
+        elif not self._has_room(size):
             return None
         self._max_timestamp_ms = max(self._max_timestamp_ms, timestamp_ms)
         self._last_timestamp_ms = timestamp_ms
@@ -164,13 +165,12 @@ class ProducerBatch(BatchLife):
         key_bytes, value_bytes = -1 if key is None else len(key), -1 if value is None else len(value)
         future = RecordFuture((self.delivery, count, timestamp_ms, key_bytes, value_bytes))
         if on_delivery is not None:
-            self.delivery.expect(future, on_delivery)
+            self.delivery.wanted.append((future, on_delivery))
         return future
 
-    def close(self) -> None:
-        """Take no record any more."""
-        self.is_closed = True
-        self._last_timestamp_ms = None
+    def _has_room(self, size_bytes: int) -> bool:
+        # What was taken is estimated as it is compressed; a further record is counted in full, as in Kafka.
+        return self.record_bytes * self._factor + size_bytes <= self._room
 
     @property
     def size_bytes(self) -> int:

@@ -16,16 +16,18 @@ from cluster.protocol.batch import increment_sequence
 class BatchLife:
     """Times are a monotonic clock's milliseconds. ``leader_epoch_at_attempt`` is -1 until there was an attempt.
 
-    Not thread-safe, but for ``complete``, ``fail`` and ``wait_until_done``.
+    Not thread-safe, but for ``wait_until_done``, and of a closed batch ``complete`` and ``fail``.
     """
 
     __slots__ = (
         "_is_stale",
+        "_last_timestamp_ms",
         "_transactional",
         "attempts",
         "base_sequence",
         "created_ms",
         "delivery",
+        "is_closed",
         "is_in_retry",
         "last_append_ms",
         "last_attempt_ms",
@@ -49,6 +51,14 @@ class BatchLife:
         self.delivery = BatchDelivery(topic, partition)
         self._transactional = False
         self._is_stale = False
+        self.is_closed = False
+        # The time of the last record, while the next may have the same and go the fast way.
+        self._last_timestamp_ms: int | None = None
+
+    def close(self) -> None:
+        """Take no record any more."""
+        self.is_closed = True
+        self._last_timestamp_ms = None
 
     @property
     def is_done(self) -> bool:
@@ -93,6 +103,7 @@ class BatchLife:
 
         ``log_append_time_ms`` is the broker's time if the topic takes that, else -1. False if there was an outcome.
         """
+        self.close()
         return self.delivery.complete(base_offset, log_append_time_ms)
 
     def fail(self, error: ProduceError, record_errors: Mapping[int, ProduceError] | None = None) -> bool:
@@ -100,6 +111,7 @@ class BatchLife:
 
         False if there was an outcome.
         """
+        self.close()
         return self.delivery.fail(error, record_errors)
 
     def wait_until_done(self, timeout_s: float | None = None) -> bool:

@@ -14,23 +14,25 @@ from cluster.protocol.records import Header, write_varint
 #: What a record has at most beside key, value and headers: length 5, timestamp 10, offset 5, attributes 1.
 RECORD_OVERHEAD_BYTES = 21
 
+#: The length of what is null: -1.
+_NULL = b"\x01"
+
 #: By n: the varint n, and the bytes that it and n bytes after it take. For keys, values and whole records.
 SIZED: list[tuple[bytes, int]] = [(varint, len(varint) + n) for n, varint in enumerate(map(write_varint, range(4096)))]
 #: By index in the batch: the varint of the offset delta, and its bytes.
 OFFSETS: list[tuple[bytes, int]] = [(varint, len(varint)) for varint in map(write_varint, range(8192))]
 #: The same with the length of a null key after it.
-OFFSETS_AND_NULL_KEY: list[tuple[bytes, int]] = [(varint + b"\x01", size + 1) for varint, size in OFFSETS]
+OFFSETS_AND_NULL_KEY: list[tuple[bytes, int]] = [(varint + _NULL, size + 1) for varint, size in OFFSETS]
 NO_HEADERS = b"\x00"
 
 
+#: By milliseconds after the batch's first record: attributes, which are unused, and the timestamp delta.
+_TIMES = [b"\x00" + varint for varint, _size in SIZED]
+
+
 def time_part(delta_ms: int) -> bytes:
-    """What a record has before its offset: attributes, which are unused, and the timestamp after the batch's first."""
-    return b"\x00" + write_varint(delta_ms)
-
-
-def sized_size(data: bytes | None) -> int:
-    """The bytes of a length and what it tells of."""
-    return 1 if data is None else len(write_varint(len(data))) + len(data)
+    """What a record has before its offset, ``delta_ms`` after the first of its batch, or before it."""
+    return _TIMES[delta_ms] if 0 <= delta_ms < len(_TIMES) else b"\x00" + write_varint(delta_ms)
 
 
 def size_upper_bound(key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> int:
@@ -39,27 +41,27 @@ def size_upper_bound(key: bytes | None, value: bytes | None, headers: Sequence[H
     Kafka's AbstractRecords.estimateSizeInBytesUpperBound: what counts against max.request.size, and what a batch for
     a record larger than batch.size is given of buffer.memory. 196 for a key of 10 bytes and a value of 100.
     """
-    total = HEADER_BYTES + RECORD_OVERHEAD_BYTES + sized_size(key) + sized_size(value) + len(write_varint(len(headers)))
-    for name, content in headers:
-        total += sized_size(name.encode()) + sized_size(content)
-    return total
+    total = HEADER_BYTES + RECORD_OVERHEAD_BYTES + 3
+    if key is not None:
+        total += _sized(len(key))[1] - 1
+    if value is not None:
+        total += _sized(len(value))[1] - 1
+    return total + len(_packed_headers(headers)) - 1 if headers else total
 
 
 def record_parts(
     before_offset: bytes, index: int, key: bytes | None, value: bytes | None, headers: Sequence[Header]
 ) -> tuple[tuple[bytes, ...], int]:
     """Any record at all, as (parts, bytes in all); the value is not copied. ``before_offset`` is a ``time_part``."""
-    head = before_offset + write_varint(index) + _sized(key)
+    head = before_offset + (OFFSETS[index][0] if index < len(OFFSETS) else write_varint(index))
+    head += _NULL if key is None else _sized(len(key))[0] + key
     if value is None:
-        head, value = head + b"\x01", b""
+        head, value = head + _NULL, b""
     else:
-        head += write_varint(len(value))
-    tail = NO_HEADERS
-    if headers:
-        tail = write_varint(len(headers)) + b"".join(_sized(name.encode()) + _sized(data) for name, data in headers)
-    length = len(head) + len(value) + len(tail)
-    head = write_varint(length) + head
-    return (head, value, tail), len(head) + len(value) + len(tail)
+        head += _sized(len(value))[0]
+    tail = _packed_headers(headers) if headers else NO_HEADERS
+    length, size = _sized(len(head) + len(value) + len(tail))
+    return (length, head, value, tail), size
 
 
 def as_bytes(data: bytes | bytearray | memoryview | None, what: str) -> bytes | None:
@@ -71,5 +73,18 @@ def as_bytes(data: bytes | bytearray | memoryview | None, what: str) -> bytes | 
     raise TypeError(f"the {what} of a record is bytes or None, not {type(data).__name__}: it needs a serializer")
 
 
-def _sized(data: bytes | None) -> bytes:
-    return b"\x01" if data is None else write_varint(len(data)) + data
+def _sized(count: int) -> tuple[bytes, int]:
+    """``SIZED[count]``, for any count."""
+    if count < len(SIZED):
+        return SIZED[count]
+    varint = write_varint(count)
+    return varint, len(varint) + count
+
+
+def _packed_headers(headers: Sequence[Header]) -> bytes:
+    packed = [write_varint(len(headers))]
+    for name, content in headers:
+        key = name.encode()
+        packed += (_sized(len(key))[0], key)
+        packed += (_NULL,) if content is None else (_sized(len(content))[0], content)
+    return b"".join(packed)

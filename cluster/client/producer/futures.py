@@ -30,7 +30,11 @@ _new_metadata: Callable[[tuple[str, int, int, int, int, int]], RecordMetadata] =
 
 
 class BatchDelivery:
-    """The outcome of one batch, and who wants to know it. Safe from any thread, but for ``expect``."""
+    """The outcome of one batch, and who wants to know it. Safe from any thread.
+
+    But for ``wanted``, whom to tell of which record's outcome: who appends to the batch appends there, in record order,
+    before there is an outcome. (A method would cost as much as all the rest of it.)
+    """
 
     __slots__ = (
         "_base_offset",
@@ -42,9 +46,9 @@ class BatchDelivery:
         "_log_append_time_ms",
         "_record_errors",
         "_successors",
-        "_wanted",
         "partition",
         "topic",
+        "wanted",
     )
 
     def __init__(self, topic: str, partition: int) -> None:
@@ -58,7 +62,7 @@ class BatchDelivery:
         self._record_errors: Mapping[int, ProduceError] = {}
         # At most one, made when somebody waits; the parts of a divided batch share the list with the whole.
         self._conditions: list[threading.Condition] = []
-        self._wanted: list[tuple[RecordFuture, OnDelivery]] = []
+        self.wanted: list[tuple[RecordFuture, OnDelivery]] = []
         self._listeners: list[tuple[RecordFuture, Callable[[RecordFuture], object]]] = []
         self._successors: tuple[tuple[int, BatchDelivery], ...] = ()
 
@@ -70,10 +74,6 @@ class BatchDelivery:
     def is_finished(self) -> bool:
         """Whether the outcome is known. Callbacks may still be running."""
         return self._is_finished
-
-    def expect(self, future: RecordFuture, on_delivery: OnDelivery) -> None:
-        """Call ``on_delivery`` with the outcome of ``future``. In record order, by one thread, before the outcome."""
-        self._wanted.append((future, on_delivery))
 
     def complete(self, base_offset: int, log_append_time_ms: int = -1) -> bool:
         """All records were written from ``base_offset`` on (-1: not known). False if there was an outcome before."""
@@ -94,13 +94,13 @@ class BatchDelivery:
         with _LOCK:
             if self._is_finished or self._successors:
                 return False
-            wanted, self._wanted = self._wanted, []
+            wanted, self.wanted = self.wanted, []
             listeners, self._listeners = self._listeners, []
             self._successors = tuple(successors)
             for _first, successor in successors:
                 successor._conditions = self._conditions
             for future, on_delivery in wanted:
-                future.place()[0]._wanted.append((future, on_delivery))
+                future.place()[0].wanted.append((future, on_delivery))
             for future, listener in listeners:
                 future.place()[0]._listeners.append((future, listener))
             return True
@@ -151,14 +151,13 @@ class BatchDelivery:
             self._error = error
             self._record_errors = record_errors
             self._is_finished = True
-            wanted, self._wanted = self._wanted, []
+            wanted, self.wanted = self.wanted, []
             listeners, self._listeners = self._listeners, []
         try:
-            if listeners:
-                self._tell_listeners_too(wanted, listeners)
+            if listeners or error is not None:
+                self._tell(wanted, listeners)
             else:
-                for future, on_delivery in wanted:
-                    self._call(partial(on_delivery, *future.outcome()))
+                self._tell_offsets(wanted)
         finally:
             with _LOCK:
                 self._is_told = True
@@ -168,7 +167,24 @@ class BatchDelivery:
                     condition.notify_all()
         return True
 
-    def _tell_listeners_too(
+    def _tell_offsets(self, wanted: list[tuple[RecordFuture, OnDelivery]]) -> None:
+        # As _tell, for nearly every batch, at a third of the cost.
+        topic, partition, log_append_time_ms = self.topic, self.partition, self._log_append_time_ms
+        new_tuple = tuple.__new__
+        for future, on_delivery in wanted:
+            delivery, index, timestamp_ms, key_bytes, value_bytes = future
+            if delivery is not self:
+                index = delivery.place_of(index)[1]
+            offset = -1 if self._base_offset < 0 else self._base_offset + index
+            if log_append_time_ms >= 0:
+                timestamp_ms = log_append_time_ms
+            metadata = new_tuple(RecordMetadata, (topic, partition, offset, timestamp_ms, key_bytes, value_bytes))
+            try:
+                on_delivery(metadata, None)
+            except Exception:
+                self._log_failure()
+
+    def _tell(
         self,
         wanted: list[tuple[RecordFuture, OnDelivery]],
         listeners: list[tuple[RecordFuture, Callable[[RecordFuture], object]]],
@@ -182,7 +198,10 @@ class BatchDelivery:
         try:
             callback()
         except Exception:
-            LOG.exception("a callback for a record of %s-%d failed", self.topic, self.partition)
+            self._log_failure()
+
+    def _log_failure(self) -> None:
+        LOG.exception("a callback for a record of %s-%d failed", self.topic, self.partition)
 
     def listen(self, future: RecordFuture, listener: Callable[[RecordFuture], object]) -> None:
         """Call ``listener`` with ``future`` when its outcome is known: at once, if it is."""

@@ -146,8 +146,9 @@ def test_a_compressed_batch_is_estimated():
 
 
 def test_closed():
-    """A closed batch takes nothing, however small, and is full; so does one that was built."""
-    for end in (ProducerBatch.close, ProducerBatch.build):
+    """A closed batch takes nothing, however small, and is full; so does one that was built or has an outcome."""
+    finishes = (lambda batch: batch.complete(1), lambda batch: batch.fail(ProducerClosed()))
+    for end in (ProducerBatch.close, ProducerBatch.build, *finishes):
         batch, _futures = batch_of([NewRecord(1, None, b"v")])
         assert not batch.is_full
         end(batch)
