@@ -1,7 +1,7 @@
 """Which partition a record goes to: by its key, else where it fills batches best.
 
-Owns the choice (Kafka's BuiltInPartitioner and its load table, KIP-480 and KIP-794: seed 002 section 3; semantics 8.7),
-and which brokers are not drained fast enough to be chosen. Does not own queues or metadata: both are told. Not
+Owns the choice (Kafka's BuiltInPartitioner and its load table, KIP-480 and KIP-794: seed 002 section 3; semantics 8.7).
+Does not own queues, metadata, nor which brokers take nothing (partitioner.availability.timeout.ms): that is told. Not
 thread-safe: the accumulator's lock is held.
 """
 
@@ -100,30 +100,3 @@ class BuiltInPartitioner:
             self.partition = self._available[drawn % len(self._available)]
         else:
             self.partition = drawn % self.partition_count
-
-
-class NodeAvailability:
-    """For how long each broker had records to be sent, and could not take them (partitioner.availability.timeout.ms).
-
-    0 switches it off: every broker is available. Times are a monotonic clock's milliseconds.
-    """
-
-    def __init__(self, timeout_ms: int) -> None:
-        self._timeout_ms = timeout_ms
-        # By node: when it last had something to be sent, and when it last could take it.
-        self._ready_ms: dict[int, int] = {}
-        self._drained_ms: dict[int, int] = {}
-
-    def note(self, node_id: int, now_ms: int, can_drain: bool) -> None:
-        """There is something for ``node_id``, and its connection can take it, or not."""
-        if self._timeout_ms > 0:
-            self._ready_ms[node_id] = now_ms
-            if can_drain:
-                self._drained_ms[node_id] = now_ms
-            else:
-                self._drained_ms.setdefault(node_id, now_ms)
-
-    def is_available(self, node_id: int) -> bool:
-        """Whether the partitions that ``node_id`` leads are drawn."""
-        ready_ms = self._ready_ms.get(node_id)
-        return ready_ms is None or ready_ms - self._drained_ms[node_id] <= self._timeout_ms

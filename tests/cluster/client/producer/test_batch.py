@@ -128,9 +128,20 @@ def test_limits(records, limit_bytes):
     assert batch.build() == build_batch(taken)
 
 
+@pytest.mark.parametrize(("codec", "fitting"), [(CODEC_NONE, 61 + 1000), (4, 61 + 945 + 100)])
+def test_the_last_byte(codec, fitting):
+    """Ten equal records fit into just their bytes; at the ratio 1.0, nine compressed ones count a twentieth more."""
+    for limit_bytes, count in ((fitting, 10), (fitting - 1, 9)):
+        batch, _futures = batch_of([NewRecord(5, None, b"v" * 91)] * 11, limit_bytes, codec)
+        assert batch.record_count == count
+
+
 def test_the_upper_bound():
-    """What a record is counted as against max.request.size is Kafka's figure."""
+    """What a record is counted as against max.request.size and buffer.memory is Kafka's figure."""
     assert size_upper_bound(b"k" * 10, b"v" * 100, ()) == 196
+    for limit_bytes in range(150, 250):
+        batch, _futures = batch_of([NewRecord(1, b"k" * 10, b"v" * 100)], limit_bytes)
+        assert batch.memory_bytes == max(limit_bytes, 196)
 
 
 def test_a_compressed_batch_is_estimated():

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cluster.client.producer.buffer_pool import BufferPool, MemoryAccount
 from cluster.client.producer.values import BufferExhausted, ProducerClosed, RecordTooLarge
 from cluster.protocol.errors import ErrorCode
+from tests.cluster.client.producer.waiting import telling_condition
 
 STEPS = st.lists(
     st.tuples(st.sampled_from(["claim", "claim", "release", "withdraw"]), st.integers(0, 110)), max_size=60
@@ -50,21 +51,9 @@ def test_the_account(steps):
     assert not waiting and account.available_bytes == 100
 
 
-class Waiting(threading.Condition):
-    """A condition that tells when a thread is about to wait, with the lock in its hand."""
-
-    begun = threading.Semaphore(0)
-
-    def wait_for(self, predicate, timeout=None):
-        self.begun.release()
-        return super().wait_for(predicate, timeout)
-
-
 @pytest.fixture
 def begun(monkeypatch):
-    Waiting.begun = threading.Semaphore(0)
-    monkeypatch.setattr("cluster.client.producer.buffer_pool.threading.Condition", Waiting)
-    return Waiting.begun
+    return telling_condition(monkeypatch)
 
 
 def allocating(pool, size_bytes, begun, outcomes):

@@ -20,6 +20,7 @@ from cluster.client.producer.values import (
     RecordTooLarge,
 )
 from cluster.protocol.errors import ErrorCode
+from tests.cluster.client.producer.waiting import telling_condition
 
 
 def batch_with(count, on_delivery=None):
@@ -130,31 +131,35 @@ def test_waiting_ends():
 
 
 @pytest.mark.timeout(20)
-def test_waiting_threads():
+@pytest.mark.parametrize("is_split", [False, True])
+def test_waiting_threads(monkeypatch, is_split):
     """Threads that wait for records, and for the batch, wake with the outcome; also when it was split meanwhile."""
+    begun = telling_condition(monkeypatch)
     batch, futures = batch_with(6)
     found = {}
-    started = threading.Barrier(8)
 
     def wait(index):
-        started.wait()
-        found[index] = futures[index].result(10).offset
+        found[index] = futures[index].result().offset
 
     def flush():
-        started.wait()
-        found["all"] = batch.wait_until_done(10)
+        found["all"] = batch.wait_until_done()
 
-    threads = [threading.Thread(target=wait, args=(index,)) for index in range(6)] + [threading.Thread(target=flush)]
+    threads = [threading.Thread(target=wait, args=(index,), daemon=True) for index in range(6)]
+    threads.append(threading.Thread(target=flush, daemon=True))
     for thread in threads:
         thread.start()
-    started.wait()
-    first, second = batch.split(1 << 20)
-    third, fourth = first.split(1 << 20)
-    for part, offset in ((second, 30), (fourth, 20), (third, 10)):
-        part.complete(offset)
+        assert begun.acquire(timeout=10)
+    if is_split:
+        first, second = batch.split(1 << 20)
+        third, fourth = first.split(1 << 20)
+        for part, offset in ((second, 30), (fourth, 20), (third, 10)):
+            part.complete(offset)
+    else:
+        batch.complete(10)
     for thread in threads:
-        thread.join(10)
-    assert found == {0: 10, 1: 11, 2: 20, 3: 30, 4: 31, 5: 32, "all": True}
+        thread.join(2)
+    offsets = [10, 11, 20, 30, 31, 32] if is_split else range(10, 16)
+    assert found == {**dict(enumerate(offsets)), "all": True}
 
 
 @pytest.mark.timeout(20)

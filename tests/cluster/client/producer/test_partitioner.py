@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kafka.partitioner.default import murmur2 as kafka_python_murmur2
 
 from cluster.client.producer.murmur2 import murmur2
-from cluster.client.producer.partitioner import BuiltInPartitioner, NodeAvailability, partition_for_key
+from cluster.client.producer.partitioner import BuiltInPartitioner, partition_for_key
 from cluster.seams.randomness import derive
 
 #: Of Kafka 3.8.0: the text, its hash, and the partition of 6 and of 10.
@@ -145,20 +145,3 @@ def test_nothing_but_what_has_a_load_is_drawn(queues, seed):
     weights = {partition: max(queues.values()) + 1 - size for partition, size in queues.items()}
     likely = [partition for partition, weight in weights.items() if weight / sum(weights.values()) > 0.1]
     assert set(likely) <= set(counts)
-
-
-def test_a_broker_that_takes_nothing_is_avoided():
-    """It is when it could not be sent anything for longer than the timeout, until it can again."""
-    nodes = NodeAvailability(100)
-    assert nodes.is_available(1)
-    nodes.note(1, 1000, can_drain=False)
-    nodes.note(1, 1100, can_drain=False)
-    assert nodes.is_available(1)
-    nodes.note(1, 1101, can_drain=False)
-    assert not nodes.is_available(1) and nodes.is_available(2)
-    nodes.note(1, 1102, can_drain=True)
-    assert nodes.is_available(1)
-    off = NodeAvailability(0)
-    off.note(1, 0, can_drain=True)
-    off.note(1, 9999, can_drain=False)
-    assert off.is_available(1)
