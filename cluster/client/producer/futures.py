@@ -19,8 +19,8 @@ from cluster.client.producer.values import ProduceError, RecordMetadata
 
 LOG = logging.getLogger(__name__)
 
-#: Told of a record's outcome. With an error, the metadata holds topic and partition alone.
-OnDelivery = Callable[[RecordMetadata, ProduceError | None], object]
+#: Told of a record's outcome: (error, metadata). With an error, the metadata holds topic and partition alone.
+OnDelivery = Callable[[ProduceError | None, RecordMetadata], object]
 
 #: Held for a few assignments: an outcome, a listener and a division see each other wholly or not at all.
 _LOCK = threading.Lock()
@@ -180,7 +180,7 @@ class BatchDelivery:
                 timestamp_ms = log_append_time_ms
             metadata = new_tuple(RecordMetadata, (topic, partition, offset, timestamp_ms, key_bytes, value_bytes))
             try:
-                on_delivery(metadata, None)
+                on_delivery(None, metadata)
             except Exception:
                 self._log_failure()
 
@@ -238,7 +238,7 @@ class RecordFuture(tuple[BatchDelivery, int, int, int, int]):
 
         Raises the ``ProduceError`` with which it failed.
         """
-        metadata, error = self._wait_for_outcome(timeout_s)
+        error, metadata = self._wait_for_outcome(timeout_s)
         if error is not None:
             # All records of a batch share one exception: it must not grow with each that asks.
             raise error.with_traceback(None)
@@ -246,7 +246,7 @@ class RecordFuture(tuple[BatchDelivery, int, int, int, int]):
 
     def exception(self, timeout_s: float | None = None) -> ProduceError | None:
         """Why the record failed, None if it did not. Waits as ``result`` does."""
-        return self._wait_for_outcome(timeout_s)[1]
+        return self._wait_for_outcome(timeout_s)[0]
 
     def add_done_callback(self, listener: Callable[[RecordFuture], object]) -> None:
         """Call ``listener`` with this future once it is done, in the thread that finishes it; at once if it is done.
@@ -260,17 +260,17 @@ class RecordFuture(tuple[BatchDelivery, int, int, int, int]):
         delivery, index, _timestamp_ms, _key_bytes, _value_bytes = self
         return delivery.place_of(index)
 
-    def outcome(self) -> tuple[RecordMetadata, ProduceError | None]:
+    def outcome(self) -> tuple[ProduceError | None, RecordMetadata]:
         """What callbacks are told. Only of a future that is done."""
         delivery, index, timestamp_ms, key_bytes, value_bytes = self
         topic, partition = delivery.topic, delivery.partition
         delivery, index = delivery.place_of(index)
         offset, log_append_time_ms, error = delivery.outcome(index)
         if error is not None:
-            return _new_metadata((topic, partition, -1, -1, -1, -1)), error
+            return error, _new_metadata((topic, partition, -1, -1, -1, -1))
         if log_append_time_ms >= 0:
             timestamp_ms = log_append_time_ms
-        return _new_metadata((topic, partition, offset, timestamp_ms, key_bytes, value_bytes)), None
+        return None, _new_metadata((topic, partition, offset, timestamp_ms, key_bytes, value_bytes))
 
     def __repr__(self) -> str:
         delivery, index = self.place()
@@ -278,7 +278,7 @@ class RecordFuture(tuple[BatchDelivery, int, int, int, int]):
             f"RecordFuture({delivery.topic}-{delivery.partition}, record {index}, {'' if self.done() else 'not '}done)"
         )
 
-    def _wait_for_outcome(self, timeout_s: float | None) -> tuple[RecordMetadata, ProduceError | None]:
+    def _wait_for_outcome(self, timeout_s: float | None) -> tuple[ProduceError | None, RecordMetadata]:
         if not self.done() and not self[0].wait_for(self, timeout_s):
             delivery = self[0]
             raise TimeoutError(f"no outcome of a record for {delivery.topic}-{delivery.partition} in {timeout_s:g} s")

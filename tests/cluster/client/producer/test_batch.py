@@ -248,7 +248,7 @@ def test_split_moves_callbacks():
     told = []
     batch = ProducerBatch("t", 3, 1 << 20, CODEC_NONE, 0)
     futures = [
-        batch.try_append(5, None, b"v", (), lambda metadata, error: told.append((metadata.offset, error)), 1)
+        batch.try_append(5, None, b"v", (), lambda error, metadata: told.append((metadata.offset, error)), 1)
         for _ in range(4)
     ]
     futures[3].add_done_callback(lambda future: told.append(future))

@@ -53,7 +53,7 @@ def test_one_outcome_ever():
     told = []
     error = DeliveryTimeout.of(2, "t", 1, 120_000)
     for finish in (lambda batch: batch.complete(5), lambda batch: batch.fail(error)):
-        batch, _futures = batch_with(2, lambda metadata, error: told.append((metadata, error)))
+        batch, _futures = batch_with(2, lambda error, metadata: told.append((metadata, error)))
         assert finish(batch)
         assert not batch.complete(9) and not batch.fail(ProducerClosed())
     assert told == [
@@ -87,7 +87,7 @@ def test_callbacks_in_record_order():
     told = []
     batch = ProducerBatch("t", 1, 16_384, 0, 0)
     futures = [
-        batch.try_append(1, None, b"", (), lambda _metadata, _error, index=index: told.append(index), 0)
+        batch.try_append(1, None, b"", (), lambda _error, _metadata, index=index: told.append(index), 0)
         for index in range(3)
     ]
     for future in reversed(futures):
@@ -101,7 +101,7 @@ def test_callbacks_in_record_order():
 def test_a_callback_that_raises_is_logged(caplog):
     """A program's error stays the program's: the other records are told, and waiters are woken."""
 
-    def broken(_metadata, _error):
+    def broken(_error, _metadata):
         raise KeyError("mine")
 
     batch, futures = batch_with(2, broken)
@@ -116,7 +116,7 @@ def test_a_callback_that_raises_is_logged(caplog):
 def test_a_callback_may_ask_its_future():
     """Within a callback every record of the batch is done: asking for its outcome does not wait for ever."""
     told = []
-    batch, futures = batch_with(2, lambda _metadata, _error: told.append(futures[1].result(0).offset))
+    batch, futures = batch_with(2, lambda _error, _metadata: told.append(futures[1].result(0).offset))
     batch.complete(3)
     assert told == [4, 4]
 
