@@ -1,0 +1,246 @@
+"""RecordAccumulator: the batches that wait to be sent, a queue for each partition (seeds 000 and 002, Kafka's class).
+
+Owns the queues, which of their heads go next, flushes, and which batches have no outcome yet. Does not own the bytes
+of a batch, the memory they are counted in (``ProducerBatch.memory_bytes``), sequences (``idempotence.py``) nor the
+time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING
+
+from cluster.client.cluster_view import ClusterView
+from cluster.client.producer.idempotence import ProducerIdentity, is_after
+from cluster.client.producer.ready import Ready, backoff_left_ms, leader_of, linger_left_ms
+
+if TYPE_CHECKING:
+    from cluster.client.producer.batch import ProducerBatch
+    from cluster.client.producer.futures import OnDelivery, RecordFuture
+    from cluster.client.producer.values import TopicPartition
+    from cluster.protocol.records import Header
+
+
+class RecordAccumulator:
+    """NOT thread-safe: whoever shares it holds a lock. Times are milliseconds of one monotonic clock.
+
+    ``is_exhausted`` says whether somebody waits for memory to append: then nothing lingers.
+    """
+
+    def __init__(
+        self,
+        *,
+        batch_size: int,
+        linger_ms: int,
+        delivery_timeout_ms: int,
+        is_exhausted: Callable[[], bool],
+    ) -> None:
+        self._batch_size = batch_size
+        self._linger_ms = linger_ms
+        self._delivery_timeout_ms = delivery_timeout_ms
+        self._is_exhausted = is_exhausted
+        # Queues that are not empty. What was drained goes to the end: the next drain begins with whoever waits longest.
+        self._queues: dict[TopicPartition, deque[ProducerBatch]] = {}
+        self._retry_at_ms: dict[ProducerBatch, int] = {}
+        self._muted: set[TopicPartition] = set()
+        # In the order in which they were made.
+        self._incomplete: dict[ProducerBatch, None] = {}
+        self._flushes = 0
+        self._is_closing = False
+
+    def __repr__(self) -> str:
+        queued = sum(map(len, self._queues.values()))
+        return f"RecordAccumulator({queued} batches queued, {len(self._incomplete)} without outcome)"
+
+    def append(
+        self,
+        topic_partition: TopicPartition,
+        timestamp_ms: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[Header],
+        on_delivery: OnDelivery | None,
+        now_ms: int,
+    ) -> RecordFuture | None:
+        """Put a record into the last batch of its partition. None if there is none or it is full.
+
+        The caller then gets memory, without its lock, tries again, for others may have been faster, and adds a batch
+        that holds the record (``add``).
+        """
+        queue = self._queues.get(topic_partition)
+        if queue is None:
+            return None
+        return queue[-1].try_append(timestamp_ms, key, value, headers, on_delivery, now_ms)
+
+    def add(self, batch: ProducerBatch) -> None:
+        """Put a new batch at the end of its partition's queue."""
+        self._queue_of(batch).append(batch)
+        self._incomplete[batch] = None
+
+    def ready(self, view: ClusterView, now_ms: int) -> Ready:
+        """Which nodes there is something to be sent to, and when to look again."""
+        nodes: set[int] = set()
+        unknown: set[str] = set()
+        delay_ms: int | None = None
+        is_urgent = self._is_closing or self._flushes > 0 or self._is_exhausted()
+        for topic_partition, queue in self._queues.items():
+            leader, leader_epoch = leader_of(view, topic_partition)
+            if leader < 0:
+                unknown.add(topic_partition[0])
+            elif leader not in nodes and topic_partition not in self._muted:
+                head = queue[0]
+                wait_ms = backoff_left_ms(head, self._retry_at_ms.get(head), leader_epoch, now_ms) or linger_left_ms(
+                    head, is_urgent or len(queue) > 1, self._linger_ms, now_ms
+                )
+                if wait_ms == 0:
+                    nodes.add(leader)
+                elif delay_ms is None or wait_ms < delay_ms:
+                    delay_ms = wait_ms
+        return Ready(nodes, delay_ms, unknown)
+
+    def drain(
+        self,
+        view: ClusterView,
+        nodes: Collection[int],
+        max_request_bytes: int,
+        now_ms: int,
+        identity: ProducerIdentity | None = None,
+    ) -> dict[int, list[ProducerBatch]]:
+        """Take out at most one batch of each partition of ``nodes``, and no more than one request each can carry.
+
+        The first batch of a request goes whatever its size. Nothing lingers any more when its node is written to.
+        """
+        drained: dict[int, list[ProducerBatch]] = {}
+        room = dict.fromkeys(nodes, max_request_bytes)
+        for topic_partition, queue in list(self._queues.items()):
+            leader, leader_epoch = leader_of(view, topic_partition)
+            if leader not in room or topic_partition in self._muted:
+                continue
+            batch = queue[0]
+            if backoff_left_ms(batch, self._retry_at_ms.get(batch), leader_epoch, now_ms) > 0:
+                continue
+            if identity is not None and not identity.may_drain(batch):
+                continue
+            if batch.size_bytes > room[leader] and leader in drained:
+                del room[leader]
+                continue
+            self._take(topic_partition, queue)
+            batch.close()
+            batch.leader_epoch_at_attempt = leader_epoch
+            batch.last_attempt_ms = now_ms
+            if identity is not None:
+                identity.drained(batch)
+            room[leader] -= batch.size_bytes
+            drained.setdefault(leader, []).append(batch)
+        return drained
+
+    def reenqueue(self, batch: ProducerBatch, now_ms: int, backoff_ms: int) -> None:
+        """Put a batch back that is to be sent again, not before ``backoff_ms`` have passed."""
+        batch.reenqueued(now_ms)
+        self._retry_at_ms[batch] = now_ms + backoff_ms
+        self._insert(batch)
+
+    def split_and_reenqueue(self, batch: ProducerBatch, identity: ProducerIdentity | None) -> list[ProducerBatch]:
+        """Put parts of at most batch.size in the place of a batch that the broker found too large; no attempt is
+        counted. The parts are returned; the last of them has the memory.
+
+        Parts are at most half as large as the whole, or a broker whose limit is below batch.size would refuse them
+        until they expire (as Kafka's do, KAFKA-8350).
+        """
+        parts = batch.split(min(self._batch_size, batch.size_bytes // 2))
+        if identity is not None:
+            identity.split(batch, parts)
+        del self._incomplete[batch]
+        self._incomplete.update(dict.fromkeys(parts))
+        for part in reversed(parts):
+            self._insert(part)
+        return parts
+
+    def expired(self, now_ms: int) -> list[ProducerBatch]:
+        """The queued batches that are older than delivery.timeout.ms, in order. They stay until they are withdrawn."""
+        oldest_ms = now_ms - self._delivery_timeout_ms
+        found = []
+        for queue in self._queues.values():
+            for batch in queue:
+                if batch.created_ms > oldest_ms:
+                    break
+                found.append(batch)
+        return found
+
+    def next_expiry_ms(self) -> int | None:
+        """When the first of the queued batches expires."""
+        oldest_ms = min((queue[0].created_ms for queue in self._queues.values()), default=None)
+        return None if oldest_ms is None else oldest_ms + self._delivery_timeout_ms
+
+    def is_incomplete(self, batch: ProducerBatch) -> bool:
+        """Whether the outcome of a batch is still open."""
+        return batch in self._incomplete
+
+    def withdraw(self, batch: ProducerBatch) -> bool:
+        """The outcome of ``batch`` is decided: it is not sent (again). False if it was decided before."""
+        if batch not in self._incomplete:
+            return False
+        del self._incomplete[batch]
+        self._retry_at_ms.pop(batch, None)
+        topic_partition = (batch.topic, batch.partition)
+        queue = self._queues.get(topic_partition)
+        if queue is not None and batch in queue:
+            queue.remove(batch)
+            if not queue:
+                del self._queues[topic_partition]
+        return True
+
+    def abort_all(self) -> list[ProducerBatch]:
+        """Withdraw every batch, wherever it is; returns them in the order in which they were made."""
+        batches = list(self._incomplete)
+        self._incomplete.clear()
+        self._queues.clear()
+        self._retry_at_ms.clear()
+        return batches
+
+    def mute(self, topic_partition: TopicPartition) -> None:
+        """Send nothing of a partition until it is unmuted: with one request in flight, that keeps its order."""
+        self._muted.add(topic_partition)
+
+    def unmute(self, topic_partition: TopicPartition) -> None:
+        self._muted.discard(topic_partition)
+
+    def begin_flush(self) -> list[ProducerBatch]:
+        """From now on nothing lingers. Returns the batches to wait for; ``end_flush`` follows, whatever happens."""
+        self._flushes += 1
+        return list(self._incomplete)
+
+    def end_flush(self) -> None:
+        self._flushes -= 1
+
+    def close(self) -> None:
+        """From now on nothing lingers."""
+        self._is_closing = True
+
+    def queue_lengths(self, topic: str, partitions: Sequence[int]) -> list[int]:
+        """How many batches wait for each of ``partitions``, for the partitioner."""
+        queues = self._queues
+        return [len(queues.get((topic, partition), ())) for partition in partitions]
+
+    def _take(self, topic_partition: TopicPartition, queue: deque[ProducerBatch]) -> None:
+        self._retry_at_ms.pop(queue.popleft(), None)
+        del self._queues[topic_partition]
+        if queue:
+            self._queues[topic_partition] = queue
+
+    def _insert(self, batch: ProducerBatch) -> None:
+        """Put a batch back in the order of sequences; without them, to the front."""
+        queue = self._queue_of(batch)
+        place = 0
+        if batch.has_sequence:
+            while (
+                place < len(queue)
+                and queue[place].has_sequence
+                and is_after(batch.base_sequence, queue[place].base_sequence)
+            ):
+                place += 1
+        queue.insert(place, batch)
+
+    def _queue_of(self, batch: ProducerBatch) -> deque[ProducerBatch]:
+        return self._queues.setdefault((batch.topic, batch.partition), deque())

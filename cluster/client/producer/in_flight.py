@@ -1,0 +1,81 @@
+"""RequestsInFlight: the Produce requests that have no answer yet.
+
+Owns their ids and ages. Does not own the batches' fate (``sender.py``) nor how many a node may have
+(``connections.py``). Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cluster.client.producer.batch import ProducerBatch
+
+
+class _Request:
+    __slots__ = ("batches", "node", "oldest_ms", "sent_ms")
+
+    def __init__(self, node: int, sent_ms: int, batches: tuple[ProducerBatch, ...]) -> None:
+        self.node = node
+        self.sent_ms = sent_ms
+        self.batches = batches
+        #: When the oldest of its batches that have not expired was made.
+        self.oldest_ms: int | None = min(batch.created_ms for batch in batches)
+
+
+class RequestsInFlight:
+    """NOT thread-safe."""
+
+    def __init__(self) -> None:
+        self._requests: dict[int, _Request] = {}
+        self._last_id = 0
+
+    def __repr__(self) -> str:
+        return f"RequestsInFlight({len(self._requests)}, last id {self._last_id})"
+
+    def __len__(self) -> int:
+        return len(self._requests)
+
+    def add(self, node: int, sent_ms: int, batches: Sequence[ProducerBatch]) -> tuple[int, tuple[ProducerBatch, ...]]:
+        """Note a request that is sent now; returns its id and its batches."""
+        self._last_id += 1
+        request = self._requests[self._last_id] = _Request(node, sent_ms, tuple(batches))
+        return self._last_id, request.batches
+
+    def end(self, request_id: int) -> tuple[ProducerBatch, ...]:
+        """The batches of a request that has ended; none if it had ended before."""
+        request = self._requests.pop(request_id, None)
+        return () if request is None else request.batches
+
+    def end_all(self, node: int) -> list[ProducerBatch]:
+        """End every request to ``node``, in the order in which they were sent; returns their batches."""
+        ended = [request_id for request_id, request in self._requests.items() if request.node == node]
+        return [batch for request_id in ended for batch in self.end(request_id)]
+
+    def late_nodes(self, latest_ms: int) -> list[int]:
+        """The nodes with a request that was sent at ``latest_ms`` or before."""
+        return list(dict.fromkeys(request.node for request in self._requests.values() if request.sent_ms <= latest_ms))
+
+    def batches(self) -> Iterator[ProducerBatch]:
+        for request in self._requests.values():
+            yield from request.batches
+
+    def expired(self, latest_ms: int) -> list[ProducerBatch]:
+        """The batches that were made at ``latest_ms`` or before, each once."""
+        found = []
+        for request in self._requests.values():
+            if request.oldest_ms is not None and request.oldest_ms <= latest_ms:
+                since_ms = request.oldest_ms
+                found += [batch for batch in request.batches if since_ms <= batch.created_ms <= latest_ms]
+                request.oldest_ms = min(
+                    (batch.created_ms for batch in request.batches if batch.created_ms > latest_ms), default=None
+                )
+        return found
+
+    def next_times_ms(self, request_timeout_ms: int, delivery_timeout_ms: int) -> Iterable[int]:
+        """When requests are late and batches expire."""
+        for request in self._requests.values():
+            yield request.sent_ms + request_timeout_ms
+            if request.oldest_ms is not None:
+                yield request.oldest_ms + delivery_timeout_ms
