@@ -1,0 +1,51 @@
+"""What a program is told about a batch that failed. Owns the texts; what is a failure is decided elsewhere.
+
+A record may be stored although its batch failed. Then the error code is a timeout, whatever the last attempt ended
+with, so that the code alone says what is known (``outcomes.recorded_outcome``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.client.producer.outcomes import reported_code
+from cluster.client.producer.values import FatalProducerError, ProduceError, RecordTooLarge
+from cluster.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from cluster.client.producer.actions import PartitionResult
+    from cluster.client.producer.batch import ProducerBatch
+
+
+def refused(batch: ProducerBatch, result: PartitionResult, is_doubtful: bool) -> ProduceError:
+    """The broker said no, or too often "not now"; ``is_doubtful``: an earlier attempt may have stored the batch."""
+    records = _records(batch)
+    said = f": {result.error_message}" if result.error_message else ""
+    code = reported_code(result.error_code, is_doubtful)
+    if code is not result.error_code:
+        return ProduceError(
+            code,
+            f"{records} may be stored by an attempt without answer; the last ended with {result.error_code.name}{said}",
+        )
+    if code is ErrorCode.MESSAGE_TOO_LARGE:
+        return RecordTooLarge(f"{records} of {batch.size_bytes} bytes are more than the broker takes{said}")
+    return ProduceError(code, f"{records} failed after {batch.attempts + 1} attempt(s){said}")
+
+
+def not_sent_again(batch: ProducerBatch) -> ProduceError:
+    """One before the batch is missing, and it could be stored twice with new sequence numbers."""
+    return ProduceError(
+        ErrorCode.REQUEST_TIMED_OUT,
+        f"{_records(batch)} may be stored by an attempt without answer, and are not sent again: "
+        "records before them are missing, and with new sequence numbers they could be stored twice",
+    )
+
+
+def fatal(error_code: ErrorCode, is_doubtful: bool) -> FatalProducerError:
+    """The producer cannot go on; ``is_doubtful``: the batch may be stored."""
+    text = f"this producer cannot go on ({error_code.name}); open another one"
+    return FatalProducerError(reported_code(error_code, is_doubtful), text)
+
+
+def _records(batch: ProducerBatch) -> str:
+    return f"{batch.record_count} record(s) for {batch.topic}-{batch.partition}"

@@ -1,0 +1,281 @@
+"""SenderCore: which requests to send, and what becomes of the batches in them (Kafka's Sender: seeds 000 and 002).
+
+Owns the order of decisions in a turn, and which batches may be stored without an acknowledgement. Does not own queues
+(``accumulator.py``), sequences (``idempotence.py``), what an error means (``outcomes.py``), connections, or the calling
+of ``ProducerBatch.complete`` and ``fail``: those run callbacks, so they are actions, carried out without the lock.
+Pure: events go in, ``tick`` returns what is to be done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cluster.client.cluster_view import ClusterView
+from cluster.client.producer import failures
+from cluster.client.producer.accumulator import RecordAccumulator
+from cluster.client.producer.actions import (
+    Action,
+    CloseConnection,
+    CompleteBatch,
+    FailBatch,
+    PartitionResult,
+    ProduceResults,
+    RefreshMetadata,
+    SendProduce,
+    WakeAt,
+)
+from cluster.client.producer.asking_id import IdentityQuestion
+from cluster.client.producer.connections import Connections
+from cluster.client.producer.idempotence import IdentityState, ProducerIdentity
+from cluster.client.producer.in_flight import RequestsInFlight
+from cluster.client.producer.outcomes import (
+    Facts,
+    Outcome,
+    Step,
+    may_be_stored,
+    produce_outcome,
+)
+from cluster.client.producer.values import DeliveryTimeout, ProduceError
+from cluster.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from cluster.client.producer.batch import ProducerBatch
+
+_ACKS_NONE = 0
+_LOST = PartitionResult(ErrorCode.NETWORK_EXCEPTION)
+_TIMED_OUT = PartitionResult(ErrorCode.REQUEST_TIMED_OUT)
+
+
+@dataclass(frozen=True, slots=True)
+class SenderSettings:
+    """Kafka's keys of these names; ``acks`` is -1, 0 or 1."""
+
+    acks: int = -1
+    max_in_flight: int = 5
+    max_request_size: int = 1_048_576
+    request_timeout_ms: int = 30_000
+    delivery_timeout_ms: int = 120_000
+    retries: int = 2_147_483_647
+
+
+class SenderCore:
+    """NOT thread-safe: its owner holds the lock of the accumulator in every call. ``now_ms`` never goes back.
+
+    ``identity`` is None without idempotence. ``backoff_ms`` gives the pause after so many failures before the last one
+    (``ExponentialBackoff.delay_ms``). Every event is followed by a ``tick``.
+    """
+
+    def __init__(
+        self,
+        settings: SenderSettings,
+        accumulator: RecordAccumulator,
+        identity: ProducerIdentity | None,
+        backoff_ms: Callable[[int], int],
+    ) -> None:
+        self._settings = settings
+        self._accumulator = accumulator
+        self._identity = identity
+        self._backoff_ms = backoff_ms
+        self._view = ClusterView(None, -1, {}, {})
+        self._connections = Connections(settings.max_in_flight)
+        self._question = IdentityQuestion(settings.request_timeout_ms, backoff_ms)
+        self._requests = RequestsInFlight()
+        # Batches of which an attempt may have been stored without being acknowledged.
+        self._doubtful: set[ProducerBatch] = set()
+        self._stale_topics: set[str] = set()
+        self._is_all_stale = False
+        self._actions: list[Action] = []
+
+    def __repr__(self) -> str:
+        return f"SenderCore({len(self._requests)} requests in flight, {self._identity!r})"
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is in flight."""
+        return not self._requests
+
+    def metadata(self, view: ClusterView) -> None:
+        """The cluster is known to be like this."""
+        self._view = view
+
+    def connected(self, node: int) -> None:
+        """``node`` takes requests."""
+        self._connections.connected(node)
+
+    def disconnected(self, node: int, now_ms: int) -> None:
+        """The connection to ``node`` is lost, or could not be had: what was in flight to it has no answer."""
+        self._connections.disconnected(node)
+        self._question.lost(node, now_ms, self._identity)
+        self._is_all_stale = True
+        self._lose(node, _LOST, now_ms)
+
+    def producer_id(self, now_ms: int, error_code: ErrorCode, producer_id: int = -1, producer_epoch: int = -1) -> None:
+        """The answer to ``AskProducerId``."""
+        if self._identity is None:
+            return
+        self._question.answered(now_ms, error_code, self._identity, producer_id, producer_epoch)
+        if self._identity.state is IdentityState.FATAL:
+            self._abort_fatally()
+
+    def produced(
+        self, node: int, request_id: int, results: ProduceResults | ErrorCode, now_ms: int, throttle_ms: int = 0
+    ) -> None:
+        """The end of a request: what the broker says of each partition, or one error for all.
+
+        A request that was given up before is no news. With acks 0 ``results`` is empty, and means that it was sent.
+        """
+        batches = self._requests.end(request_id)
+        if batches:
+            self._connections.answered(node, now_ms + throttle_ms)
+        for batch in batches:
+            if isinstance(results, ErrorCode):
+                result = PartitionResult(results)
+            elif self._settings.acks == _ACKS_NONE:
+                result = PartitionResult(ErrorCode.NONE)
+            else:
+                # A partition that the answer leaves out is as unknown as a lost answer.
+                result = results.get((batch.topic, batch.partition), _LOST)
+            self._judge(batch, result, now_ms)
+
+    def tick(self, now_ms: int) -> list[Action]:
+        """Everything that is to be done now, in order."""
+        self._give_up_late_requests(now_ms)
+        self._expire(now_ms)
+        is_fatal = False
+        if self._identity is not None:
+            for batch in self._identity.settle(self._doubtful):
+                self._fail(batch, failures.not_sent_again(batch))
+            self._actions += self._question.ask(self._identity, self._view, self._connections, now_ms)
+            is_fatal = self._identity.state is IdentityState.FATAL
+            if is_fatal:
+                self._abort_fatally()
+        delay_ms = None if is_fatal else self._send(now_ms)
+        if self._stale_topics or self._is_all_stale:
+            self._actions.append(RefreshMetadata(() if self._is_all_stale else tuple(sorted(self._stale_topics))))
+            self._stale_topics.clear()
+            self._is_all_stale = False
+        wake_at_ms = self._wake_at_ms(now_ms, delay_ms)
+        if wake_at_ms is not None:
+            self._actions.append(WakeAt(max(wake_at_ms, now_ms)))
+        actions, self._actions = self._actions, []
+        return actions
+
+    def abort(self, error: ProduceError) -> None:
+        """Give up every batch, also those at brokers: the producer is closed without waiting."""
+        for batch in self._accumulator.abort_all():
+            self._actions.append(FailBatch(batch, error))
+        self._doubtful.clear()
+
+    def _send(self, now_ms: int) -> int | None:
+        """Send until nothing is ready or no node takes more; returns in how long something may be, without an event."""
+        settings = self._settings
+        while True:
+            ready = self._accumulator.ready(self._view, now_ms)
+            usable, connect = self._connections.usable(ready.nodes, now_ms)
+            self._actions += connect
+            drained = self._accumulator.drain(self._view, usable, settings.max_request_size, now_ms, self._identity)
+            for node, drained_batches in drained.items():
+                request_id, batches = self._requests.add(node, now_ms, drained_batches)
+                self._connections.sent(node, now_ms)
+                if settings.max_in_flight == 1:
+                    for batch in batches:
+                        self._accumulator.mute((batch.topic, batch.partition))
+                self._actions.append(SendProduce(node, request_id, settings.acks, settings.request_timeout_ms, batches))
+            if not drained:
+                self._stale_topics.update(ready.unknown_leader_topics)
+                return ready.next_check_delay_ms
+
+    def _judge(self, batch: ProducerBatch, result: PartitionResult, now_ms: int) -> None:
+        """Carry out what a result means for one batch of a request that has ended."""
+        if self._settings.max_in_flight == 1:
+            self._accumulator.unmute((batch.topic, batch.partition))
+        outcome = produce_outcome(result.error_code, self._facts(batch, result, now_ms))
+        if outcome.step is Step.COMPLETE and self._identity is not None:
+            self._identity.completed(batch)
+        if not self._accumulator.is_incomplete(batch):
+            return
+        if outcome.step is not Step.COMPLETE and may_be_stored(result.error_code):
+            self._doubtful.add(batch)
+        if outcome.refresh_metadata:
+            self._stale_topics.add(batch.topic)
+        self._carry_out(outcome, batch, result, now_ms)
+
+    def _carry_out(self, outcome: Outcome, batch: ProducerBatch, result: PartitionResult, now_ms: int) -> None:
+        if outcome.step is Step.COMPLETE:
+            self._accumulator.withdraw(batch)
+            self._doubtful.discard(batch)
+            base_offset = result.base_offset if outcome.is_offset_known else -1
+            self._actions.append(CompleteBatch(batch, base_offset, result.log_append_time_ms))
+        elif outcome.step is Step.RETRY:
+            if self._identity is not None:
+                self._identity.returned(batch)
+                if outcome.restart:
+                    self._identity.restart((batch.topic, batch.partition))
+            self._accumulator.reenqueue(batch, now_ms, self._backoff_ms(batch.attempts))
+        elif outcome.step is Step.SPLIT:
+            parts = self._accumulator.split_and_reenqueue(batch, self._identity)
+            if batch in self._doubtful:
+                self._doubtful.remove(batch)
+                self._doubtful.update(parts)
+        elif outcome.step is Step.FATAL and self._identity is not None:
+            self._identity.fail(result.error_code)
+        else:
+            self._fail(batch, failures.refused(batch, result, batch in self._doubtful))
+
+    def _facts(self, batch: ProducerBatch, result: PartitionResult, now_ms: int) -> Facts:
+        is_first, is_overtaken = (False, False) if self._identity is None else self._identity.position(batch)
+        return Facts(
+            batch.record_count,
+            batch.attempts,
+            self._settings.retries,
+            now_ms - batch.created_ms,
+            self._settings.delivery_timeout_ms,
+            self._identity is not None,
+            is_first,
+            is_overtaken,
+            result.log_start_offset,
+        )
+
+    def _fail(self, batch: ProducerBatch, error: ProduceError) -> None:
+        if self._accumulator.withdraw(batch):
+            if self._identity is not None:
+                self._identity.failed(batch)
+            self._doubtful.discard(batch)
+            self._actions.append(FailBatch(batch, error))
+
+    def _abort_fatally(self) -> None:
+        """Fail everything: of what was sent and not acknowledged, nothing is known."""
+        code = self._identity.fatal_error if self._identity is not None else None
+        doubtful = self._doubtful.union(self._requests.batches())
+        for batch in self._accumulator.abort_all():
+            error = failures.fatal(code or ErrorCode.UNKNOWN_SERVER_ERROR, batch in doubtful)
+            self._actions.append(FailBatch(batch, error))
+        self._doubtful.clear()
+
+    def _expire(self, now_ms: int) -> None:
+        expired = self._accumulator.expired(now_ms)
+        expired += self._requests.expired(now_ms - self._settings.delivery_timeout_ms)
+        for batch in expired:
+            age_ms = now_ms - batch.created_ms
+            self._fail(batch, DeliveryTimeout.of(batch.record_count, batch.topic, batch.partition, age_ms))
+
+    def _give_up_late_requests(self, now_ms: int) -> None:
+        """A node that leaves its oldest request unanswered for request.timeout.ms is given up, with all in flight."""
+        for node in self._requests.late_nodes(now_ms - self._settings.request_timeout_ms):
+            self._actions.append(CloseConnection(node))
+            self._connections.disconnected(node)
+            self._is_all_stale = True
+            self._lose(node, _TIMED_OUT, now_ms)
+
+    def _lose(self, node: int, result: PartitionResult, now_ms: int) -> None:
+        for batch in self._requests.end_all(node):
+            self._judge(batch, result, now_ms)
+
+    def _wake_at_ms(self, now_ms: int, delay_ms: int | None) -> int | None:
+        settings = self._settings
+        times = [None if delay_ms is None else now_ms + delay_ms, self._accumulator.next_expiry_ms()]
+        times += self._requests.next_times_ms(settings.request_timeout_ms, settings.delivery_timeout_ms)
+        times += [self._question.wake_at_ms, self._connections.wake_at_ms(now_ms)]
+        return min((each for each in times if each is not None), default=None)
