@@ -49,7 +49,11 @@ class IdentityState(Enum):
 
 
 class _Partition:
-    """One partition's numbers. ``in_flight`` has every batch with a sequence that is not settled, in their order."""
+    """One partition's numbers.
+
+    ``in_flight`` has every batch with a sequence that is not settled, in their order, each with its place among all
+    batches that were numbered; the parts of a split batch share its place.
+    """
 
     __slots__ = (
         "at_broker",
@@ -58,6 +62,7 @@ class _Partition:
         "is_unresolved",
         "last_acked_sequence",
         "next_sequence",
+        "numbered",
         "producer_epoch",
         "producer_id",
     )
@@ -67,7 +72,8 @@ class _Partition:
         self.producer_epoch = -1
         self.next_sequence = 0
         self.last_acked_sequence = NO_SEQUENCE
-        self.in_flight: list[ProducerBatch] = []
+        self.in_flight: dict[ProducerBatch, int] = {}
+        self.numbered = 0
         self.at_broker: set[ProducerBatch] = set()
         self.is_unresolved = False
         self.is_restarting = False
@@ -86,8 +92,12 @@ class _Partition:
 
     def forget(self, batch: ProducerBatch) -> None:
         self.at_broker.discard(batch)
-        if batch in self.in_flight:
-            self.in_flight.remove(batch)
+        self.in_flight.pop(batch, None)
+
+    @property
+    def first(self) -> ProducerBatch | None:
+        """The first batch in flight."""
+        return next(iter(self.in_flight), None)
 
     @property
     def has_no_gap(self) -> bool:
@@ -96,8 +106,12 @@ class _Partition:
 
 
 class ProducerIdentity:
-    """NOT thread-safe: whoever shares it holds a lock. ``max_in_flight`` bounds the batches of one partition, too:
-    brokers remember the last five, and a change of leader must not put more than that in flight."""
+    """NOT thread-safe: whoever shares it holds a lock.
+
+    ``max_in_flight`` also bounds how far a partition gets ahead of its first batch in flight. Brokers remember the last
+    five batches: if more were stored behind one whose answer is lost, its retry would not be known as such. (Kafka
+    bounds the requests of a connection alone, which does not hold when the leader changes.)
+    """
 
     def __init__(self, max_in_flight: int = 5) -> None:
         self.state = IdentityState.UNINITIALIZED
@@ -153,10 +167,11 @@ class ProducerIdentity:
         if partition.is_restarting:
             return False
         if batch.has_sequence:
-            return partition.in_flight[0] is batch
-        if partition.is_unresolved or len(partition.in_flight) >= self._max_in_flight:
-            return False
-        return not partition.in_flight or self._is_current(partition)
+            return partition.first is batch
+        if partition.first is None:
+            return not partition.is_unresolved
+        is_near = partition.numbered - partition.in_flight[partition.first] < self._max_in_flight
+        return is_near and not partition.is_unresolved and self._is_current(partition)
 
     def drained(self, batch: ProducerBatch) -> None:
         """``batch`` goes to its broker now; a new one is given its numbers."""
@@ -173,7 +188,8 @@ class ProducerIdentity:
             partition.restart(self.producer_id, self.producer_epoch)
         batch.set_producer_state(partition.producer_id, partition.producer_epoch, partition.next_sequence)
         partition.next_sequence = increment_sequence(partition.next_sequence, batch.record_count)
-        partition.in_flight.append(batch)
+        partition.in_flight[batch] = partition.numbered
+        partition.numbered += 1
 
     def returned(self, batch: ProducerBatch) -> None:
         """An attempt has ended, and the batch is still to be delivered."""
@@ -182,9 +198,8 @@ class ProducerIdentity:
     def position(self, batch: ProducerBatch) -> tuple[bool, bool]:
         """``Facts.is_first_in_flight`` and ``Facts.is_overtaken`` of a batch in flight."""
         partition = self._partitions[(batch.topic, batch.partition)]
-        is_first = bool(partition.in_flight) and partition.in_flight[0] is batch
         last = partition.last_acked_sequence
-        return is_first, last != NO_SEQUENCE and not is_after(batch.base_sequence, last)
+        return partition.first is batch, last != NO_SEQUENCE and not is_after(batch.base_sequence, last)
 
     def completed(self, batch: ProducerBatch) -> None:
         """``batch`` was acknowledged; also one that has expired meanwhile, if its numbers still count."""
@@ -208,8 +223,9 @@ class ProducerIdentity:
     def split(self, batch: ProducerBatch, parts: Sequence[ProducerBatch]) -> None:
         """``batch`` is replaced by ``parts``, which share its sequences in their order."""
         partition = self._partitions[(batch.topic, batch.partition)]
-        place = partition.in_flight.index(batch)
-        partition.in_flight[place : place + 1] = parts
+        partition.in_flight = {
+            each: place for one, place in partition.in_flight.items() for each in (parts if one is batch else (one,))
+        }
         partition.forget(batch)
 
     def restart(self, topic_partition: TopicPartition) -> None:
@@ -231,7 +247,8 @@ class ProducerIdentity:
         if self.is_ready:
             for partition in due:
                 lost = [batch for batch in partition.in_flight if batch in doubtful]
-                partition.in_flight = [batch for batch in partition.in_flight if batch not in doubtful]
+                for batch in lost:
+                    partition.forget(batch)
                 given_up += lost
                 partition.restart(self.producer_id, self.producer_epoch)
         self._troubled = {each for each in self._troubled if _is_troubled(self._partitions[each])}

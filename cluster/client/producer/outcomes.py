@@ -7,8 +7,9 @@ Three rules are stricter than Kafka's, for a record must never be stored twice:
 
 * A batch that fails leaves its partition *unresolved*, whatever the error: those behind it are first tried under their
   old numbers, since the failed one may have been stored by an attempt that nobody answered.
-* Sequences start again only when the *first* batch in flight is refused for its sequence, and nothing after it has
-  been acknowledged. Kafka asks for a new epoch at the first failure, with batches still at the broker.
+* Sequences start again only when the *first* batch in flight is refused for its sequence. Kafka asks for a new epoch
+  at the first failure, with batches still at the broker. If a later batch was acknowledged, the refused one fails: with
+  new numbers it would be stored behind its successor, and with the old ones Kafka retries it in vain until it expires.
 * ``may_be_stored`` says which answers leave open whether the batch is in the log; such a batch is never given new
   numbers (``ProducerIdentity.settle``).
 """
@@ -132,6 +133,8 @@ def produce_outcome(error_code: ErrorCode, facts: Facts) -> Outcome:
         return Outcome(Step.SPLIT)
     if facts.attempts < facts.retries:
         if facts.is_idempotent and error_code in _SEQUENCE_ERRORS:
+            if facts.is_first_in_flight and facts.is_overtaken:
+                return Outcome(Step.FAIL)
             return Outcome(Step.RETRY, restart=_is_gap(error_code, facts))
         if error_code.retriable:
             return Outcome(Step.RETRY, refresh_metadata=refresh)
@@ -139,13 +142,10 @@ def produce_outcome(error_code: ErrorCode, facts: Facts) -> Outcome:
 
 
 def _is_gap(error_code: ErrorCode, facts: Facts) -> bool:
-    """Whether a refused sequence says that one before it is missing for good.
-
-    A batch that was overtaken is not numbered anew: it would be stored behind its successor.
-    """
+    """Whether a refused sequence says that one before it is missing for good."""
     if error_code is ErrorCode.UNKNOWN_PRODUCER_ID and facts.log_start_offset == -1:
         return False
-    return facts.is_first_in_flight and not facts.is_overtaken
+    return facts.is_first_in_flight
 
 
 def may_be_stored(error_code: ErrorCode) -> bool:
