@@ -24,6 +24,11 @@ REFUSALS = (
 UNDECIDED = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.KAFKA_STORAGE_ERROR)
 
 
+def values_of(data: bytes) -> tuple[int, ...]:
+    """The numbers that the records of a batch begin with."""
+    return tuple(int((record.value or b"").split(b".")[0]) for record in decode_records(data))
+
+
 class Entry(NamedTuple):
     """A stored batch."""
 
@@ -55,7 +60,7 @@ class ModelPartition:
     def append(self, data: bytes) -> tuple[ErrorCode, int]:
         """The error, or the index of the entry that has the batch, now or from before."""
         header = parse_header(data)
-        values = tuple(int((record.value or b"").split(b".")[0]) for record in decode_records(data))
+        values = values_of(data)
         if header.producer_id >= 0:
             error, known = self._check(header.producer_id, header.producer_epoch, header.base_sequence, len(values))
             if error is not ErrorCode.NONE or known >= 0:

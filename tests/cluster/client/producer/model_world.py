@@ -10,6 +10,7 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
+from typing import NamedTuple
 
 from cluster.client.cluster_view import BrokerAddress, ClusterView, PartitionView, TopicView
 from cluster.client.producer.accumulator import RecordAccumulator
@@ -39,6 +40,7 @@ from tests.cluster.client.producer.model_broker import (
     ModelPartition,
     begin,
     finish,
+    values_of,
 )
 
 HEAL_MS = 1_500
@@ -46,6 +48,14 @@ REQUEST_TIMEOUT_MS = 400
 #: How long after the healing, or after it was appended, a record may take at most.
 SETTLING_MS = 2_000
 TURNS_IN_A_MILLISECOND = 200
+
+
+class Sent(NamedTuple):
+    """One batch on its way: a copy that arrives again meets the same refusal."""
+
+    partition: int
+    data: bytes
+    refusal: ErrorCode | None
 
 
 class Violation(AssertionError):
@@ -100,6 +110,10 @@ class World:
         self.turns = (0, 0)
         self.counts: Counter[str] = Counter()
         self.violations: list[str] = []
+        self.wakes: set[int] = set()
+        # Records of which a request arrived twice: a refusal of one copy says nothing about the other, and no client
+        # can know.
+        self.copied: set[tuple[int, int]] = set()
 
     def accumulator_identity(self, accumulator: RecordAccumulator) -> None:
         """A planted accumulator may want to know the identity."""
@@ -211,7 +225,9 @@ class World:
                 self.counts["failed"] += 1
                 self.told(batch, batch.fail(error))
             case WakeAt(at_ms):
-                self.at(at_ms, lambda: None)
+                if at_ms not in self.wakes:
+                    self.wakes.add(at_ms)
+                    self.at(at_ms, lambda: self.wakes.discard(at_ms))
 
     def told(self, batch: ProducerBatch, is_first: bool) -> None:
         if not is_first:
@@ -269,13 +285,14 @@ class World:
 
     def send(self, request: SendProduce) -> None:
         connection = self.connections[request.node]
-        sent = [(batch.partition, batch.build()) for batch in request.batches]
+        sent = [Sent(each.partition, each.build(), self.refusal()) for each in request.batches]
         delay_ms = self.random.randint(300, 1_800) if self.strikes("stuck") else self.random.randint(1, 8)
         connection.last_arrival_ms = max(connection.last_arrival_ms, self.now_ms + delay_ms)
         self.at_arrival(connection, connection.last_arrival_ms, lambda: self.arrive(connection, request, sent))
         if self.strikes("duplicate"):
             again_ms = connection.last_arrival_ms + self.random.randint(1, 1_000)
             self.at(again_ms, lambda: self.store(request.node, sent))
+            self.copied.update((each.partition, value) for each in sent for value in values_of(each.data))
         if self.strikes("break"):
             self.after(self.random.randint(0, 12), lambda: self.break_off(connection))
 
@@ -289,15 +306,14 @@ class World:
             self.end(connection.node)
             self.core.disconnected(connection.node, self.now_ms)
 
-    def store(self, node: int, sent: Sequence[tuple[int, bytes]]) -> dict[int, ErrorCode | Appended]:
+    def store(self, node: int, sent: Sequence[Sent]) -> dict[int, ErrorCode | Appended]:
         begun = {}
-        for index, data in sent:
-            refusal = self.random.choice(REFUSALS) if self.strikes("refusal") else None
+        for index, data, refusal in sent:
             begun[index] = begin(self.partitions[index], node, data, self.max_bytes, refusal)
             self.counts[str(begun[index]) if isinstance(begun[index], ErrorCode) else "stored"] += 1
         return begun
 
-    def arrive(self, connection: Connection, request: SendProduce, sent: Sequence[tuple[int, bytes]]) -> None:
+    def arrive(self, connection: Connection, request: SendProduce, sent: Sequence[Sent]) -> None:
         if not connection.is_open and connection.loses_rest:
             return
         begun = self.store(connection.node, sent)
@@ -311,6 +327,9 @@ class World:
             results[("t", index)] = finish(self.partitions[index], each, self.undecided)
         if connection.is_open and not self.strikes("lost-answer"):
             self.core.produced(request.node, request.request_id, results, self.now_ms)
+
+    def refusal(self) -> ErrorCode | None:
+        return self.random.choice(REFUSALS) if self.strikes("refusal") else None
 
     def undecided(self) -> ErrorCode | None:
         return self.random.choice(UNDECIDED) if self.strikes("undecided") else None
@@ -340,7 +359,8 @@ class World:
             raise Violation(f"{key} was acknowledged and is not stored")
         if error is None and metadata.offset >= 0 and stored[metadata.offset] != key[1]:
             raise Violation(f"{key} is not at offset {metadata.offset}")
-        if error is not None and recorded_outcome(error.error_code) == "fail" and times:
+        is_claimed = error is not None and recorded_outcome(error.error_code) == "fail" and key not in self.copied
+        if is_claimed and times:
             raise Violation(f"{key} is stored, and {error} says that it certainly is not")
         # The last of each partition comes long after the healing.
         if is_last and error is not None:

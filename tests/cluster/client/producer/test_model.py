@@ -1,0 +1,89 @@
+"""The sender core against brokers that drop, delay, duplicate and reorder (issue 4, bar 4): schedules from seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+import pytest
+
+from cluster.client.producer.accumulator import RecordAccumulator
+from cluster.client.producer.batch import ProducerBatch
+from cluster.client.producer.idempotence import ProducerIdentity, _Partition
+from tests.cluster.client.producer.model_world import Violation, World
+
+GATE_SCHEDULES = 100
+FULL_SCHEDULES = 20_000
+#: Within how many schedules a planted bug must be found.
+PATIENCE = 500
+
+
+class PutsRetriesAtTheEnd(RecordAccumulator):
+    """Planted: a batch that is retried goes to the end of its queue."""
+
+    def _insert(self, batch: ProducerBatch) -> None:
+        self._queue_of(batch).append(batch)
+
+
+class RestartsInFlight(ProducerIdentity):
+    """Planted: when a batch fails, the others in flight are numbered anew at once, whatever may be stored of them."""
+
+    def failed(self, batch: ProducerBatch) -> None:
+        super().failed(batch)
+        if batch.has_sequence:
+            self.restart((batch.topic, batch.partition))
+
+    def settle(self, doubtful: Container[ProducerBatch]) -> list[ProducerBatch]:
+        for topic_partition in self._troubled:
+            self._partitions[topic_partition].at_broker.clear()
+        return super().settle(())
+
+
+class NumbersAtAppend(RecordAccumulator):
+    """Planted: a batch has its sequence as soon as it is begun."""
+
+    identity: ProducerIdentity | None = None
+
+    def add(self, batch: ProducerBatch) -> None:
+        super().add(batch)
+        if self.identity is not None:
+            partition = self.identity._partitions.setdefault((batch.topic, batch.partition), _Partition())
+            self.identity.number(partition, batch)
+
+
+def test_every_record_is_stored_once_or_fails() -> None:
+    """Exactly once or an error, in order, with bounded memory, and nothing waits for ever."""
+    for seed in range(GATE_SCHEDULES):
+        play(seed)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(7_200)
+def test_every_record_is_stored_once_or_fails_in_many_schedules() -> None:
+    """The same, 20,000 times."""
+    for seed in range(FULL_SCHEDULES):
+        play(seed)
+
+
+def play(seed: int) -> None:
+    try:
+        World(seed).run()
+    except Violation as violation:
+        raise Violation(f"schedule {seed}: {violation}") from violation
+
+
+@pytest.mark.parametrize(
+    ("accumulator", "identity"),
+    [
+        (PutsRetriesAtTheEnd, ProducerIdentity),
+        (RecordAccumulator, RestartsInFlight),
+        (NumbersAtAppend, ProducerIdentity),
+    ],
+)
+def test_a_planted_bug_is_found(accumulator: type[RecordAccumulator], identity: type[ProducerIdentity]) -> None:
+    """A sender that is wrong in this way breaks a promise within 500 schedules."""
+    for seed in range(PATIENCE):
+        try:
+            World(seed, accumulator, identity).run()
+        except Violation:
+            return
+    pytest.fail(f"{PATIENCE} schedules did not find {accumulator.__name__} with {identity.__name__}")
