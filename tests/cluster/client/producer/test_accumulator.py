@@ -59,7 +59,7 @@ def test_a_batch_lingers_unless_there_is_a_reason_to_send_it() -> None:
 def test_a_full_batch_does_not_linger() -> None:
     """Nothing more could come into it."""
     accumulator = an_accumulator()
-    accumulator.add(a_batch(records=3, limit_bytes=61 + 3 * 8))
+    accumulator.add(a_batch(records=20, limit_bytes=61 + 20 * 8))
     assert accumulator.ready(VIEW, 0).nodes == {1}
 
 

@@ -11,7 +11,7 @@ from cluster.client.producer.batch import ProducerBatch
 from cluster.client.producer.idempotence import ProducerIdentity, _Partition
 from tests.cluster.client.producer.model_world import Violation, World
 
-GATE_SCHEDULES = 100
+GATE_SCHEDULES = 200
 FULL_SCHEDULES = 20_000
 #: Within how many schedules a planted bug must be found.
 PATIENCE = 500
