@@ -96,6 +96,10 @@ class SenderCore:
         """Whether no request is in flight."""
         return not self._requests
 
+    def blocked_ms(self, node: int, now_ms: int) -> int:
+        """For how long there has been something for ``node`` that it does not take: the partitioner may avoid it."""
+        return self._connections.blocked_ms(node, now_ms)
+
     def metadata(self, view: ClusterView) -> None:
         """The cluster is known to be like this."""
         self._view = view
@@ -270,7 +274,11 @@ class SenderCore:
             self._lose(node, _TIMED_OUT, now_ms)
 
     def _lose(self, node: int, result: PartitionResult, now_ms: int) -> None:
-        for batch in self._requests.end_all(node):
+        lost = self._requests.end_all(node)
+        if self._identity is None:
+            # Without sequences a retry goes to the front of its queue: the last first keeps their order.
+            lost.reverse()
+        for batch in lost:
             self._judge(batch, result, now_ms)
 
     def _wake_at_ms(self, now_ms: int, delay_ms: int | None) -> int | None:

@@ -195,6 +195,31 @@ def test_a_lost_connection_loses_what_is_in_flight() -> None:
     assert [request.batches for request in some(SendProduce, bench.tick())] == [(second,)]
 
 
+def test_without_sequences_lost_batches_keep_their_order() -> None:
+    """Nobody else sorts them."""
+    bench = Bench({0: (1, 0)})
+    bench.start(1)
+    batches = [a_batch() for _ in range(3)]
+    bench.put(*batches)
+    assert len(some(SendProduce, bench.tick())) == 3
+    bench.core.disconnected(1, 0)
+    bench.core.connected(1)
+    assert [request.batches[0] for request in some(SendProduce, bench.tick(BACKOFF_MS))] == batches
+
+
+def test_it_is_known_since_when_a_node_takes_nothing() -> None:
+    """From the first moment at which there was something for it, until something is sent."""
+    bench = Bench({0: (1, 0)})
+    assert bench.core.blocked_ms(1, 5) == 0
+    bench.put(a_batch())
+    bench.tick(5)
+    bench.tick(9)
+    assert bench.core.blocked_ms(1, 12) == 7
+    bench.start(1)
+    bench.tick(12)
+    assert bench.core.blocked_ms(1, 20) == 0
+
+
 def test_a_node_that_does_not_answer_is_given_up() -> None:
     """request.timeout.ms of the oldest request closes the connection, with all that is in flight."""
     bench = Bench({0: (1, 0), 1: (1, 0)})
