@@ -144,11 +144,8 @@ class RecordAccumulator:
     def split_and_reenqueue(self, batch: ProducerBatch, identity: ProducerIdentity | None) -> list[ProducerBatch]:
         """Put parts of at most batch.size in the place of a batch that the broker found too large; no attempt is
         counted. The parts are returned; the last of them has the memory.
-
-        Parts are at most half as large as the whole, or a broker whose limit is below batch.size would refuse them
-        until they expire (as Kafka's do, KAFKA-8350).
         """
-        parts = batch.split(min(self._batch_size, batch.size_bytes // 2))
+        parts = batch.split(self._batch_size)
         if identity is not None:
             identity.split(batch, parts)
         del self._incomplete[batch]

@@ -65,13 +65,29 @@ class FailBatch(NamedTuple):
     error: ProduceError
 
 
+class BatchSplit(NamedTuple):
+    """``batch`` was too large for the broker, and is queued in parts: what was expected of compression is forgotten."""
+
+    batch: ProducerBatch
+
+
 class WakeAt(NamedTuple):
     """Call ``tick`` again at this time if no event comes before. The last action of a tick, if there is one."""
 
     at_ms: int
 
 
-Action = Connect | CloseConnection | SendProduce | AskProducerId | RefreshMetadata | CompleteBatch | FailBatch | WakeAt
+Action = (
+    Connect
+    | CloseConnection
+    | SendProduce
+    | AskProducerId
+    | RefreshMetadata
+    | CompleteBatch
+    | FailBatch
+    | BatchSplit
+    | WakeAt
+)
 
 
 class PartitionResult(NamedTuple):

@@ -62,12 +62,11 @@ class RequestsInFlight:
             yield from request.batches
 
     def expired(self, latest_ms: int) -> list[ProducerBatch]:
-        """The batches that were made at ``latest_ms`` or before, each once."""
+        """The batches made at ``latest_ms`` or before, of the requests that have one that was not found yet."""
         found = []
         for request in self._requests.values():
             if request.oldest_ms is not None and request.oldest_ms <= latest_ms:
-                since_ms = request.oldest_ms
-                found += [batch for batch in request.batches if since_ms <= batch.created_ms <= latest_ms]
+                found += [batch for batch in request.batches if batch.created_ms <= latest_ms]
                 request.oldest_ms = min(
                     (batch.created_ms for batch in request.batches if batch.created_ms > latest_ms), default=None
                 )

@@ -17,6 +17,7 @@ from cluster.client.producer import failures
 from cluster.client.producer.accumulator import RecordAccumulator
 from cluster.client.producer.actions import (
     Action,
+    BatchSplit,
     CloseConnection,
     CompleteBatch,
     FailBatch,
@@ -220,6 +221,7 @@ class SenderCore:
             self._accumulator.reenqueue(batch, now_ms, self._backoff_ms(batch.attempts))
         elif outcome.step is Step.SPLIT:
             parts = self._accumulator.split_and_reenqueue(batch, self._identity)
+            self._actions.append(BatchSplit(batch))
             if batch in self._doubtful:
                 self._doubtful.remove(batch)
                 self._doubtful.update(parts)

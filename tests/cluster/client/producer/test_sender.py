@@ -11,6 +11,7 @@ from cluster.client.producer.accumulator import RecordAccumulator
 from cluster.client.producer.actions import (
     Action,
     AskProducerId,
+    BatchSplit,
     CloseConnection,
     CompleteBatch,
     Connect,
@@ -259,10 +260,13 @@ def test_a_batch_that_is_too_large_is_sent_in_parts() -> None:
     """The parts go one by one, in order; a record that is too large by itself fails with the reason."""
     bench = Bench({0: (1, 0)}, is_idempotent=True)
     bench.start(1)
-    bench.put(a_batch(records=2))
+    whole = a_batch(records=2)
+    bench.put(whole)
     (request,) = some(SendProduce, bench.tick())
     bench.answer(request, ErrorCode.MESSAGE_TOO_LARGE)
-    (request,) = some(SendProduce, bench.tick())
+    actions = bench.tick()
+    assert some(BatchSplit, actions) == [BatchSplit(whole)]
+    (request,) = some(SendProduce, actions)
     assert [(part.base_sequence, part.record_count) for part in request.batches] == [(0, 1)]
     bench.answer(request, ErrorCode.MESSAGE_TOO_LARGE)
     actions = bench.tick()
@@ -317,6 +321,22 @@ def test_a_refusal_after_an_attempt_without_answer_is_reported_as_unknown() -> N
     (failed,) = some(FailBatch, bench.tick())
     assert failed.error.error_code is ErrorCode.REQUEST_TIMED_OUT
     assert "TOPIC_AUTHORIZATION_FAILED" in str(failed.error)
+
+
+def test_the_parts_of_a_batch_that_may_be_stored_may_be_stored() -> None:
+    """An attempt without answer counts for every part."""
+    bench = Bench({0: (1, 0)})
+    bench.start(1)
+    bench.put(a_batch(records=2))
+    (request,) = some(SendProduce, bench.tick())
+    bench.answer(request, ErrorCode.REQUEST_TIMED_OUT)
+    (request,) = some(SendProduce, bench.tick(BACKOFF_MS))
+    bench.answer(request, ErrorCode.MESSAGE_TOO_LARGE)
+    one, two = some(SendProduce, bench.tick())
+    bench.answer(one, ErrorCode.INVALID_RECORD)
+    bench.answer(two, ErrorCode.INVALID_RECORD)
+    failed = some(FailBatch, bench.tick())
+    assert [each.error.error_code for each in failed] == [ErrorCode.REQUEST_TIMED_OUT] * 2
 
 
 def test_the_id_is_asked_of_a_connected_node_and_again_after_trouble() -> None:
