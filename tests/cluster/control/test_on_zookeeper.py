@@ -86,6 +86,8 @@ def test_election_death_and_return(zookeeper):
 
     async def test(cluster):
         brokers = await cluster.start(1, 2, 3)
+        # A broker is registered before the controller has heard of it.
+        await cluster.until(lambda: len(brokers[0].cache.alive_brokers()) == 3)
         await cluster.create_topic("t", assignments={0: [1, 2, 3]}, partitions=-1, factor=-1)
         former = brokers[0].plane.broker_epoch
         assert (await cluster.read(broker_path(1)))[1].created_zxid == former
@@ -124,6 +126,7 @@ def test_a_silent_link_costs_the_session_and_the_leadership(zookeeper):
 
     async def test(cluster):
         brokers = await cluster.start(1, 2, 3)
+        await cluster.until(lambda: len(brokers[0].cache.alive_brokers()) == 3)
         await cluster.create_topic("t", assignments={0: [3, 2, 1]}, partitions=-1, factor=-1)
         former = brokers[2].plane.broker_epoch
         began = asyncio.get_running_loop().time()
