@@ -29,8 +29,6 @@ from cluster.seams.storage import Storage
 
 logger = logging.getLogger(__name__)
 
-#: Writes one line of the broker's journal: (event, details).
-
 #: How often it is looked whether deleted files are due.
 REMOVAL_INTERVAL_MS = 1000
 

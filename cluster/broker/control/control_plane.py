@@ -26,6 +26,7 @@ from cluster.broker.control.peer_link import PeerLink
 from cluster.broker.control.producer_id_manager import ProducerIdManager
 from cluster.broker.control.session import Session
 from cluster.broker.control.shutdown import move_leadership_away
+from cluster.broker.journal import Journal
 from cluster.config.broker import BrokerConfig
 from cluster.controller.rules import ControlRules
 from cluster.metadata.paths import CONFIG_CHANGES, broker_path
@@ -54,7 +55,7 @@ class ControlPlane:
         endpoints: Sequence[Endpoint],
         peers: PeerAddresses,
         cache: MetadataCache,
-        journal: Callable[[str, dict[str, Any]], None],
+        journal: Journal,
         rules: ControlRules,
         deliver: Deliver | None = None,
     ) -> None:

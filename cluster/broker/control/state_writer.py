@@ -7,11 +7,12 @@ decision, nor what is sent afterwards.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from cluster.broker.control.session import EpochFence
+from cluster.broker.journal import Journal
 from cluster.controller.context import ControllerContext, PartitionState
 from cluster.controller.partitions import Change, apply_change
 from cluster.metadata.paths import partition_path, partitions_path, state_path
@@ -31,9 +32,7 @@ _Item = TypeVar("_Item")
 class StateWriter:
     """For one controller."""
 
-    def __init__(
-        self, fence: EpochFence, context: ControllerContext, journal: Callable[[str, dict[str, Any]], None]
-    ) -> None:
+    def __init__(self, fence: EpochFence, context: ControllerContext, journal: Journal) -> None:
         self._fence = fence
         self._context = context
         self._journal = journal

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from cluster.broker.journal import Journal
 from cluster.broker.replicas.partition import Partition
 from cluster.broker.replicas.purgatory import Delayed, TimerWheel
 from cluster.broker.replicas.values import INTERNAL_TOPICS, Refused
@@ -63,7 +64,7 @@ class RecordDeletion:
         self,
         find: Callable[[str, int], Partition],
         wheel: TimerWheel,
-        journal: Callable[[str, dict[str, Any]], None],
+        journal: Journal,
         storage_failed: Callable[[LogError], None],
     ) -> None:
         self._find = find

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection
-from typing import Any
 
+from cluster.broker.journal import Journal
 from cluster.broker.metrics import Counters
 from cluster.broker.replicas.fetch_sessions import FetchSession, FetchSessions, SessionPartition
 from cluster.broker.replicas.partition import Partition
@@ -53,7 +53,7 @@ class ReplicaManager:
         lag_time_max_ms: int,
         fetch_max_bytes: int,
         sessions: FetchSessions,
-        journal: Callable[[str, dict[str, Any]], None],
+        journal: Journal,
     ) -> None:
         self.broker_id = broker_id
         self.rules = rules

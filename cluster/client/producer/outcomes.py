@@ -62,25 +62,6 @@ class Outcome(NamedTuple):
     is_offset_known: bool = True
 
 
-#: Errors that say that the client's idea of the cluster is old (M in kafka-semantics 9).
-METADATA_ERRORS = frozenset(
-    {
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.REPLICA_NOT_AVAILABLE,
-        ErrorCode.NETWORK_EXCEPTION,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.LISTENER_NOT_FOUND,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
-        ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
-        ErrorCode.ELECTION_NOT_NEEDED,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.INCONSISTENT_TOPIC_ID,
-    }
-)
-
 #: Errors after which an idempotent producer cannot go on.
 FATAL_ERRORS = frozenset(
     {
@@ -124,7 +105,7 @@ def produce_outcome(error_code: ErrorCode, facts: Facts) -> Outcome:
         return Outcome(Step.COMPLETE)
     if error_code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
         return Outcome(Step.COMPLETE, is_offset_known=False)
-    refresh = error_code in METADATA_ERRORS
+    refresh = error_code.is_invalid_metadata
     if facts.is_idempotent and error_code in FATAL_ERRORS:
         return Outcome(Step.FATAL)
     if facts.age_ms >= facts.delivery_timeout_ms:
