@@ -26,7 +26,7 @@ from cluster.client.producer.batch import ProducerBatch
 from cluster.client.producer.metrics import ProducerMetrics
 from cluster.client.producer.requests import ProducerRequests
 from cluster.client.producer.shared import ProducerShared
-from cluster.client.producer.values import FatalProducerError, ProduceError
+from cluster.client.producer.values import FatalProducerError
 from cluster.client.wiring import ClientIo
 from cluster.protocol.errors import ErrorCode
 
@@ -42,7 +42,6 @@ class ProducerIo:
         self._metrics = metrics
         self._requests = ProducerRequests(shared, io, metrics)
         self._polled = Polled([], [], [])
-        # Of batches that were built for the first time, what compression left of them.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def __repr__(self) -> str:
