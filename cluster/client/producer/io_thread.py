@@ -76,6 +76,7 @@ class ProducerIo:
     def _turn(self) -> bool:
         """One turn; False after the last."""
         shared, metadata = self._shared, self._io.metadata
+        self._metrics.turn_total += 1
         with shared.lock:
             now_ms = shared.clock.monotonic_ms()
             self._requests.tell(self._polled, now_ms)
