@@ -151,15 +151,20 @@ def encode_response(api_key: int, version: int, correlation_id: int, message: An
     return header + bytes(message.encode(version=version))
 
 
-def decode_response(api_key: int, version: int, frame: Buffer) -> tuple[int, Any]:
-    """Decode a response frame into (correlation id, message). Raises ``MalformedRequest``."""
+def decode_response(api_key: int, version: int, frame: Buffer, *, rest_allowed: bool = False) -> tuple[int, Any]:
+    """Decode a response frame into (correlation id, message). Raises ``MalformedRequest``.
+
+    With ``rest_allowed``, bytes after it are passed over, as Kafka's clients do: a Metadata response of librdkafka's
+    mock cluster has one too many.
+    """
     with refusing_malformed("response header"):
         (correlation_id,) = INT32.unpack_from(frame, 0)
         position = skip_tags(frame, 4) if response_header_version(api_key, version) > 0 else 4
         if api_key == ApiKey.API_VERSIONS and INT16.unpack_from(frame, position)[0] == ErrorCode.UNSUPPORTED_VERSION:
             # A broker that does not know the version answers in version 0.
             version = 0
-    return correlation_id, schema_decoder.decode(response_class(api_key), version, memoryview(frame)[position:])
+    body = memoryview(frame)[position:]
+    return correlation_id, schema_decoder.decode(response_class(api_key), version, body, rest_allowed=rest_allowed)
 
 
 def encode_unsupported_api_versions(correlation_id: int, window: tuple[int, int]) -> bytes:

@@ -105,6 +105,27 @@ def test_an_old_broker_is_asked_again_in_its_version(setting):
     assert [header.api_version for _, header, _ in setting.selector.requests] == [3, 1]
 
 
+def test_a_broker_whose_refusal_is_garbled_is_asked_in_version_0(setting):
+    """librdkafka's mock cluster says that it does not know the version, and the rest in no layout; and its messages may
+    have bytes after them."""
+    setting.selector.answers[ApiKey.API_VERSIONS] = lambda request, header: api_versions_response(SUPPORTED)
+    garbled = bytes.fromhex("00000000 0023 01 0012 0000 0002 00000000")
+
+    def respond(number: int, response: object) -> None:
+        if number == 0:
+            setting.selector.frame(1, garbled)
+        else:
+            _node, header, _request = setting.selector.requests[number]
+            frame = messages.encode_response(header.api_key, header.api_version, header.correlation_id, response)
+            setting.selector.frame(1, frame + bytes(1))
+
+    setting.selector.respond = respond
+    assert not setting.client.ready(BROKER)
+    while not setting.client.ready(BROKER):
+        assert setting.client.poll(1_000).lost == []
+    assert [header.api_version for _node, header, _request in setting.selector.requests] == [3, 0]
+
+
 def test_a_broker_without_common_versions(setting):
     """Its connection is given up, with the reason, and tried again after the pause."""
     setting.selector.answers[ApiKey.API_VERSIONS] = lambda request, header: api_versions_response(
