@@ -10,9 +10,12 @@ import typer
 from chaos.commands import options
 from chaos.commands.session import conduct
 from chaos.conductor.resolve import Asked, plan, repro, resolve
+from chaos.conductor.settings import ExperimentSettings
 from chaos.exits import VERDICTS, BadRequest, Exit
 from chaos.schedules.model import Schedule, ScheduleError, from_yaml
 from cluster.seams.randomness import fresh_seed
+from loadgen.workload import Workload, WorkloadError
+from loadgen.workloads import find_workload
 
 
 def register(app: typer.Typer) -> None:
@@ -37,14 +40,16 @@ def run(
     toxiproxy: options.Toxiproxy = None,
     acks: options.AcksOption = None,
     idempotence: options.Idempotence = None,
-    rate: options.Rate = 1500,
+    workload: options.Workload = None,
+    rate: options.Rate = None,
     users: options.Users = None,
-    record_bytes: options.RecordBytes = 200,
+    record_bytes: options.RecordBytes = None,
+    load_processes: options.LoadProcesses = 1,
     client: options.Client = "confluent",
     producer_config: options.ProducerConfig = None,
     consumer_config: options.ConsumerConfig = None,
     brokers: options.Brokers = 3,
-    partitions: options.Partitions = 6,
+    partitions: options.Partitions = None,
     replication_factor: options.ReplicationFactor = 3,
     min_insync_replicas: options.MinInsyncReplicas = None,
     profile: options.Profile = "chaos",
@@ -58,9 +63,8 @@ def run(
     as_json: options.AsJson = False,
 ) -> int:
     """Resolve the options, then conduct the run."""
-    chosen = fresh_seed() if seed is None else seed
     asked = Asked(
-        seed=chosen,
+        seed=fresh_seed() if seed is None else seed,
         name=name,
         out=out,
         time_limit_s=time_limit,
@@ -70,9 +74,11 @@ def run(
         min_insync_replicas=min_insync_replicas,
         acks=None if acks is None else acks.value,
         idempotence=None if idempotence is None else idempotence is options.Truth.TRUE,
+        workload=None if workload is None else _workload(workload),
         rate=rate,
         users=users,
         record_bytes=record_bytes,
+        load_processes=load_processes,
         client=client,
         faults=faults,
         overlap=overlap,
@@ -88,12 +94,23 @@ def run(
         spark_master=spark_master,
         keep=keep.value,
     )
+    settings, warnings = _resolve(asked)
+    verdict = conduct(settings, plan(settings), warnings, _repro(asked, schedule, workload), as_json=as_json)
+    return int(VERDICTS.get(verdict, Exit.HARNESS_FAILED))
+
+
+def _resolve(asked: Asked) -> tuple[ExperimentSettings, list[str]]:
     try:
-        settings, warnings = resolve(asked)
+        return resolve(asked)
     except ValueError as error:
         raise BadRequest(str(error)) from error
-    verdict = conduct(settings, plan(settings), warnings, _repro(asked, schedule), as_json=as_json)
-    return int(VERDICTS.get(verdict, Exit.HARNESS_FAILED))
+
+
+def _workload(text: str) -> Workload:
+    try:
+        return find_workload(text)
+    except WorkloadError as error:
+        raise BadRequest(f"--workload: {error}") from error
 
 
 def _schedule(path: Path) -> Schedule:
@@ -105,7 +122,7 @@ def _schedule(path: Path) -> Schedule:
         raise BadRequest(f"--schedule {path}: {error}") from error
 
 
-def _repro(asked: Asked, schedule: Path | None) -> str:
+def _repro(asked: Asked, schedule: Path | None, workload: str | None) -> str:
     """The command that asks for the same run; only what differs from the defaults, and always the seed."""
     plain = Asked(seed=asked.seed)
     options: dict[str, object] = {"--seed": asked.seed}
@@ -120,6 +137,8 @@ def _repro(asked: Asked, schedule: Path | None) -> str:
         ("--rate", "rate"),
         ("--users", "users"),
         ("--record-bytes", "record_bytes"),
+        ("--load-processes", "load_processes"),
+        ("--client", "client"),
         ("--faults", "faults"),
         ("--profile", "profile"),
         ("--zookeeper", "zookeeper"),
@@ -129,6 +148,7 @@ def _repro(asked: Asked, schedule: Path | None) -> str:
         options[option] = None if value == getattr(plain, field) else value
     options["--idempotence"] = None if asked.idempotence is None else str(asked.idempotence).lower()
     options["--schedule"] = schedule
+    options["--workload"] = workload
     multiple = {
         "--defect": asked.defects,
         "--broker-config": asked.broker_config,

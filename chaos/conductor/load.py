@@ -151,12 +151,13 @@ class Load:
             readers_bootstrap=self._deployment.topology.bootstrap(READERS),
             topic=settings.topic,
             partitions=settings.partitions,
-            rate=float(settings.rate),
+            client=settings.client,
             producers=settings.users,
             readers=settings.readers,
-            value_bytes=settings.record_bytes,
+            processes=settings.load_processes,
             producer_config=dict(settings.producer_config),
             consumer_config=dict(settings.consumer_config),
+            **settings.workload.load_fields(),
         )
 
     def _point(self, name: str) -> SeriesPoint | None:

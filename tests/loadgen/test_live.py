@@ -121,6 +121,9 @@ def test_a_whole_load(cluster: MockCluster, start: Callable[[Command], subproces
         assert history_file(read_history(run.history(name))).closed
         for suffix in ("_stats.csv", "_stats_history.csv", ".html", ".json"):
             assert (run.loadgen_dir / f"{name}{suffix}").stat().st_size > 0
+    entries = json.loads((run.loadgen_dir / "producers.json").read_text())
+    counts = {entry["method"]: entry["num_requests"] for entry in entries}
+    assert counts["RECORD"] == len(acknowledged) > counts["KAFKA"] == len(rows_of(run, "send", type="ok"))
     points = list(read_series(run.series_jsonl("producers")))
     assert sum(point.acked for point in points) == points[-1].total_acked == len(acknowledged)
     assert all(point.latency_p50_ms for point in points if point.acked)
