@@ -25,9 +25,9 @@ ConfigValue = str | int | float | bool
 PRODUCERS = "producers"
 READERS = "readers"
 
-#: Which client producers and readers use: librdkafka through confluent-kafka.
-CONFLUENT = "confluent"
-CLIENTS = (CONFLUENT,)
+#: Which client producers and readers use: librdkafka through confluent-kafka, or this project's own.
+CONFLUENT, NATIVE = "confluent", "native"
+CLIENTS = (NATIVE, CONFLUENT)
 
 
 class SettingsError(ValueError):

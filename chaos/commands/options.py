@@ -120,7 +120,8 @@ RecordBytes = Annotated[
 Client = Annotated[
     str,
     typer.Option(
-        help="The producers' and readers' client: confluent (librdkafka).",
+        metavar="native|confluent",
+        help="The producers' and readers' client: ours, or librdkafka (confluent).",
         rich_help_panel=LOAD,
     ),
 ]

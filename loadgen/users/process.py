@@ -24,7 +24,7 @@ from loadgen.clients.librdkafka import left_out
 from loadgen.pace import partition_of
 from loadgen.recorder import Recorder
 from loadgen.records import StreamRecords
-from loadgen.settings import LoadSettings, SettingsError
+from loadgen.settings import CONFLUENT, LoadSettings, SettingsError
 from loadgen.stream import ProducerStream
 from loadgen.topics import ensure_topic
 from loadgen.users.options import ResolvedOptions, resolve_options
@@ -227,9 +227,10 @@ def start_process(environment: Any, producers: int) -> None:
     except (SettingsError, OSError) as error:
         logger.critical("%s", error)
         raise SystemExit(254) from error
-    for config in (options.settings.producer_config, options.settings.consumer_config):
-        for key in left_out(config):
-            logger.info("librdkafka has no %s; it is left out", key)
+    if options.settings.client == CONFLUENT:
+        for config in (options.settings.producer_config, options.settings.consumer_config):
+            for key in left_out(config):
+                logger.info("librdkafka has no %s; it is left out", key)
     _started.append(process)
     for number in (signal.SIGINT, signal.SIGTERM):
         # Python's own handlers, not gevent's: they replace Locust's, whose SIGTERM would stop everything a second
