@@ -1,6 +1,6 @@
 """A long load with faults: does every load process stay as large as it is, and what does a record cost in the history.
 
-    python -m bench endurance [--records N] [--rate N] [--load-processes N] [--client C] [--faults F] [--out DIR | --of DIR]
+    python -m bench endurance [--records N] [--rate N] [--load-processes N] [--client C] [--faults F] [--of DIR]
 
 Starts ``gapless run`` with ten million records of 100 B (1,000 s at 10,000/s) and reads what it left: the resident
 memory of each load process, sampled every ten seconds by the conductor, and the bytes of all histories (those of the
@@ -43,7 +43,7 @@ class Memory(NamedTuple):
 
     @property
     def growth(self) -> float:
-        """The last sample in terms of the first one after the first minute; infinite if the run was too short for it."""
+        """The last sample in terms of the first after the first minute; infinite if the run was too short for it."""
         return self.settled[-1] / self.settled[0] if len(self.settled) > 1 else math.inf
 
     def minutes(self) -> list[float]:

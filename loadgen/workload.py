@@ -32,7 +32,7 @@ UNLIMITED = "unlimited"
 DEFAULT_OUTSTANDING = 500
 DEFAULT_BYTES = 200
 #: More than a few producers without a rate reach on two cores; to bound what a run writes.
-UNLIMITED_PER_S = 50_000
+UNLIMITED_PER_S = 30_000
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 

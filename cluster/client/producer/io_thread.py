@@ -26,7 +26,7 @@ from cluster.client.producer.batch import ProducerBatch
 from cluster.client.producer.metrics import ProducerMetrics
 from cluster.client.producer.requests import ProducerRequests
 from cluster.client.producer.shared import ProducerShared
-from cluster.client.producer.values import FatalProducerError
+from cluster.client.producer.values import FatalProducerError, ProduceError
 from cluster.client.wiring import ClientIo
 from cluster.protocol.errors import ErrorCode
 
