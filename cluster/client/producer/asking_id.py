@@ -55,7 +55,7 @@ class IdentityQuestion:
         producer_id: int,
         producer_epoch: int,
     ) -> None:
-        """The broker's answer, or why there is none: also that it did not come in time. What is not retriable is fatal."""
+        """The broker's answer, or why there is none (nor in time). What is not retriable is fatal."""
         if identity.state is not IdentityState.INITIALIZING:
             return
         if error_code is ErrorCode.NONE:

@@ -1,7 +1,7 @@
 """RequestsInFlight: the Produce requests that have no answer yet.
 
-Owns their ids and the ages of their batches; when a request itself is overdue is ``cluster.client.nodes``'. Does not own the batches' fate (``sender.py``) nor how many a node may have
-(``connections.py``). Pure.
+Owns their ids and the ages of their batches; when a request itself is overdue is ``cluster.client.nodes``'. Does not
+own the batches' fate (``sender.py``) nor how many a node may have (``connections.py``). Pure.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Producer: sends records to a Kafka cluster (Kafka's KafkaProducer: seeds 002, sections 1 to 3, and 004).
 
-Owns the face to a program: ``send`` and what may be asked for besides, and the short way of a record into an open batch.
+Owns the face to a program: ``send`` and what may be asked besides, and the short way of a record into an open batch.
 Does not own the long way (``appender.py``), nor anything that happens to a batch (``io_thread.py`` and what it joins).
 """
 
@@ -227,7 +227,7 @@ class Producer:
             self._settings.interceptors.close()
 
     def partitions_for(self, topic: str) -> list[PartitionView]:
-        """The partitions of a topic and their leaders. Waits up to max.block.ms for metadata; raises ``ProduceError``."""
+        """The partitions of a topic and their leaders. Waits up to max.block.ms for them; raises ``ProduceError``."""
         with self._lock:
             self._appender.wait_for_topic(topic, None, self._appender.deadline_ms())
             return self._shared.partitions(topic)
@@ -239,7 +239,7 @@ class Producer:
             return self._shared.fatal_error
 
     def metrics(self) -> dict[str, float]:
-        """Kafka's names and their values, since the start; ``producer-id`` and ``producer-epoch`` are -1 without one."""
+        """Kafka's names and their values, since the start; without an id, ``producer-id`` and ``-epoch`` are -1."""
         identity, pool = self._identity, self._pool
         read = self._metrics.read()
         with self._lock:

@@ -133,10 +133,12 @@ class ProducerRequests:
                 self._ratios.append((batch.topic, batch.codec, batch.compression_ratio))
         try:
             version = network.nodes.version(action.node, ApiKey.PRODUCE)
-            _check_version(version, action)
-        except UnsupportedVersion as error:
-            LOG.error("node %d takes no such batches: %s", action.node, error)
-            self._failed.append((action, ErrorCode.UNSUPPORTED_VERSION))
+        except UnsupportedVersion:
+            version = -1
+        code = _refusal(version, action)
+        if code is not ErrorCode.NONE:
+            LOG.error("node %d takes no such batches: Produce %d: %s", action.node, version, code.name)
+            self._failed.append((action, code))
             return
         body = encode_request(version, action.acks, action.timeout_ms, batches)
         self._metrics.request_total += 1
@@ -208,8 +210,10 @@ class ProducerRequests:
             self._asking = None
 
 
-def _check_version(version: int, action: SendProduce) -> None:
+def _refusal(version: int, action: SendProduce) -> ErrorCode:
+    """Why a broker that speaks ``version`` cannot be sent this."""
     if version < PRODUCE_MIN_VERSION:
-        raise UnsupportedVersion(f"PRODUCE {version}, and records of today need {PRODUCE_MIN_VERSION}")
+        return ErrorCode.UNSUPPORTED_VERSION
     if version < _ZSTD_VERSION and any(batch.codec == CODEC_ZSTD for batch in action.batches):
-        raise UnsupportedVersion(f"PRODUCE {version}, and zstd needs {_ZSTD_VERSION}")
+        return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    return ErrorCode.NONE
