@@ -14,8 +14,6 @@ from chaos.conductor.settings import ExperimentSettings
 from chaos.exits import VERDICTS, BadRequest, Exit
 from chaos.schedules.model import Schedule, ScheduleError, from_yaml
 from cluster.seams.randomness import fresh_seed
-from loadgen.workload import Workload, WorkloadError
-from loadgen.workloads import find_workload
 
 
 def register(app: typer.Typer) -> None:
@@ -74,7 +72,7 @@ def run(
         min_insync_replicas=min_insync_replicas,
         acks=None if acks is None else acks.value,
         idempotence=None if idempotence is None else idempotence is options.Truth.TRUE,
-        workload=None if workload is None else _workload(workload),
+        workload=workload,
         rate=rate,
         users=users,
         record_bytes=record_bytes,
@@ -95,7 +93,7 @@ def run(
         keep=keep.value,
     )
     settings, warnings = _resolve(asked)
-    verdict = conduct(settings, plan(settings), warnings, _repro(asked, schedule, workload), as_json=as_json)
+    verdict = conduct(settings, plan(settings), warnings, _repro(asked, schedule), as_json=as_json)
     return int(VERDICTS.get(verdict, Exit.HARNESS_FAILED))
 
 
@@ -104,13 +102,6 @@ def _resolve(asked: Asked) -> tuple[ExperimentSettings, list[str]]:
         return resolve(asked)
     except ValueError as error:
         raise BadRequest(str(error)) from error
-
-
-def _workload(text: str) -> Workload:
-    try:
-        return find_workload(text)
-    except WorkloadError as error:
-        raise BadRequest(f"--workload: {error}") from error
 
 
 def _schedule(path: Path) -> Schedule:
@@ -122,7 +113,7 @@ def _schedule(path: Path) -> Schedule:
         raise BadRequest(f"--schedule {path}: {error}") from error
 
 
-def _repro(asked: Asked, schedule: Path | None, workload: str | None) -> str:
+def _repro(asked: Asked, schedule: Path | None) -> str:
     """The command that asks for the same run; only what differs from the defaults, and always the seed."""
     plain = Asked(seed=asked.seed)
     options: dict[str, object] = {"--seed": asked.seed}
@@ -134,6 +125,7 @@ def _repro(asked: Asked, schedule: Path | None, workload: str | None) -> str:
         ("--replication-factor", "replication_factor"),
         ("--min-insync-replicas", "min_insync_replicas"),
         ("--acks", "acks"),
+        ("--workload", "workload"),
         ("--rate", "rate"),
         ("--users", "users"),
         ("--record-bytes", "record_bytes"),
@@ -148,7 +140,6 @@ def _repro(asked: Asked, schedule: Path | None, workload: str | None) -> str:
         options[option] = None if value == getattr(plain, field) else value
     options["--idempotence"] = None if asked.idempotence is None else str(asked.idempotence).lower()
     options["--schedule"] = schedule
-    options["--workload"] = workload
     multiple = {
         "--defect": asked.defects,
         "--broker-config": asked.broker_config,

@@ -16,10 +16,11 @@ from chaos.schedules.model import Schedule
 from cluster.config import broker, consumer, producer, profiles, topic
 from loadgen.settings import CLIENTS
 from loadgen.workload import Workload
-from loadgen.workloads import CATALOGUE
+from loadgen.workloads import find_workload
 
 #: Healing, the last read and the copies of the evidence come after the time limit, and a burst of retries with them.
 AFTER_THE_LOAD_MS = 1_800_000
+DEFAULT_WORKLOAD = "steady"
 DEFAULT_RATE = 1500
 DEFAULT_PARTITIONS = 6
 
@@ -38,7 +39,7 @@ class Asked:
     min_insync_replicas: int | None = None
     acks: str | None = None
     idempotence: bool | None = None
-    workload: Workload | None = None
+    workload: str | None = None
     rate: int | None = None
     users: int | None = None
     record_bytes: int | None = None
@@ -162,7 +163,7 @@ def _defects(texts: Sequence[str]) -> tuple[str, ...]:
 
 def _workload(asked: Asked) -> Workload:
     """The workload with what the options say. Raises WorkloadError where they say something else."""
-    return (asked.workload or CATALOGUE["steady"]).with_options(
+    return find_workload(asked.workload or DEFAULT_WORKLOAD).with_options(
         {
             "rate": ("--rate", asked.rate),
             "value_bytes": ("--record-bytes", asked.record_bytes),

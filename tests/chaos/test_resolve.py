@@ -9,7 +9,6 @@ from chaos.conductor.settings import SettingsError
 from chaos.faults.catalogue import parse_faults
 from chaos.schedules.model import Injection, Schedule
 from cluster.config.errors import ConfigError
-from loadgen.workloads import CATALOGUE
 
 
 def test_the_default_run_is_idempotent_with_basic_faults() -> None:
@@ -42,16 +41,16 @@ def test_the_general_way_wins_over_the_profile_and_must_agree_with_shorthands() 
 
 def test_a_workload_decides_and_options_must_agree() -> None:
     """Rate, sizes, partitions, producers and compression are the workload's; an option that says else is refused."""
-    settings, _ = resolve(Asked(seed=1, workload=CATALOGUE["crowded"]))
+    settings, _ = resolve(Asked(seed=1, workload="crowded"))
     assert (settings.partitions, settings.users, settings.workload.rate) == (6, 24, 1200)
-    settings, _ = resolve(Asked(seed=1, workload=CATALOGUE["compressed"], partitions=2))
+    settings, _ = resolve(Asked(seed=1, workload="compressed", partitions=2))
     assert (settings.partitions, settings.users) == (2, 2)
     assert settings.producer_config["compression.type"] == "lz4"
     for asked, says in (
-        (Asked(seed=1, workload=CATALOGUE["small"], rate=5), "--rate 5 contradicts rate 10000"),
-        (Asked(seed=1, workload=CATALOGUE["small"], record_bytes=99), "--record-bytes 99 contradicts value_bytes 100"),
-        (Asked(seed=1, workload=CATALOGUE["crowded"], users=3), "--users 3 contradicts streams 24"),
-        (Asked(seed=1, workload=CATALOGUE["compressed"], producer_config=["compression.type=gzip"]), "compression"),
+        (Asked(seed=1, workload="small", rate=5), "--rate 5 contradicts rate 10000"),
+        (Asked(seed=1, workload="small", record_bytes=99), "--record-bytes 99 contradicts value_bytes 100"),
+        (Asked(seed=1, workload="crowded", users=3), "--users 3 contradicts streams 24"),
+        (Asked(seed=1, workload="compressed", producer_config=["compression.type=gzip"]), "compression"),
     ):
         with pytest.raises(ValueError, match=says):
             resolve(asked)
