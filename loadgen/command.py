@@ -24,6 +24,8 @@ from verifier.evidence.run_directory import RunDirectory
 LOCUSTFILE = Path(__file__).resolve().with_name("locustfile.py")
 #: Locust waits for its users longer than they take to finish.
 STOP_MARGIN_S = 10
+#: The web interface has no door: nobody but this machine's users is to find it.
+WEB_HOST = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +46,10 @@ def settings_path(run: RunDirectory) -> Path:
     return run.loadgen_dir / "settings.json"
 
 
-def locust_commands(settings: LoadSettings, run: RunDirectory) -> list[Command]:
+def locust_commands(settings: LoadSettings, run: RunDirectory, web_port: int | None = None) -> list[Command]:
     """Write the settings file and give one command per load process (none for a group without users).
+
+    With a ``web_port`` the producers' process has Locust's web interface there (0: a free one, told in ``web.json``).
 
     Raises ``SettingsError`` if a group has users and no bootstrap address, ``OSError`` if the file cannot be written.
     """
@@ -60,7 +64,8 @@ def locust_commands(settings: LoadSettings, run: RunDirectory) -> list[Command]:
             continue
         if not bootstrap:
             raise SettingsError(f"{name}_bootstrap is empty")
-        commands.append(_command(name, user_class, users, bootstrap, settings, run))
+        port = web_port if name == PRODUCERS else None
+        commands.append(_command(name, user_class, users, bootstrap, settings, run, port))
     return commands
 
 
@@ -83,12 +88,15 @@ def _tool(module: str, run: RunDirectory, bootstrap: str, deadline_s: float, cli
 
 
 def _command(
-    name: str, user_class: str, users: int, bootstrap: str, settings: LoadSettings, run: RunDirectory
-) -> Command:
+    name: str, user_class: str, users: int, bootstrap: str, settings: LoadSettings, run: RunDirectory,
+    web_port: int | None,
+) -> Command:  # fmt: skip
     stop_timeout_s = settings.flush_timeout_s + STOP_MARGIN_S
     output = run.loadgen_dir / name
+    web = ["--autostart", "--web-host", WEB_HOST, "--web-port", str(web_port)]
     argv = [
-        *(sys.executable, "-m", "locust", "--locustfile", str(LOCUSTFILE), user_class, "--headless"),
+        *(sys.executable, "-m", "locust", "--locustfile", str(LOCUSTFILE), user_class),
+        *(["--headless"] if web_port is None else web),
         *("--host", bootstrap, "--users", str(users), "--spawn-rate", str(min(users, 100))),
         *("--stop-timeout", f"{stop_timeout_s:g}", "--exit-code-on-error", "0", "--only-summary"),
         *("--csv", str(output), "--html", f"{output}.html", "--json-file", str(output), "--loglevel", "INFO"),
