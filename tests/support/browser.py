@@ -23,7 +23,8 @@ from tests.support.require import require
 _PLACE = "import os,sys; i,o=map(int,sys.argv[1:3]); os.dup2(i,3); os.dup2(o,4); os.execv(sys.argv[3],sys.argv[3:])"
 _QUIET = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
           "--disable-background-networking", "--disable-component-update", "--disable-sync")  # fmt: skip
-ANSWER_S = 60.0
+#: Also what it waits for in a page.
+ANSWER_S = 120.0
 
 
 class Browser:
@@ -121,6 +122,16 @@ class Page:
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
+
+    def until(self, expression: str, timeout_s: float) -> bool:
+        """Wait in the page until an expression is true; whether it was within the time."""
+        promise = f"""new Promise((tell) => {{
+          const look = setInterval(() => {{ if ({expression}) end(true); }}, 100);
+          const late = setTimeout(() => end(false), {timeout_s * 1000});
+          const end = (seen) => {{ clearInterval(look); clearTimeout(late); tell(seen); }};
+        }})"""
+        answer = self.call("Runtime.evaluate", expression=promise, awaitPromise=True, returnByValue=True)
+        return bool(answer["result"].get("value"))
 
     def text(self) -> str:
         """All that stands there."""
