@@ -238,6 +238,7 @@ class Conductor:
                 await self._injector.heal_all()
             await self._open_links()
             await self._load.stop()
+            self._live.ended()
             try:
                 self._record.update(harness=await harness_health(self._deployment, self._observer, self._lag))
             except (OSError, LinkError) as error:

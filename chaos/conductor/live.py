@@ -39,7 +39,7 @@ class Live:
         self._status = LoadStatus()
         self._injector: Injector | None = None
         self._load_started_ns: int | None = None
-        self._announced = False
+        self._announced = self._ended = False
         self._complained = False
 
     def chaos(self, injector: Injector, load_started_ms: int) -> None:
@@ -49,8 +49,9 @@ class Live:
         self.write()
 
     def ended(self) -> None:
-        """The load has ended, and its web interface with it."""
-        if self._announced:
+        """The load has ended, and its web interface with it: said once, if it had been announced."""
+        if self._announced and not self._ended:
+            self._ended = True
             self._bench.progress.note(
                 f"the web interface has ended with the load; the report will be {self._bench.directory.report_html}"
             )

@@ -102,6 +102,7 @@ def test_the_address_is_said_once_and_the_end_too(tmp_path: Path) -> None:
     asyncio.run(bench.a_turn())
     asyncio.run(bench.a_turn())
     bench.live.ended()
+    bench.live.ended()
     assert bench.notes[0] == "web interface: http://127.0.0.1:5/?tab=chaos and http://127.0.0.1:5/gapless/"
     assert len(bench.notes) == 2 and str(bench.directory.report_html) in bench.notes[1]
 
