@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loadgen.settings import (
@@ -49,7 +49,7 @@ def settings_path(run: RunDirectory) -> Path:
 def locust_commands(settings: LoadSettings, run: RunDirectory, web_port: int | None = None) -> list[Command]:
     """Write the settings file and give one command per load process (none for a group without users).
 
-    With a ``web_port`` the producers' process has Locust's web interface there (0: a free one, told in ``web.json``).
+    With a ``web_port`` (0: a free one) the first producers' process has Locust's web interface, told in ``web.json``.
 
     Raises ``SettingsError`` if a group has users and no bootstrap address, ``OSError`` if the file cannot be written.
     """
@@ -64,9 +64,17 @@ def locust_commands(settings: LoadSettings, run: RunDirectory, web_port: int | N
             continue
         if not bootstrap:
             raise SettingsError(f"{name}_bootstrap is empty")
-        port = web_port if name == PRODUCERS else None
-        commands.append(_command(name, user_class, users, bootstrap, settings, run, port))
+        commands.append(_command(name, user_class, users, bootstrap, settings, run))
+    if web_port is not None and settings.producers:
+        commands[0] = _with_web(commands[0], web_port)
     return commands
+
+
+def _with_web(command: Command, port: int) -> Command:
+    """The same process with Locust's web interface; it starts by itself all the same."""
+    argv = [each for each in command.argv if each != "--headless"]
+    web = ["--autostart", "--web-host", WEB_HOST, "--web-port", str(port)]
+    return replace(command, argv=[*argv, *web])
 
 
 def sentinel_command(run: RunDirectory, bootstrap: str, deadline_s: float, client: str = "confluent") -> list[str]:
@@ -88,15 +96,12 @@ def _tool(module: str, run: RunDirectory, bootstrap: str, deadline_s: float, cli
 
 
 def _command(
-    name: str, user_class: str, users: int, bootstrap: str, settings: LoadSettings, run: RunDirectory,
-    web_port: int | None,
-) -> Command:  # fmt: skip
+    name: str, user_class: str, users: int, bootstrap: str, settings: LoadSettings, run: RunDirectory
+) -> Command:
     stop_timeout_s = settings.flush_timeout_s + STOP_MARGIN_S
     output = run.loadgen_dir / name
-    web = ["--autostart", "--web-host", WEB_HOST, "--web-port", str(web_port)]
     argv = [
-        *(sys.executable, "-m", "locust", "--locustfile", str(LOCUSTFILE), user_class),
-        *(["--headless"] if web_port is None else web),
+        *(sys.executable, "-m", "locust", "--locustfile", str(LOCUSTFILE), user_class, "--headless"),
         *("--host", bootstrap, "--users", str(users), "--spawn-rate", str(min(users, 100))),
         *("--stop-timeout", f"{stop_timeout_s:g}", "--exit-code-on-error", "0", "--only-summary"),
         *("--csv", str(output), "--html", f"{output}.html", "--json-file", str(output), "--loglevel", "INFO"),
