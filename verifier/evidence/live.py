@@ -12,7 +12,7 @@ from pathlib import Path
 
 from verifier.evidence.run_directory import read_json, write_json_atomic
 
-#: Some twenty minutes of faults; the file stays small, and is written within two milliseconds.
+#: Some twenty minutes of faults; the file stays small, and is written in two milliseconds.
 MOST_PAST = 100
 
 
