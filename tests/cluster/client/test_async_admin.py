@@ -1,4 +1,4 @@
-"""Admin against scripted brokers: whom it asks, what it asks again, and when it gives up."""
+"""AsyncAdmin against scripted brokers: whom it asks, what it asks again, and when it gives up."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from cluster.client import Admin, AdminError, NewTopic, UnsupportedVersion
-from cluster.client.admin import parse_address
+from cluster.client import AdminError, AsyncAdmin, NewTopic, UnsupportedVersion
+from cluster.client.asking import parse_address
 from cluster.protocol import messages
 from cluster.protocol.apis import SUPPORTED, ApiKey
 from cluster.protocol.errors import ErrorCode
@@ -42,11 +42,11 @@ class Cluster:
         return metadata_response(self.addresses, topics, self.controller_id)
 
 
-def run(body: Callable[[Cluster, Admin], Awaitable[None]], *, timeout_ms: int = 5_000) -> None:
+def run(body: Callable[[Cluster, AsyncAdmin], Awaitable[None]], *, timeout_ms: int = 5_000) -> None:
     async def main() -> None:
         cluster = Cluster()
         await cluster.start()
-        admin = Admin(
+        admin = AsyncAdmin(
             ["b1:9092", "b9:9092"], cluster.network.transport("me"), SystemClock(), timeout_ms, request_timeout_ms=200
         )
         try:
