@@ -18,8 +18,9 @@ class AssignedPartition:
     """One partition. ``position`` is the offset of the next record, None as long as it is not known.
 
     ``offset_epoch`` is the leader epoch of the record before it, -1 if not known. ``block`` are records that wait,
-    ``error`` one that waits to be raised: while there is either, nothing is fetched. Offsets that the broker told last
-    are -1 if it has not. ``failed_at`` is the leader and its epoch that the pause until ``retry_ms`` is for.
+    ``error`` one that waits to be raised: while there is either, nothing is fetched. ``moves`` counts how often it was
+    placed elsewhere. Offsets that the broker told last are -1 if it has not. ``failed_at`` is the leader and its epoch
+    that the pause until ``retry_ms`` is for.
     """
 
     __slots__ = (
@@ -32,6 +33,7 @@ class AssignedPartition:
         "key",
         "last_stable_offset",
         "log_start_offset",
+        "moves",
         "offset_epoch",
         "position",
         "retry_ms",
@@ -41,6 +43,7 @@ class AssignedPartition:
         self.key = key
         self.position: int | None = None
         self.offset_epoch = -1
+        self.moves = 0
         self.is_paused = False
         self.block: FetchedBlock | None = None
         self.error: ConsumerError | None = None
@@ -102,6 +105,7 @@ class Assignment:
     def place(self, partition: AssignedPartition, position: int | None, offset_epoch: int = -1) -> None:
         """Go elsewhere: what was fetched, or went wrong, at the old place is forgotten."""
         partition.position, partition.offset_epoch = position, offset_epoch
+        partition.moves += 1
         partition.failures = partition.retry_ms = 0
         self._drop(partition)
 
@@ -120,7 +124,7 @@ class Assignment:
         """The next records, at most ``limit``, oldest arrivals first. Positions move beyond what is returned.
 
         Raises the error whose turn it is, if there are no records before it; ``CorruptRecord`` for a batch that cannot
-        be read, whose block is given up. Then no position has moved.
+        be read, whose block is given up. Then no position has moved beyond a record.
         """
         taken: list[ConsumerRecord] = []
         for partition in list(self._waiting):

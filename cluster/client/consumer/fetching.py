@@ -13,7 +13,7 @@ from cluster.client.backoff import ExponentialBackoff
 from cluster.client.cluster_view import ClusterView, TopicPartition
 from cluster.client.consumer.assignment import AssignedPartition, Assignment
 from cluster.client.consumer.block import FetchedBlock
-from cluster.client.consumer.lookup import OffsetLookup
+from cluster.client.consumer.lookup import OffsetLookup, Sought
 from cluster.client.consumer.plans import READ_COMMITTED, Fetch, FetchSettings, Plan, fetch_of, leadership
 from cluster.client.consumer.values import (
     ConsumerError,
@@ -172,7 +172,9 @@ class FetchCore:
         for result in results:
             key = result.topic, result.partition
             partition, place = self.assignment.get(key), fetch.places.get(key)
-            if partition is None or place is None or partition.position != place.position:
+            if partition is None or place is None:
+                continue
+            if (partition.position, partition.moves) != (place.position, place.moves):
                 continue
             if partition.block is None and partition.error is None:
                 asked = fetch.node_id, place.leader_epoch
@@ -182,7 +184,7 @@ class FetchCore:
 
     def listed(
         self,
-        asked: Mapping[TopicPartition, int],
+        asked: Mapping[TopicPartition, Sought],
         answers: Mapping[TopicPartition, ListedOffset | ErrorCode],
         now_ms: int,
     ) -> set[str]:

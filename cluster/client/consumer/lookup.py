@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from cluster.client.backoff import ExponentialBackoff
 from cluster.client.cluster_view import ClusterView, TopicPartition
@@ -18,11 +19,18 @@ from cluster.protocol.errors import ErrorCode
 NOTHING = ListedOffset(-1, -1, -1)
 
 
-class _Wanted:
-    __slots__ = ("failures", "is_asked", "retry_ms", "timestamp")
+class Sought(NamedTuple):
+    """A timestamp whose offset is wanted. ``number`` tells it from the same that was wanted before."""
 
-    def __init__(self, timestamp: int) -> None:
-        self.timestamp = timestamp
+    timestamp: int
+    number: int
+
+
+class _Wanted:
+    __slots__ = ("failures", "is_asked", "retry_ms", "sought")
+
+    def __init__(self, sought: Sought) -> None:
+        self.sought = sought
         self.is_asked = False
         self.failures = 0
         self.retry_ms = 0
@@ -43,9 +51,10 @@ class OffsetLookup:
     def __init__(self, backoff: ExponentialBackoff) -> None:
         self._backoff = backoff
         self._wanted: dict[TopicPartition, _Wanted] = {}
+        self._number = 0
 
     def __repr__(self) -> str:
-        return f"OffsetLookup({ {key: wanted.timestamp for key, wanted in self._wanted.items()} })"
+        return f"OffsetLookup({ {key: wanted.sought.timestamp for key, wanted in self._wanted.items()} })"
 
     def __contains__(self, key: TopicPartition) -> bool:
         return key in self._wanted
@@ -57,17 +66,18 @@ class OffsetLookup:
 
     def want(self, key: TopicPartition, timestamp: int) -> None:
         """Look for the offset of a timestamp, instead of another one that was wanted before."""
-        self._wanted[key] = _Wanted(timestamp)
+        self._number += 1
+        self._wanted[key] = _Wanted(Sought(timestamp, self._number))
 
     def forget(self, key: TopicPartition) -> None:
         """It is not wanted any more; an answer that comes nevertheless is passed over."""
         self._wanted.pop(key, None)
 
-    def due(self, view: ClusterView, now_ms: int) -> dict[int, dict[TopicPartition, int]]:
+    def due(self, view: ClusterView, now_ms: int) -> dict[int, dict[TopicPartition, Sought]]:
         """What to ask now, by leader; -1 for what has none that is known. Tell ``asked`` of what was sent."""
         return view.by_leader(
             {
-                key: wanted.timestamp
+                key: wanted.sought
                 for key, wanted in self._wanted.items()
                 if not wanted.is_asked and wanted.retry_ms <= now_ms
             }
@@ -81,14 +91,14 @@ class OffsetLookup:
         for key in keys:
             self._wanted[key].is_asked = True
 
-    def failed(self, asked: Mapping[TopicPartition, int], now_ms: int) -> None:
+    def failed(self, asked: Mapping[TopicPartition, Sought], now_ms: int) -> None:
         """The question got no answer."""
         for _, wanted in self._still(asked):
             self._put_off(wanted, now_ms)
 
     def answered(
         self,
-        asked: Mapping[TopicPartition, int],
+        asked: Mapping[TopicPartition, Sought],
         answers: Mapping[TopicPartition, ListedOffset | ErrorCode],
         now_ms: int,
     ) -> LookupAnswer:
@@ -111,12 +121,10 @@ class OffsetLookup:
                 self._put_off(wanted, now_ms)
         return result
 
-    def _still(self, asked: Mapping[TopicPartition, int]) -> list[tuple[TopicPartition, _Wanted]]:
+    def _still(self, asked: Mapping[TopicPartition, Sought]) -> list[tuple[TopicPartition, _Wanted]]:
         """Those of ``asked`` that are wanted as they were."""
-        found = [(key, self._wanted.get(key), timestamp) for key, timestamp in asked.items()]
-        return [
-            (key, wanted) for key, wanted, timestamp in found if wanted is not None and wanted.timestamp == timestamp
-        ]
+        found = [(key, self._wanted.get(key), sought) for key, sought in asked.items()]
+        return [(key, wanted) for key, wanted, sought in found if wanted is not None and wanted.sought == sought]
 
     def _put_off(self, wanted: _Wanted, now_ms: int) -> None:
         wanted.is_asked = False
@@ -144,7 +152,7 @@ class OffsetQuery:
 
     def take(
         self,
-        asked: Mapping[TopicPartition, int],
+        asked: Mapping[TopicPartition, Sought],
         answers: Mapping[TopicPartition, ListedOffset | ErrorCode],
         now_ms: int,
     ) -> set[str]:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from cluster.client.cluster_view import ClusterView, TopicPartition
 from cluster.client.consumer.assignment import AssignedPartition
+from cluster.client.consumer.lookup import Sought
 from cluster.client.offset_listing import CONSUMER, EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from cluster.config.consumer import ConsumerConfig
 from cluster.protocol.fetch import FetchPartition, FetchRequest
@@ -46,9 +47,10 @@ class FetchSettings(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a partition was when it was asked for: its position, and the epoch of the leader that was asked."""
+    """Where a partition was when it was asked for, after so many moves, and the epoch of the leader that was asked."""
 
     position: int
+    moves: int
     leader_epoch: int
 
 
@@ -65,7 +67,7 @@ class Plan:
     """Whom to ask now: for records, for offsets; and the topics whose metadata does not say whom."""
 
     fetches: dict[int, list[AssignedPartition]] = field(default_factory=dict)
-    lookups: dict[int, dict[TopicPartition, int]] = field(default_factory=dict)
+    lookups: dict[int, dict[TopicPartition, Sought]] = field(default_factory=dict)
     stale_topics: set[str] = field(default_factory=set)
 
 
@@ -80,7 +82,7 @@ def fetch_of(
             continue
         (topic, number), position = partition.key, partition.position
         epoch = leadership(partition, view)[1]
-        places[partition.key] = Place(position, epoch)
+        places[partition.key] = Place(position, partition.moves, epoch)
         limit = settings.partition_max_bytes
         wanted.append(FetchPartition(topic, number, epoch, position, partition.offset_epoch, -1, limit))
     request = FetchRequest(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from cluster.client.cluster_view import TopicPartition
 from cluster.client.consumer.fetching import FetchCore
-from cluster.client.consumer.lookup import OffsetLookup, OffsetQuery
+from cluster.client.consumer.lookup import OffsetLookup, OffsetQuery, Sought
 from cluster.client.consumer.plans import Fetch
 from cluster.client.errors import UnsupportedVersion
 from cluster.client.exchange import ClientResponse
@@ -27,7 +27,9 @@ from cluster.seams.clock import Clock
 log = logging.getLogger(__name__)
 
 #: What takes an answer of ListOffsets: what was asked, what came, now. Returns the topics whose metadata is old.
-TakeListed = Callable[[Mapping[TopicPartition, int], Mapping[TopicPartition, ListedOffset | ErrorCode], int], set[str]]
+TakeListed = Callable[
+    [Mapping[TopicPartition, Sought], Mapping[TopicPartition, ListedOffset | ErrorCode], int], set[str]
+]
 
 
 class _Listing(NamedTuple):
@@ -35,7 +37,7 @@ class _Listing(NamedTuple):
 
     lookup: OffsetLookup
     take: TakeListed
-    asked: dict[TopicPartition, int]
+    asked: dict[TopicPartition, Sought]
 
 
 class Reader:
@@ -117,7 +119,7 @@ class Reader:
         view = self.metadata.view
         described = {key: view.partition(*key) for key in listing.asked}
         request = list_offsets_request(
-            listing.asked,
+            {key: sought.timestamp for key, sought in listing.asked.items()},
             isolation_level=self._isolation_level,
             leader_epochs={key: seen.leader_epoch for key, seen in described.items() if seen is not None},
         )
