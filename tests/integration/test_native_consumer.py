@@ -118,7 +118,10 @@ def test_positions(shared_cluster: UpCluster, admin: Admin, consumer: Callable[.
     places = [(topic, partition) for partition in range(3)]
     for partition in range(3):
         produce(
-            shared_cluster, topic, [{"value": b"%d" % n, "timestamp": 1000 * n + 1000} for n in range(10)], partition=partition
+            shared_cluster,
+            topic,
+            [{"value": b"%d" % n, "timestamp": 1000 * n + 1000} for n in range(10)],
+            partition=partition,
         )
     reader = consumer(max_poll_records=4)
     assert [each.partition for each in reader.partitions_for(topic)] == [0, 1, 2]
