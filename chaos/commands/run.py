@@ -10,7 +10,6 @@ import typer
 from chaos.commands import options
 from chaos.commands.session import conduct
 from chaos.conductor.resolve import Asked, plan, repro, resolve
-from chaos.conductor.settings import ExperimentSettings
 from chaos.exits import VERDICTS, BadRequest, Exit
 from chaos.schedules.model import Schedule, ScheduleError, from_yaml
 from cluster.seams.randomness import fresh_seed
@@ -58,6 +57,8 @@ def run(
     out: options.Out = None,
     keep: options.KeepOption = options.Keep.FAILED,
     spark_master: options.SparkMaster = "local[2]",
+    web: options.Web = False,
+    web_port: options.WebPort = None,
     as_json: options.AsJson = False,
 ) -> int:
     """Resolve the options, then conduct the run."""
@@ -91,17 +92,18 @@ def run(
         toxiproxy=toxiproxy,
         spark_master=spark_master,
         keep=keep.value,
+        web_port=0 if web and web_port is None else web_port,
     )
-    settings, warnings = _resolve(asked)
-    verdict = conduct(settings, plan(settings), warnings, _repro(asked, schedule), as_json=as_json)
-    return int(VERDICTS.get(verdict, Exit.HARNESS_FAILED))
+    return _run(asked, schedule, as_json=as_json)
 
 
-def _resolve(asked: Asked) -> tuple[ExperimentSettings, list[str]]:
+def _run(asked: Asked, schedule: Path | None, *, as_json: bool) -> int:
     try:
-        return resolve(asked)
+        settings, warnings = resolve(asked)
     except ValueError as error:
         raise BadRequest(str(error)) from error
+    verdict = conduct(settings, plan(settings), warnings, _repro(asked, schedule), as_json=as_json)
+    return int(VERDICTS.get(verdict, Exit.HARNESS_FAILED))
 
 
 def _schedule(path: Path) -> Schedule:

@@ -152,14 +152,17 @@ def encode_response(api_key: int, version: int, correlation_id: int, message: An
 
 
 def decode_response(api_key: int, version: int, frame: Buffer) -> tuple[int, Any]:
-    """Decode a response frame into (correlation id, message). Raises ``MalformedRequest``."""
+    """Decode a response frame into (correlation id, message). Raises ``MalformedRequest``.
+
+    Bytes after it are passed over, as Kafka does: Metadata of librdkafka's mock cluster has one too many.
+    """
     with refusing_malformed("response header"):
         (correlation_id,) = INT32.unpack_from(frame, 0)
         position = skip_tags(frame, 4) if response_header_version(api_key, version) > 0 else 4
         body = memoryview(frame)[position:]
         if api_key == ApiKey.API_VERSIONS and INT16.unpack_from(body, 0)[0] == ErrorCode.UNSUPPORTED_VERSION:
             return correlation_id, _unsupported_api_versions(body)
-    return correlation_id, schema_decoder.decode(response_class(api_key), version, body)
+    return correlation_id, schema_decoder.decode(response_class(api_key), version, body, rest_allowed=True)
 
 
 def _unsupported_api_versions(body: memoryview) -> Any:
