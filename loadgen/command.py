@@ -1,13 +1,13 @@
 """The command lines of the load's processes, and the settings file they read. Owns both; starts nothing.
 
-Producers and readers are two Locust processes, since each group of clients has its own links to the brokers.
+Producers and readers are Locust processes of their own, since each group of clients has its own links to the brokers.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loadgen.settings import (
@@ -24,6 +24,8 @@ from verifier.evidence.run_directory import RunDirectory
 LOCUSTFILE = Path(__file__).resolve().with_name("locustfile.py")
 #: Locust waits for its users longer than they take to finish.
 STOP_MARGIN_S = 10
+#: The web interface has no door: nobody but this machine's users is to find it.
+WEB_HOST = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,24 +46,48 @@ def settings_path(run: RunDirectory) -> Path:
     return run.loadgen_dir / "settings.json"
 
 
-def locust_commands(settings: LoadSettings, run: RunDirectory) -> list[Command]:
+def locust_commands(settings: LoadSettings, run: RunDirectory, web_port: int | None = None) -> list[Command]:
     """Write the settings file and give one command per load process (none for a group without users).
+
+    With a ``web_port`` (0: a free one) the first producers' process has Locust's web interface, told in ``web.json``.
 
     Raises ``SettingsError`` if a group has users and no bootstrap address, ``OSError`` if the file cannot be written.
     """
     settings.write(settings_path(run))
-    groups = (
-        (PRODUCERS, "ProducerUser", settings.producers, settings.producers_bootstrap),
-        (READERS, "ReaderUser", settings.readers, settings.readers_bootstrap),
-    )
+    for group, users, bootstrap in (
+        (PRODUCERS, settings.producers, settings.producers_bootstrap),
+        (READERS, settings.readers, settings.readers_bootstrap),
+    ):
+        if users and not bootstrap:
+            raise SettingsError(f"{group}_bootstrap is empty")
     commands = []
-    for name, user_class, users, bootstrap in groups:
-        if not users:
-            continue
-        if not bootstrap:
-            raise SettingsError(f"{name}_bootstrap is empty")
-        commands.append(_command(name, user_class, users, bootstrap, settings, run))
+    for name, first_stream, producers in shares(settings):
+        first = ("--kafka-first-stream", str(first_stream))
+        commands.append(_command(name, "ProducerUser", producers, settings.producers_bootstrap, settings, run, *first))
+    if settings.readers:
+        commands.append(_command(READERS, "ReaderUser", settings.readers, settings.readers_bootstrap, settings, run))
+    if web_port is not None and settings.producers:
+        commands[0] = _with_web(commands[0], web_port)
     return commands
+
+
+def _with_web(command: Command, port: int) -> Command:
+    """The same process with Locust's web interface; it starts by itself all the same."""
+    argv = [each for each in command.argv if each != "--headless"]
+    web = ["--autostart", "--web-host", WEB_HOST, "--web-port", str(port)]
+    return replace(command, argv=[*argv, *web])
+
+
+def shares(settings: LoadSettings) -> list[tuple[str, int, int]]:
+    """The producers' processes: name, first stream and number of producers of each; as even as can be. Pure."""
+    processes = min(settings.processes, settings.producers)
+    found = []
+    for index in range(processes):
+        first = settings.producers * index // processes
+        count = settings.producers * (index + 1) // processes - first
+        name = PRODUCERS if processes == 1 else f"{PRODUCERS}-{index + 1}"
+        found.append((name, settings.first_stream + first, count))
+    return found
 
 
 def sentinel_command(run: RunDirectory, bootstrap: str, deadline_s: float, client: str = "confluent") -> list[str]:
@@ -83,7 +109,7 @@ def _tool(module: str, run: RunDirectory, bootstrap: str, deadline_s: float, cli
 
 
 def _command(
-    name: str, user_class: str, users: int, bootstrap: str, settings: LoadSettings, run: RunDirectory
+    name: str, user_class: str, users: int, bootstrap: str, settings: LoadSettings, run: RunDirectory, *options: str
 ) -> Command:
     stop_timeout_s = settings.flush_timeout_s + STOP_MARGIN_S
     output = run.loadgen_dir / name
@@ -93,6 +119,7 @@ def _command(
         *("--stop-timeout", f"{stop_timeout_s:g}", "--exit-code-on-error", "0", "--only-summary"),
         *("--csv", str(output), "--html", f"{output}.html", "--json-file", str(output), "--loglevel", "INFO"),
         *("--kafka-readers", str(settings.readers)),
+        *options,
     ]
     # a stray LOCUST_* variable of the user's shell would change the run
     env = {key: value for key, value in os.environ.items() if not key.startswith("LOCUST_")}

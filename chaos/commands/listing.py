@@ -50,6 +50,6 @@ def _entries(what: What) -> dict[str, str]:
         return {check.name: check.summary for check in CHECKS}
     if what is What.DEFECTS:
         return {name: defect.doc for name, defect in CATALOGUE.items()}
-    return {
-        "sequenced": "producers write numbered values, one stream per producer and partition; readers read them all"
-    }
+    from loadgen.workloads import CATALOGUE as WORKLOADS
+
+    return {name: workload.summary for name, workload in WORKLOADS.items()}

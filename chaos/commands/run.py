@@ -37,14 +37,16 @@ def run(
     toxiproxy: options.Toxiproxy = None,
     acks: options.AcksOption = None,
     idempotence: options.Idempotence = None,
-    rate: options.Rate = 1500,
+    workload: options.Workload = None,
+    rate: options.Rate = None,
     users: options.Users = None,
-    record_bytes: options.RecordBytes = 200,
+    record_bytes: options.RecordBytes = None,
+    load_processes: options.LoadProcesses = 1,
     client: options.Client = "confluent",
     producer_config: options.ProducerConfig = None,
     consumer_config: options.ConsumerConfig = None,
     brokers: options.Brokers = 3,
-    partitions: options.Partitions = 6,
+    partitions: options.Partitions = None,
     replication_factor: options.ReplicationFactor = 3,
     min_insync_replicas: options.MinInsyncReplicas = None,
     profile: options.Profile = "chaos",
@@ -55,12 +57,13 @@ def run(
     out: options.Out = None,
     keep: options.KeepOption = options.Keep.FAILED,
     spark_master: options.SparkMaster = "local[2]",
+    web: options.Web = False,
+    web_port: options.WebPort = None,
     as_json: options.AsJson = False,
 ) -> int:
     """Resolve the options, then conduct the run."""
-    chosen = fresh_seed() if seed is None else seed
     asked = Asked(
-        seed=chosen,
+        seed=fresh_seed() if seed is None else seed,
         name=name,
         out=out,
         time_limit_s=time_limit,
@@ -70,9 +73,11 @@ def run(
         min_insync_replicas=min_insync_replicas,
         acks=None if acks is None else acks.value,
         idempotence=None if idempotence is None else idempotence is options.Truth.TRUE,
+        workload=workload,
         rate=rate,
         users=users,
         record_bytes=record_bytes,
+        load_processes=load_processes,
         client=client,
         faults=faults,
         overlap=overlap,
@@ -87,7 +92,12 @@ def run(
         toxiproxy=toxiproxy,
         spark_master=spark_master,
         keep=keep.value,
+        web_port=0 if web and web_port is None else web_port,
     )
+    return _run(asked, schedule, as_json=as_json)
+
+
+def _run(asked: Asked, schedule: Path | None, *, as_json: bool) -> int:
     try:
         settings, warnings = resolve(asked)
     except ValueError as error:
@@ -117,9 +127,12 @@ def _repro(asked: Asked, schedule: Path | None) -> str:
         ("--replication-factor", "replication_factor"),
         ("--min-insync-replicas", "min_insync_replicas"),
         ("--acks", "acks"),
+        ("--workload", "workload"),
         ("--rate", "rate"),
         ("--users", "users"),
         ("--record-bytes", "record_bytes"),
+        ("--load-processes", "load_processes"),
+        ("--client", "client"),
         ("--faults", "faults"),
         ("--profile", "profile"),
         ("--zookeeper", "zookeeper"),

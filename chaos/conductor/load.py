@@ -36,6 +36,8 @@ class LoadStatus:
     acked: int = 0
     acked_per_s: float = 0.0
     read: int = 0
+    unknown: int = 0
+    failed: int = 0
     errors: int = 0
     fatal: int = 0
     backlog: int = 0
@@ -50,7 +52,7 @@ class LoadStatus:
 
 
 class Load:
-    """Producers and readers, each a Locust process."""
+    """Producers and readers, in Locust processes: one or several of producers, one of readers."""
 
     def __init__(self, settings: ExperimentSettings, bench: Workbench, deployment: Deployment, run_id: int) -> None:
         self._settings = settings
@@ -71,7 +73,7 @@ class Load:
         """Write the settings file and start Locust."""
         directory = self._bench.directory
         settings = self._load_settings()
-        for command in locust_commands(settings, directory):
+        for command in locust_commands(settings, directory, self._settings.web_port):
             log_path = str(directory.loadgen_dir / f"{command.name}.log")
             self._stop_timeouts_s[command.name] = command.stop_timeout_s
             self._children[command.name] = await asyncio.to_thread(
@@ -84,17 +86,30 @@ class Load:
             return []
         self._stopped = True
         problems: list[str] = []
-        # Producers first: readers are to see what is still flushed.
-        for name in sorted(self._children):
-            child = self._children[name]
-            if not child.is_running():
-                problems += self._died(name)
-                continue
-            await asyncio.to_thread(child.interrupt)
-            if await asyncio.to_thread(child.wait, self._stop_timeouts_s[name]) is None:
-                await asyncio.to_thread(child.kill)
-                problems.append(f"load process {name} did not end in time and was killed")
+        # Producers first, all at once: readers are to see what is still flushed.
+        for names in (self._of(PRODUCERS), self._of(READERS)):
+            for stopped in await asyncio.gather(*map(self._stop_one, names)):
+                problems += stopped
         return problems
+
+    async def _stop_one(self, name: str) -> list[str]:
+        child = self._children[name]
+        if not child.is_running():
+            return self._died(name)
+        await asyncio.to_thread(child.interrupt)
+        if await asyncio.to_thread(child.wait, self._stop_timeouts_s[name]) is not None:
+            return []
+        await asyncio.to_thread(child.kill)
+        return [f"load process {name} did not end in time and was killed"]
+
+    def _of(self, group: str) -> list[str]:
+        return sorted(name for name in self._children if name.startswith(group))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a whole group of the processes has ended: there is nothing left to break."""
+        groups = [[self._children[name] for name in self._of(group)] for group in (PRODUCERS, READERS)]
+        return any(children and not any(child.is_running() for child in children) for children in groups)
 
     def died(self) -> list[str]:
         """What is to be said of processes that ended without being asked to. Of each it is said once, here or by
@@ -108,6 +123,13 @@ class Load:
         self._told_dead.add(name)
         return [f"load process {name} died (exit status {child.exit_code})"]
 
+    def web_address(self) -> str | None:
+        """Where the load's web interface listens; None without one, and until it does."""
+        try:
+            return str(read_json(self._bench.directory.web_json)["url"])
+        except (OSError, ValueError, KeyError):
+            return None
+
     async def status(self) -> LoadStatus:
         """Add up what the processes last wrote."""
         points = [point for name in self._children if (point := self._point(name)) is not None]
@@ -115,6 +137,8 @@ class Load:
             acked=sum(point.total_acked for point in points),
             acked_per_s=sum(point.acked / (point.interval_ns / 1e9) for point in points if point.interval_ns > 0),
             read=sum(point.total_read for point in points),
+            unknown=sum(point.total_unknown for point in points),
+            failed=sum(point.total_failed for point in points),
             errors=sum(point.total_errors for point in points),
             fatal=sum(point.total_fatal for point in points),
             backlog=sum(point.backlog for point in points),
@@ -151,12 +175,13 @@ class Load:
             readers_bootstrap=self._deployment.topology.bootstrap(READERS),
             topic=settings.topic,
             partitions=settings.partitions,
-            rate=float(settings.rate),
+            client=settings.client,
             producers=settings.users,
             readers=settings.readers,
-            value_bytes=settings.record_bytes,
+            processes=settings.load_processes,
             producer_config=dict(settings.producer_config),
             consumer_config=dict(settings.consumer_config),
+            **settings.workload.load_fields(),
         )
 
     def _point(self, name: str) -> SeriesPoint | None:
