@@ -18,7 +18,7 @@ SLOW_TESTS := tests/integration
 TESTS := $(filter-out $(SLOW_TESTS)/,$(sort $(filter-out tests/__pycache__/,$(wildcard tests/*/)))) $(SLOW_TESTS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-full lint simulate bench demo-red chaos soak endurance clean
+.PHONY: help setup run test test-full lint simulate bench bench-client demo-red chaos soak endurance clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,10 @@ simulate: setup ## 10,000 simulated clusters, seed by seed, on all cores; ARGS="
 
 bench: setup ## the cost of the broker, measured; ARGS="NAME ..." for one of them, ARGS=--help lists all
 	@$(BIN)/python -m bench $(ARGS)
+
+bench-client: setup ## our producer beside its peers, then what idempotence and requests in flight cost and bring
+	@$(BIN)/python -m bench client $(ARGS)
+	@$(BIN)/python -m bench pipelining
 
 demo-red: setup ## an experiment with a planted defect: it succeeds when the verifier finds the lost records
 	@$(BIN)/gapless run --name demo-red --defect lose-acked:0.01 $(ARGS); status=$$?; \

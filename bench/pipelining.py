@@ -43,7 +43,7 @@ class SlowLink:
     def __repr__(self) -> str:
         return f"<SlowLink at {self.port}>"
 
-    def _ask(self, path: str, body: dict[str, object]) -> dict[str, str]:
+    def _ask(self, path: str, body: Mapping[str, object]) -> dict[str, str]:
         answer = requests.post(f"{self._api}/proxies{path}", json=body, timeout=5)
         answer.raise_for_status()
         answered: dict[str, str] = answer.json()
