@@ -155,6 +155,7 @@ def _run(
 ) -> int:
     """Run them and say what they show. Returns the exit status."""
     clock, interrupted = SystemClock(), False
+    started = stored(directory).get("started") if directory.sweep_json.exists() else None
     logging.basicConfig(
         filename=directory.path / "sweep.log", level=logging.INFO, format="%(asctime)s %(message)s", force=True
     )
@@ -162,7 +163,17 @@ def _run(
         with Progress(clock) as progress:
             progress.note(f"sweep {chosen.name}: {directory.path}")
             with Supervisor(str(directory.path)) as supervisor:
-                runner = Runner(chosen, wanted.to_json(), directory, supervisor, clock, progress, command)
+                runner = Runner(
+                    chosen,
+                    wanted.to_json(),
+                    directory,
+                    supervisor,
+                    clock,
+                    progress,
+                    command,
+                    insistent=lambda: interrupts.count > 1,
+                    started=started,
+                )
                 try:
                     runner.run(cells)
                 except KeyboardInterrupt:

@@ -51,6 +51,10 @@ class LinkControl(Protocol):
         """Hold random chunks back for a while, both ways; ``model`` names the model in use."""
         ...
 
+    async def delay(self, link: str, direction: Direction, *, latency_ms: int) -> Marks:
+        """Let what is sent arrive so much later."""
+        ...
+
     async def reset_connections(self, link: str, direction: Direction) -> Marks:
         """Reset each connection at its next bytes of that direction."""
         ...
@@ -96,6 +100,14 @@ class Damage:
 
         async def one(link: str) -> None:
             self._marks.append(await self._links.stall(link, probability=probability, min_ms=min_ms, max_ms=max_ms))
+
+        await asyncio.gather(*(one(link) for link in links))
+
+    async def delay(self, links: Sequence[str], direction: Direction, *, latency_ms: int) -> None:
+        """Delay what runs over all of these links."""
+
+        async def one(link: str) -> None:
+            self._marks.append(await self._links.delay(link, direction, latency_ms=latency_ms))
 
         await asyncio.gather(*(one(link) for link in links))
 

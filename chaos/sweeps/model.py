@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from chaos.conductor.resolve import Asked
@@ -89,17 +89,17 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """A matrix of cells. ``across`` is the dimension that a plot lays from left to right; ``compared`` the value of it
+    """A matrix of cells. ``across`` is the dimension that a plot lays from left to right; ``compared`` are the values
 
-    at which throughput may be compared (None: at all of them).
+    of it at which throughput may be compared (none: at all of them).
     """
 
     name: str
     summary: str
     across: str
     cells: tuple[Cell, ...]
-    compared: str | None = None
-    notes: tuple[str, ...] = field(default=())
+    compared: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def dimensions(self) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from chaos.sweeps.report import write_reports
 from chaos.sweeps.summary import sweep_json
 from cluster.process.supervisor import Child, Supervisor
 from cluster.seams.clock import Clock
-from verifier.evidence.run_directory import write_json_atomic, write_text_atomic
+from verifier.evidence.run_directory import read_json, write_json_atomic, write_text_atomic
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,10 @@ Command = Callable[[Cell, Path, Path | None], list[str]]
 
 
 class Runner:
-    """One sweep in its directory. ``outcomes`` are by the name of the cell and always complete."""
+    """One sweep in its directory. ``outcomes`` are by the name of the cell and always complete.
+
+    ``insistent`` says whether a second interrupt came; ``started`` is when an earlier part of the sweep was.
+    """
 
     def __init__(
         self,
@@ -50,6 +53,9 @@ class Runner:
         clock: Clock,
         progress: Progress,
         command: Command,
+        *,
+        insistent: Callable[[], bool] = lambda: False,
+        started: str | None = None,
     ) -> None:
         self._sweep = sweep
         self._wanted = wanted
@@ -58,7 +64,8 @@ class Runner:
         self._clock = clock
         self._progress = progress
         self._command = command
-        self._times: dict[str, Any] = {"started": _now(clock), "ended": None}
+        self._insistent = insistent
+        self._times: dict[str, Any] = {"started": started or _now(clock), "ended": None}
         self._took_s: list[float] = []
         self._left = 0
         self.outcomes = {cell.name: self._before(cell) for cell in sweep.cells}
@@ -68,7 +75,7 @@ class Runner:
 
     def run(self, cells: Sequence[Cell]) -> None:
         """Run those of these cells that have no verdict. KeyboardInterrupt ends the present one well and is raised."""
-        open_cells = [cell for cell in cells if self.outcomes[cell.name].status in ("not run", "failed")]
+        open_cells = [cell for cell in cells if self.outcomes[cell.name].status == "not run"]
         if judged := sum(self.outcomes[cell.name].status == "judged" for cell in cells):
             self._progress.note(f"{judged} cells have a verdict already")
         self.record()
@@ -114,13 +121,14 @@ class Runner:
             write_text_atomic(schedule, to_yaml(cell.schedule))
         directory, log_path = self._directory.run(cell), self._directory.log(cell)
         argv = self._command(cell, directory.path, schedule)
-        child = self._supervisor.start_program(cell.name, argv, None, None, str(log_path))
         try:
+            child = self._supervisor.start_program(cell.name, argv, None, None, str(log_path))
             status = self._wait(cell, child, started_ms)
         except KeyboardInterrupt:
-            self._progress.note("interrupted: the present cell heals, stops and is judged (once more: it is ended)")
-            child.interrupt()
-            child.wait(INTERRUPTED_S)
+            self._progress.note("interrupted: the present cell heals, stops and is judged (once more: not judged)")
+            # Not the one named above: the interrupt may have come before it had its name.
+            for each in self._supervisor.children:
+                self._end(each)
             raise
         if status in (Exit.VALID, Exit.INVALID, Exit.UNKNOWN) and is_judged(directory):
             return outcome_of(directory)
@@ -134,6 +142,17 @@ class Runner:
             self._progress.status(f"{cell.name}  {elapsed_s:.0f} s; {self._time_left(cell, elapsed_s)}")
         return status
 
+    def _end(self, child: Child) -> None:
+        """Ask a run to end, once more if the user does, and wait for it. What is stuck then ends with us."""
+        if not child.is_running():
+            return
+        child.interrupt()
+        deadline_ms, asked_twice = self._clock.monotonic_ms() + INTERRUPTED_S * 1000, False
+        while child.wait(LOOK_EVERY_S) is None and self._clock.monotonic_ms() < deadline_ms:
+            if self._insistent() and not asked_twice:
+                asked_twice = True
+                child.interrupt()
+
     def _time_left(self, cell: Cell, elapsed_s: float) -> str:
         """For a person: what is left if the cells to come take as long as those before."""
         each_s = fmean(self._took_s) if self._took_s else BESIDE_THE_LOAD_S + cell.asked.time_limit_s
@@ -143,8 +162,6 @@ class Runner:
 
 def stored(directory: SweepDirectory) -> dict[str, Any]:
     """What the ``sweep.json`` of an earlier part says. Raises ``OSError`` or ``ValueError``."""
-    from verifier.evidence.run_directory import read_json
-
     whole = read_json(directory.sweep_json)
     if not isinstance(whole.get("sweep"), str) or not isinstance(whole.get("wanted"), dict):
         raise ValueError(f"{directory.sweep_json} is not a sweep's: {json.dumps(whole)[:80]}")

@@ -59,6 +59,9 @@ class FakeLinks:
     async def stall(self, link: str, *, probability: float, min_ms: int, max_ms: int) -> Marks:
         return self._add(link, "stall", True)
 
+    async def delay(self, link: str, direction: str, *, latency_ms: int) -> Marks:
+        return self._add(link, "stall", True)
+
     async def reset_connections(self, link: str, direction: str) -> Marks:
         return self._add(link, "reset", True)
 

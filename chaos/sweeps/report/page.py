@@ -7,7 +7,7 @@ from pathlib import Path
 
 from chaos.sweeps.model import EFFECTS, Sweep
 from chaos.sweeps.outcome import Outcome
-from chaos.sweeps.report.plots import matrix, throughput
+from chaos.sweeps.report.plots import matrix, throughputs
 from chaos.sweeps.report.words import HEADINGS, columns, figures
 from chaos.sweeps.summary import Row, claims_line, counted
 from verifier.report.html import self_contained
@@ -28,7 +28,7 @@ def sweep_html(sweep: Sweep, rows: Sequence[Row], outcomes: Mapping[str, Outcome
         table=[[*row.labels.values(), *(figures(row)[index] for index in wanted)] for row in rows],
         counts=counted(list(outcomes.values())),
         claims=claims_line(rows),
-        plots=[plot for plot in (matrix(sweep, rows), throughput(sweep, rows)) if plot is not None],
+        plots=[matrix(sweep, rows), *throughputs(sweep, rows)],
         effects=[(effect.name, effect.name.replace(" ", "-"), effect.check) for effect in EFFECTS],
         cells=[(cell, outcomes[cell.name]) for cell in sweep.cells if outcomes[cell.name].status != "inapplicable"],
     )

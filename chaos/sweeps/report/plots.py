@@ -124,17 +124,22 @@ def _logarithmic(count: int, top: int) -> float:
     return math.log10(1 + count) / math.log10(1 + max(top, LEAST_TOP))
 
 
-def throughput(sweep: Sweep, rows: Sequence[Row]) -> Plot | None:
-    """A bar for each setting at which throughput may be compared; None if none was measured."""
-    chosen = [
-        row
-        for row in rows
-        if row.middle_records_per_s is not None and sweep.compared in (None, row.labels.get(sweep.across))
-    ]
-    if not chosen:
-        return None
-    top = max(row.middle_records_per_s or 0.0 for row in chosen) or 1.0
-    names = [_setting(sweep, row) if sweep.compared else ", ".join(row.labels.values()) for row in chosen]
+def throughputs(sweep: Sweep, rows: Sequence[Row]) -> list[Plot]:
+    """A bar for each setting, all plots on one scale: one where throughput may be compared at all places alike, else
+
+    one for each value at which it may. None where nothing was measured.
+    """
+    measured = [row for row in rows if row.middle_records_per_s is not None]
+    groups = [(f" ({sweep.across}: {value})", value) for value in sweep.compared] or [("", None)]
+    chosen = {
+        title: [row for row in measured if value in (None, row.labels.get(sweep.across))] for title, value in groups
+    }
+    top = max((row.middle_records_per_s or 0.0 for group in chosen.values() for row in group), default=0.0) or 1.0
+    return [_speeds(sweep, f"Throughput{title}", group, top) for title, group in chosen.items() if group]
+
+
+def _speeds(sweep: Sweep, title: str, rows: Sequence[Row], top: float) -> Plot:
+    names = [_setting(sweep, row) if sweep.compared else ", ".join(row.labels.values()) for row in rows]
     bars = tuple(
         Bar(
             LABELS,
@@ -143,15 +148,10 @@ def throughput(sweep: Sweep, rows: Sequence[Row]) -> Plot | None:
             "speed",
             f"{speed(row)} records/s",
         )
-        for number, row in enumerate(chosen)
+        for number, row in enumerate(rows)
     )
-    at = f" ({sweep.across}: {sweep.compared})" if sweep.compared else ""
-    return Plot(
-        f"Throughput{at}",
-        16.0 + ROW * len(chosen),
-        rows=tuple(Label(LABELS - 10, 8.0 + ROW * number + 14, name) for number, name in enumerate(names)),
-        bars=bars,
-    )
+    places = tuple(Label(LABELS - 10, 8.0 + ROW * number + 14, name) for number, name in enumerate(names))
+    return Plot(title, 16.0 + ROW * len(rows), rows=places, bars=bars)
 
 
 def _setting(sweep: Sweep, row: Row) -> str:

@@ -31,7 +31,7 @@ def test_every_cell_can_be_asked_for(name: str) -> None:
 
 def test_the_matrix_of_delivery_is_whole() -> None:
     """acks 0, 1, all x in-flight 1, 5 x fault; idempotence on with acks=all alone; what makes no sense says why."""
-    assert len(DELIVERY.cells) == 4 * 2 * 5
+    assert len(DELIVERY.cells) == 4 * 2 * 6
     assert {cell.labels["acks"] for cell in DELIVERY.cells if cell.labels["idempotence"] == "on"} == {"all"}
     inapplicable = [(cell.labels["acks"], cell.labels["fault"]) for cell in DELIVERY.cells if cell.inapplicable]
     assert set(inapplicable) == {("0", "drop-response")}
@@ -56,7 +56,8 @@ def test_the_claims_of_the_seeds() -> None:
     """acks=0/1 lose when a leader dies; lost answers duplicate without idempotence; reordering needs two in flight."""
     assert claims("kill-leader", "1", False, 5) == ("lost",)
     assert claims("kill-leader", "0", False, 1) == ("lost",)
-    assert claims("kill-leader", "all", False, 5) == ()
+    assert claims("kill-leader", "all", False, 5) == ("duplicated",)
+    assert claims("kill-leader", "all", True, 5) == ()
     assert claims("drop-response", "all", False, 1) == ("duplicated",)
     assert claims("refuse", "all", False, 5) == ("out of order",)
     assert claims("refuse", "all", False, 1) == ()

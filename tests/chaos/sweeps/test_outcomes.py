@@ -16,7 +16,7 @@ from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, Wanted
 from chaos.sweeps.outcome import Outcome, is_judged, outcome_of
 from chaos.sweeps.report import write_reports
-from chaos.sweeps.report.plots import matrix, throughput
+from chaos.sweeps.report.plots import matrix, throughputs
 from chaos.sweeps.report.table import table
 from chaos.sweeps.summary import claims_line, exit_status, rows_of, sweep_json
 from tests.chaos.sweeps.finished import finish
@@ -156,18 +156,19 @@ def test_the_page_needs_nothing_else(directory: SweepDirectory) -> None:
 def test_the_plots_lie_inside_their_frames(directory: SweepDirectory) -> None:
     """A place for every setting and fault, a bar for every effect that was found, and room for its figure."""
     finish(directory, LOSING[0], allowed={"lost-write": 10_000_000, "log-duplicate": 1})
-    for cell in _cells(fault="none", seed="1"):
-        finish(directory, cell, records_per_s=100 * int(cell.labels["in-flight"]))
+    for cell in (*_cells(fault="none", seed="1"), *_cells(fault="slow-link", seed="1")):
+        slower = 10 if cell.labels["fault"] == "none" else 1
+        finish(directory, cell, records_per_s=100 * slower * int(cell.labels["in-flight"]))
     rows = rows_of(SWEEP, _outcomes(directory))
     plot = matrix(SWEEP, rows)
-    assert len(plot.boxes) == 40
+    assert len(plot.boxes) == 48
     assert sum(len(box.bars) for box in plot.boxes) == 2
     for box in plot.boxes:
         assert box.x >= 0 and box.x + box.width <= plot.width and box.y + box.height <= plot.height
         assert all(box.x < bar.x and bar.x + bar.width < box.x + box.width for bar in box.bars)
-    speeds = throughput(SWEEP, rows)
-    assert speeds is not None
-    widths = [bar.width for bar in speeds.bars]
-    assert len(widths) == 8
-    assert widths[1] == pytest.approx(5 * widths[0], rel=0.01)
-    assert throughput(SWEEP, rows_of(SWEEP, {cell.name: Outcome("not run") for cell in SWEEP.cells})) is None
+    plain, slow = throughputs(SWEEP, rows)
+    assert (plain.title, slow.title) == ("Throughput (fault: none)", "Throughput (fault: slow-link)")
+    widths = [bar.width for bar in (*plain.bars, *slow.bars)]
+    assert len(widths) == 16
+    assert widths[1] == pytest.approx(5 * widths[0], rel=0.01) == pytest.approx(50 * widths[8], rel=0.01)
+    assert throughputs(SWEEP, rows_of(SWEEP, {cell.name: Outcome("not run") for cell in SWEEP.cells})) == []

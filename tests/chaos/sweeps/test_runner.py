@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 from pathlib import Path
@@ -89,13 +90,11 @@ def test_an_interrupt_lets_the_present_cell_end_and_starts_no_other(place: Place
         "import os, signal, time\n"
         "def end(*_): print('healed'); raise SystemExit(2)\n"
         "signal.signal(signal.SIGINT, end)\n"
-        "os.kill(os.getppid() and int(open('/proc/self/environ').read().split('OWNER=')[1].split(chr(0))[0]), 2)\n"
+        "os.kill(int(os.environ['OWNER']), signal.SIGINT)\n"
         "time.sleep(60)"
     )
     runner = place.runner()
     with pytest.MonkeyPatch.context() as patch:
-        import os
-
         patch.setenv("OWNER", str(os.getpid()))
         previous = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
