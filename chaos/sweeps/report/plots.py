@@ -130,9 +130,10 @@ def throughputs(sweep: Sweep, rows: Sequence[Row]) -> list[Plot]:
     one for each value at which it may. None where nothing was measured.
     """
     measured = [row for row in rows if row.middle_records_per_s is not None]
-    groups = [(f" ({sweep.across}: {value})", value) for value in sweep.compared] or [("", None)]
+    groups: list[tuple[str, str | None]] = [(f" ({sweep.across}: {value})", value) for value in sweep.compared]
     chosen = {
-        title: [row for row in measured if value in (None, row.labels.get(sweep.across))] for title, value in groups
+        title: [row for row in measured if value in (None, row.labels.get(sweep.across))]
+        for title, value in groups or [("", None)]
     }
     top = max((row.middle_records_per_s or 0.0 for group in chosen.values() for row in group), default=0.0) or 1.0
     return [_speeds(sweep, f"Throughput{title}", group, top) for title, group in chosen.items() if group]
