@@ -11,6 +11,7 @@ from cluster.client.cluster_view import BrokerAddress, ClusterView, PartitionVie
 from cluster.client.connection import BrokerConnection
 from cluster.client.errors import AdminError, UnsupportedVersion
 from cluster.client.new_topic import NewTopic
+from cluster.client.producer.producer import Producer
 
 __all__ = [
     "Admin",
@@ -21,6 +22,7 @@ __all__ = [
     "ListedOffset",
     "NewTopic",
     "PartitionView",
+    "Producer",
     "TopicView",
     "UnsupportedVersion",
 ]

@@ -15,6 +15,11 @@ from cluster.config.keys import INT_MAX, KeyTable, TypedConfig, Value, flag, int
 from cluster.config.librdkafka import PRODUCER_KEYS as CONFLUENT_KEYS
 from cluster.config.librdkafka import parse as parse_confluent
 
+#: A key of ours: brokers remember a producer's last five batches, so that more than five requests in flight can store
+#: a record twice. To show that, somebody has to be able to ask for it.
+UNSAFE_IN_FLIGHT = "gapless.allow.unsafe.in.flight"
+_SAFE_IN_FLIGHT = 5
+
 PRODUCER_KEYS = KeyTable(
     "producer",
     [
@@ -32,11 +37,12 @@ PRODUCER_KEYS = KeyTable(
         integer("max.block.ms", 60_000, "Longest wait of a send for memory or metadata.", 0),
         integer("max.request.size", 1_048_576, "Largest request, and so largest record.", 0),
         text("compression.type", "none", "The codec of batches.", ("none", "gzip", "snappy", "lz4", "zstd")),
-        text("partitioner.class", None, "Which partition a record goes to; unset: by key, else sticky.", carried=True),
+        text("partitioner.class", None, "A function that chooses the partition; unset: by key, else sticky."),
         flag("partitioner.ignore.keys", False, "Choose the partition without the key."),
         flag("partitioner.adaptive.partitioning.enable", True, "Give slow brokers fewer records."),
         integer("partitioner.availability.timeout.ms", 0, "Age at which a broker that takes nothing is avoided.", 0),
         integer("metadata.max.idle.ms", 300_000, "Age at which an unused topic's metadata is dropped.", 5000),
+        flag(UNSAFE_IN_FLIGHT, False, "Allow more than 5 requests in flight with idempotence; for experiments."),
     ],
 )
 
@@ -80,7 +86,11 @@ def _settle_idempotence(config: ProducerConfig, asked: Mapping[str, Value]) -> t
     weak = _against_idempotence(asked)
     if asked.get("enable.idempotence"):
         if weak:
-            raise ConfigError(f"producer config 'enable.idempotence' true contradicts {weak[0]}; leave one of them out")
+            lifted = f" ('{UNSAFE_IN_FLIGHT}' lifts that limit)" if UNSAFE_IN_FLIGHT in config.table.keys else ""
+            raise ConfigError(
+                f"producer config 'enable.idempotence' true contradicts {weak[0]}; leave one of them out: "
+                f"an idempotent producer needs acks=all, retries > 0 and at most {_SAFE_IN_FLIGHT} requests in flight{lifted}"
+            )
     elif weak and "enable.idempotence" not in asked:
         if config["transactional.id"] is not None:
             raise ConfigError(f"producer config 'transactional.id' needs idempotence, which contradicts {weak[0]}")
@@ -99,8 +109,8 @@ def _against_idempotence(asked: Mapping[str, Value]) -> list[str]:
     if asked.get("retries") == 0:
         found.append("retries 0")
     in_flight = asked.get("max.in.flight.requests.per.connection")
-    if isinstance(in_flight, int) and in_flight > 5:
-        found.append(f"max.in.flight.requests.per.connection {in_flight} (at most 5)")
+    if isinstance(in_flight, int) and in_flight > _SAFE_IN_FLIGHT and not asked.get(UNSAFE_IN_FLIGHT):
+        found.append(f"max.in.flight.requests.per.connection {in_flight} (at most {_SAFE_IN_FLIGHT})")
     return found
 
 

@@ -8,7 +8,7 @@ time.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cluster.client.cluster_view import ClusterView
@@ -17,9 +17,7 @@ from cluster.client.producer.ready import Ready, backoff_left_ms, leader_of, lin
 
 if TYPE_CHECKING:
     from cluster.client.producer.batch import ProducerBatch
-    from cluster.client.producer.futures import OnDelivery, RecordFuture
     from cluster.client.producer.values import TopicPartition
-    from cluster.protocol.records import Header
 
 
 class RecordAccumulator:
@@ -42,6 +40,8 @@ class RecordAccumulator:
         self._is_exhausted = is_exhausted
         # Queues that are not empty. What was drained goes to the end: the next drain begins with whoever waits longest.
         self._queues: dict[TopicPartition, deque[ProducerBatch]] = {}
+        # The last of each of these queues, until it is drained.
+        self._open: dict[str, dict[int, ProducerBatch]] = {}
         self._retry_at_ms: dict[ProducerBatch, int] = {}
         self._muted: set[TopicPartition] = set()
         # In the order in which they were made.
@@ -53,34 +53,29 @@ class RecordAccumulator:
         queued = sum(map(len, self._queues.values()))
         return f"RecordAccumulator({queued} batches queued, {len(self._incomplete)} without outcome)"
 
-    def append(
-        self,
-        topic_partition: TopicPartition,
-        timestamp_ms: int,
-        key: bytes | None,
-        value: bytes | None,
-        headers: Sequence[Header],
-        on_delivery: OnDelivery | None,
-        now_ms: int,
-    ) -> RecordFuture | None:
-        """Put a record into the last batch of its partition. None if there is none or it is full.
+    def open_batches(self, topic: str) -> Mapping[int, ProducerBatch]:
+        """By partition, the batch at the end of its queue: the one that may take a record. Always up to date.
 
-        The caller then gets memory, without its lock, tries again, for others may have been faster, and adds a batch
-        that holds the record (``add``).
+        If it takes none, or there is none, the caller gets memory, without its lock, tries again, for others may have
+        been faster, and adds a batch that holds the record (``add``).
         """
-        queue = self._queues.get(topic_partition)
-        if queue is None:
-            return None
-        return queue[-1].try_append(timestamp_ms, key, value, headers, on_delivery, now_ms)
+        return self._open.setdefault(topic, {})
 
     def add(self, batch: ProducerBatch) -> None:
         """Put a new batch at the end of its partition's queue."""
         self._queue_of(batch).append(batch)
         self._incomplete[batch] = None
+        self._open.setdefault(batch.topic, {})[batch.partition] = batch
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every batch has its outcome."""
+        return not self._incomplete
 
     def ready(self, view: ClusterView, now_ms: int) -> Ready:
         """Which nodes there is something to be sent to, and when to look again."""
         nodes: set[int] = set()
+        leaders: set[int] = set()
         unknown: set[str] = set()
         delay_ms: int | None = None
         is_urgent = self._is_closing or self._flushes > 0 or self._is_exhausted()
@@ -88,7 +83,9 @@ class RecordAccumulator:
             leader, leader_epoch = leader_of(view, topic_partition)
             if leader < 0:
                 unknown.add(topic_partition[0])
-            elif leader not in nodes and topic_partition not in self._muted:
+                continue
+            leaders.add(leader)
+            if leader not in nodes and topic_partition not in self._muted:
                 head = queue[0]
                 wait_ms = backoff_left_ms(head, self._retry_at_ms.get(head), leader_epoch, now_ms) or linger_left_ms(
                     head, is_urgent or len(queue) > 1, self._linger_ms, now_ms
@@ -97,7 +94,7 @@ class RecordAccumulator:
                     nodes.add(leader)
                 elif delay_ms is None or wait_ms < delay_ms:
                     delay_ms = wait_ms
-        return Ready(nodes, delay_ms, unknown)
+        return Ready(nodes, leaders, delay_ms, unknown)
 
     def drain(
         self,
@@ -180,6 +177,7 @@ class RecordAccumulator:
             return False
         del self._incomplete[batch]
         self._retry_at_ms.pop(batch, None)
+        self._not_open(batch)
         topic_partition = (batch.topic, batch.partition)
         queue = self._queues.get(topic_partition)
         if queue is not None and batch in queue:
@@ -193,6 +191,8 @@ class RecordAccumulator:
         batches = list(self._incomplete)
         self._incomplete.clear()
         self._queues.clear()
+        for opened in self._open.values():
+            opened.clear()
         self._retry_at_ms.clear()
         return batches
 
@@ -221,23 +221,32 @@ class RecordAccumulator:
         return [len(queues.get((topic, partition), ())) for partition in partitions]
 
     def _take(self, topic_partition: TopicPartition, queue: deque[ProducerBatch]) -> None:
-        self._retry_at_ms.pop(queue.popleft(), None)
+        batch = queue.popleft()
+        self._retry_at_ms.pop(batch, None)
+        self._not_open(batch)
         del self._queues[topic_partition]
         if queue:
             self._queues[topic_partition] = queue
 
+    def _not_open(self, batch: ProducerBatch) -> None:
+        opened = self._open.get(batch.topic)
+        if opened is not None and opened.get(batch.partition) is batch:
+            del opened[batch.partition]
+
     def _insert(self, batch: ProducerBatch) -> None:
-        """Put a batch back in the order of sequences; without them, to the front."""
+        """Put a batch back in the order of sequences; without them, before what is as old or younger."""
         queue = self._queue_of(batch)
         place = 0
-        if batch.has_sequence:
-            while (
-                place < len(queue)
-                and queue[place].has_sequence
-                and is_after(batch.base_sequence, queue[place].base_sequence)
-            ):
-                place += 1
+        while place < len(queue) and _is_before(queue[place], batch):
+            place += 1
         queue.insert(place, batch)
 
     def _queue_of(self, batch: ProducerBatch) -> deque[ProducerBatch]:
         return self._queues.setdefault((batch.topic, batch.partition), deque())
+
+
+def _is_before(queued: ProducerBatch, batch: ProducerBatch) -> bool:
+    if batch.has_sequence:
+        return queued.has_sequence and is_after(batch.base_sequence, queued.base_sequence)
+    # Requests without sequences fail in any order; who expires first is found at the front.
+    return queued.created_ms < batch.created_ms

@@ -19,12 +19,6 @@ class Connect(NamedTuple):
     node: int
 
 
-class CloseConnection(NamedTuple):
-    """``node`` has not answered in time: what is in flight to it is lost. No ``disconnected`` is expected."""
-
-    node: int
-
-
 class SendProduce(NamedTuple):
     """Send one Produce request with the batches' ``build()``; its end is ``SenderCore.produced``.
 
@@ -77,17 +71,7 @@ class WakeAt(NamedTuple):
     at_ms: int
 
 
-Action = (
-    Connect
-    | CloseConnection
-    | SendProduce
-    | AskProducerId
-    | RefreshMetadata
-    | CompleteBatch
-    | FailBatch
-    | BatchSplit
-    | WakeAt
-)
+Action = Connect | SendProduce | AskProducerId | RefreshMetadata | CompleteBatch | FailBatch | BatchSplit | WakeAt
 
 
 class PartitionResult(NamedTuple):

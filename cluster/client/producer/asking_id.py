@@ -17,12 +17,11 @@ from cluster.protocol.errors import ErrorCode
 class IdentityQuestion:
     """NOT thread-safe. ``backoff_ms`` gives the pause after so many failures before the last one."""
 
-    def __init__(self, timeout_ms: int, backoff_ms: Callable[[int], int]) -> None:
-        self._timeout_ms = timeout_ms
+    def __init__(self, backoff_ms: Callable[[int], int]) -> None:
         self._backoff_ms = backoff_ms
         self._node: int | None = None
         self._failures = 0
-        #: When to look again: the question's deadline, or the end of a pause.
+        #: When to look again: the end of a pause.
         self.wake_at_ms: int | None = None
 
     def __repr__(self) -> str:
@@ -30,8 +29,6 @@ class IdentityQuestion:
 
     def ask(self, identity: ProducerIdentity, view: ClusterView, connections: Connections, now_ms: int) -> list[Action]:
         """Ask the least loaded node, if an id is needed; without a connection, ask for one to any node."""
-        if identity.state is IdentityState.INITIALIZING and self.wake_at_ms is not None and now_ms >= self.wake_at_ms:
-            self._again(identity, now_ms)
         if identity.state is IdentityState.FATAL:
             self.wake_at_ms = None
         if identity.state is not IdentityState.UNINITIALIZED:
@@ -43,7 +40,6 @@ class IdentityQuestion:
         if node is not None:
             identity.asked()
             self._node = node
-            self.wake_at_ms = now_ms + self._timeout_ms
             return [AskProducerId(node)]
         if not view.brokers or connections.is_wanted(view.brokers):
             return []
@@ -59,7 +55,7 @@ class IdentityQuestion:
         producer_id: int,
         producer_epoch: int,
     ) -> None:
-        """The broker's answer, or why there is none. What is not retriable is fatal."""
+        """The broker's answer, or why there is none (nor in time). What is not retriable is fatal."""
         if identity.state is not IdentityState.INITIALIZING:
             return
         if error_code is ErrorCode.NONE:

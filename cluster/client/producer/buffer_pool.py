@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 
 from cluster.client.producer.values import BufferExhausted, ProducerClosed, RecordTooLarge
 
@@ -57,12 +58,23 @@ class MemoryAccount:
 
         Raises ``RecordTooLarge`` for more than there is in all.
         """
-        if size_bytes > self.total_bytes:
-            raise RecordTooLarge.than(size_bytes, "buffer.memory", self.total_bytes)
+        self._check(size_bytes)
         claim = MemoryClaim(size_bytes)
         self._claims.append(claim)
         self._serve()
         return claim
+
+    def try_claim(self, size_bytes: int) -> bool:
+        """Ask for memory that is there for whoever comes now; False, and no claim, if it is not. Raises the same."""
+        self._check(size_bytes)
+        if self._claims or size_bytes > self.available_bytes:
+            return False
+        self.available_bytes -= size_bytes
+        return True
+
+    def _check(self, size_bytes: int) -> None:
+        if size_bytes > self.total_bytes:
+            raise RecordTooLarge.than(size_bytes, "buffer.memory", self.total_bytes)
 
     def release(self, size_bytes: int) -> list[MemoryClaim]:
         """Give back what a claim was met with. Returns the claims that this meets, in order."""
@@ -114,8 +126,19 @@ class BufferPool:
         """How many threads wait: if any does, what is there is sent without lingering."""
         return self._account.waiting
 
-    def allocate(self, size_bytes: int, max_block_ms: int) -> None:
-        """Take ``size_bytes``, waiting for ``max_block_ms`` at most.
+    def try_allocate(self, size_bytes: int) -> bool:
+        """Take ``size_bytes`` if that is possible without waiting, and nobody waits.
+
+        Raises ``RecordTooLarge`` and ``ProducerClosed`` as ``allocate`` does.
+        """
+        with self._lock:
+            if self._closed:
+                raise ProducerClosed("Producer closed while allocating memory")
+            return self._account.try_claim(size_bytes)
+
+    def allocate(self, size_bytes: int, max_block_ms: int, on_wait: Callable[[], object] | None = None) -> None:
+        """Take ``size_bytes``, waiting for ``max_block_ms`` at most; ``on_wait`` is called once it is known that this
+        waits, with a lock held.
 
         Raises ``BufferExhausted`` if that was too short, ``RecordTooLarge`` for more than there is in all, and
         ``ProducerClosed``.
@@ -128,6 +151,8 @@ class BufferPool:
                 return
             condition = self._waiters[claim] = threading.Condition(self._lock)
             try:
+                if on_wait is not None:
+                    on_wait()
                 condition.wait_for(
                     lambda: claim.is_met or self._closed, min(max_block_ms / 1000, threading.TIMEOUT_MAX)
                 )

@@ -6,7 +6,7 @@ nor when a connection is tried again. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from cluster.client.producer.actions import Connect
 
@@ -42,7 +42,7 @@ class Connections:
         state.is_connected = state.is_wanted = False
         state.in_flight = 0
 
-    def sent(self, node: int, now_ms: int) -> None:
+    def sent(self, node: int) -> None:
         state = self._node(node)
         state.in_flight += 1
         state.blocked_since_ms = None
@@ -53,8 +53,14 @@ class Connections:
         state.in_flight = max(0, state.in_flight - 1)
         state.throttled_until_ms = max(state.throttled_until_ms, free_at_ms)
 
-    def usable(self, nodes: Iterable[int], now_ms: int) -> tuple[list[int], list[Connect]]:
-        """Those of ``nodes``, which have something to be sent, that take a request now; and connections to open."""
+    def usable(self, nodes: Iterable[int], leaders: Container[int], now_ms: int) -> tuple[list[int], list[Connect]]:
+        """Those of ``nodes``, which have something to be sent, that take a request now; and connections to open.
+
+        ``leaders`` are the nodes that something is queued for, to be sent now or later: another is not blocked.
+        """
+        for node, state in self._nodes.items():
+            if state.blocked_since_ms is not None and node not in leaders:
+                state.blocked_since_ms = None
         usable: list[int] = []
         connect: list[Connect] = []
         for node in nodes:

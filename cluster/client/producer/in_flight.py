@@ -1,7 +1,7 @@
 """RequestsInFlight: the Produce requests that have no answer yet.
 
-Owns their ids and ages. Does not own the batches' fate (``sender.py``) nor how many a node may have
-(``connections.py``). Pure.
+Owns their ids and the ages of their batches; when a request itself is overdue is ``cluster.client.nodes``'. Does not
+own the batches' fate (``sender.py``) nor how many a node may have (``connections.py``). Pure.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ if TYPE_CHECKING:
 
 
 class _Request:
-    __slots__ = ("batches", "node", "oldest_ms", "sent_ms")
+    __slots__ = ("batches", "node", "oldest_ms")
 
-    def __init__(self, node: int, sent_ms: int, batches: tuple[ProducerBatch, ...]) -> None:
+    def __init__(self, node: int, batches: tuple[ProducerBatch, ...]) -> None:
         self.node = node
-        self.sent_ms = sent_ms
         self.batches = batches
         #: When the oldest of its batches that have not expired was made.
         self.oldest_ms: int | None = min(batch.created_ms for batch in batches)
@@ -37,10 +36,10 @@ class RequestsInFlight:
     def __len__(self) -> int:
         return len(self._requests)
 
-    def add(self, node: int, sent_ms: int, batches: Sequence[ProducerBatch]) -> tuple[int, tuple[ProducerBatch, ...]]:
+    def add(self, node: int, batches: Sequence[ProducerBatch]) -> tuple[int, tuple[ProducerBatch, ...]]:
         """Note a request that is sent now; returns its id and its batches."""
         self._last_id += 1
-        request = self._requests[self._last_id] = _Request(node, sent_ms, tuple(batches))
+        request = self._requests[self._last_id] = _Request(node, tuple(batches))
         return self._last_id, request.batches
 
     def end(self, request_id: int) -> tuple[ProducerBatch, ...]:
@@ -52,10 +51,6 @@ class RequestsInFlight:
         """End every request to ``node``, in the order in which they were sent; returns their batches."""
         ended = [request_id for request_id, request in self._requests.items() if request.node == node]
         return [batch for request_id in ended for batch in self.end(request_id)]
-
-    def late_nodes(self, latest_ms: int) -> list[int]:
-        """The nodes with a request that was sent at ``latest_ms`` or before."""
-        return list(dict.fromkeys(request.node for request in self._requests.values() if request.sent_ms <= latest_ms))
 
     def batches(self) -> Iterator[ProducerBatch]:
         for request in self._requests.values():
@@ -72,9 +67,8 @@ class RequestsInFlight:
                 )
         return found
 
-    def next_times_ms(self, request_timeout_ms: int, delivery_timeout_ms: int) -> Iterable[int]:
-        """When requests are late and batches expire."""
+    def next_expiries_ms(self, delivery_timeout_ms: int) -> Iterable[int]:
+        """When the batches of each request begin to expire."""
         for request in self._requests.values():
-            yield request.sent_ms + request_timeout_ms
             if request.oldest_ms is not None:
                 yield request.oldest_ms + delivery_timeout_ms

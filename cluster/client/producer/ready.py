@@ -17,9 +17,12 @@ NO_LEADER = (-1, -1)
 
 
 class Ready(NamedTuple):
-    """``nodes`` have something to be sent; ``next_check_delay_ms`` is when more will be, None if only by an event."""
+    """``nodes`` have something to be sent, ``leaders`` that or something that waits; ``next_check_delay_ms`` is when
+    more will be, None if only by an event.
+    """
 
     nodes: set[int]
+    leaders: set[int]
     next_check_delay_ms: int | None
     unknown_leader_topics: set[str]
 

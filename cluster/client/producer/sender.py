@@ -18,7 +18,6 @@ from cluster.client.producer.accumulator import RecordAccumulator
 from cluster.client.producer.actions import (
     Action,
     BatchSplit,
-    CloseConnection,
     CompleteBatch,
     FailBatch,
     PartitionResult,
@@ -81,7 +80,7 @@ class SenderCore:
         self._backoff_ms = backoff_ms
         self._view = ClusterView(None, -1, {}, {})
         self._connections = Connections(settings.max_in_flight)
-        self._question = IdentityQuestion(settings.request_timeout_ms, backoff_ms)
+        self._question = IdentityQuestion(backoff_ms)
         self._requests = RequestsInFlight()
         # Batches of which an attempt may have been stored without being acknowledged.
         self._doubtful: set[ProducerBatch] = set()
@@ -97,6 +96,11 @@ class SenderCore:
         """Whether no request is in flight."""
         return not self._requests
 
+    @property
+    def requests_in_flight(self) -> int:
+        """How many Produce requests have no answer yet."""
+        return len(self._requests)
+
     def blocked_ms(self, node: int, now_ms: int) -> int:
         """For how long there has been something for ``node`` that it does not take: the partitioner may avoid it."""
         return self._connections.blocked_ms(node, now_ms)
@@ -109,12 +113,15 @@ class SenderCore:
         """``node`` takes requests."""
         self._connections.connected(node)
 
-    def disconnected(self, node: int, now_ms: int) -> None:
-        """The connection to ``node`` is lost, or could not be had: what was in flight to it has no answer."""
+    def disconnected(self, node: int, now_ms: int, is_timeout: bool = False) -> None:
+        """The connection to ``node`` is lost, or could not be had: what was in flight to it has no answer.
+
+        ``is_timeout``: it was given up because an answer did not come within request.timeout.ms.
+        """
         self._connections.disconnected(node)
         self._question.lost(node, now_ms, self._identity)
         self._is_all_stale = True
-        self._lose(node, _LOST, now_ms)
+        self._lose(node, _TIMED_OUT if is_timeout else _LOST, now_ms)
 
     def producer_id(self, now_ms: int, error_code: ErrorCode, producer_id: int = -1, producer_epoch: int = -1) -> None:
         """The answer to ``AskProducerId``."""
@@ -146,7 +153,6 @@ class SenderCore:
 
     def tick(self, now_ms: int) -> list[Action]:
         """Everything that is to be done now, in order."""
-        self._give_up_late_requests(now_ms)
         self._expire(now_ms)
         is_fatal = False
         if self._identity is not None:
@@ -178,12 +184,12 @@ class SenderCore:
         settings = self._settings
         while True:
             ready = self._accumulator.ready(self._view, now_ms)
-            usable, connect = self._connections.usable(ready.nodes, now_ms)
+            usable, connect = self._connections.usable(ready.nodes, ready.leaders, now_ms)
             self._actions += connect
             drained = self._accumulator.drain(self._view, usable, settings.max_request_size, now_ms, self._identity)
             for node, drained_batches in drained.items():
-                request_id, batches = self._requests.add(node, now_ms, drained_batches)
-                self._connections.sent(node, now_ms)
+                request_id, batches = self._requests.add(node, drained_batches)
+                self._connections.sent(node)
                 if settings.max_in_flight == 1:
                     for batch in batches:
                         self._accumulator.mute((batch.topic, batch.partition))
@@ -267,14 +273,6 @@ class SenderCore:
             age_ms = now_ms - batch.created_ms
             self._fail(batch, DeliveryTimeout.of(batch.record_count, batch.topic, batch.partition, age_ms))
 
-    def _give_up_late_requests(self, now_ms: int) -> None:
-        """A node that leaves its oldest request unanswered for request.timeout.ms is given up, with all in flight."""
-        for node in self._requests.late_nodes(now_ms - self._settings.request_timeout_ms):
-            self._actions.append(CloseConnection(node))
-            self._connections.disconnected(node)
-            self._is_all_stale = True
-            self._lose(node, _TIMED_OUT, now_ms)
-
     def _lose(self, node: int, result: PartitionResult, now_ms: int) -> None:
         lost = self._requests.end_all(node)
         if self._identity is None:
@@ -286,6 +284,6 @@ class SenderCore:
     def _wake_at_ms(self, now_ms: int, delay_ms: int | None) -> int | None:
         settings = self._settings
         times = [None if delay_ms is None else now_ms + delay_ms, self._accumulator.next_expiry_ms()]
-        times += self._requests.next_times_ms(settings.request_timeout_ms, settings.delivery_timeout_ms)
+        times += self._requests.next_expiries_ms(settings.delivery_timeout_ms)
         times += [self._question.wake_at_ms, self._connections.wake_at_ms(now_ms)]
         return min((each for each in times if each is not None), default=None)

@@ -103,6 +103,7 @@ class Connection:
         self.loses_rest = False
         self.last_arrival_ms = 0
         self.last_answer_ms = 0
+        self.unanswered: set[int] = set()
 
 
 def begin(

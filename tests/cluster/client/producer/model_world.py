@@ -17,7 +17,6 @@ from cluster.client.producer.accumulator import RecordAccumulator
 from cluster.client.producer.actions import (
     Action,
     AskProducerId,
-    CloseConnection,
     CompleteBatch,
     Connect,
     FailBatch,
@@ -171,7 +170,8 @@ class World:
             self.check_time(key)
 
         now_ms = self.now_ms
-        future = self.accumulator.append(("t", partition), now_ms, None, value, (), told, now_ms)
+        opened = self.accumulator.open_batches("t").get(partition)
+        future = None if opened is None else opened.try_append(now_ms, None, value, (), told, now_ms)
         if future is None:
             if self.free < self.batch_size:
                 return False
@@ -216,8 +216,6 @@ class World:
         match action:
             case Connect(node):
                 self.after(self.random.randint(1, 5), lambda: self.connect(node))
-            case CloseConnection(node):
-                self.end(node)
             case SendProduce():
                 self.send(action)
             case AskProducerId():
@@ -280,6 +278,8 @@ class World:
 
     def answer_producer_id(self) -> None:
         if self.strikes("no-producer-id"):
+            late = (ErrorCode.REQUEST_TIMED_OUT, -1, -1)
+            self.after(REQUEST_TIMEOUT_MS, lambda: self.core.producer_id(self.now_ms, *late))
             return
         self.producer_ids += 1
         self.is_checked_across_ids &= self.producer_ids == 1
@@ -290,6 +290,8 @@ class World:
 
     def send(self, request: SendProduce) -> None:
         connection = self.connections[request.node]
+        connection.unanswered.add(request.request_id)
+        self.after(REQUEST_TIMEOUT_MS, lambda: self.time_out(connection, request.request_id))
         sent = [Sent(each.partition, each.build(), self.refusal()) for each in request.batches]
         delay_ms = self.random.randint(300, 1_800) if self.strikes("stuck") else self.random.randint(1, 8)
         connection.last_arrival_ms = max(connection.last_arrival_ms, self.now_ms + delay_ms)
@@ -311,6 +313,13 @@ class World:
             self.end(connection.node)
             self.core.disconnected(connection.node, self.now_ms)
 
+    def time_out(self, connection: Connection, request_id: int) -> None:
+        """What the network client does: a connection whose oldest request has no answer in time is closed."""
+        if connection.is_open and request_id in connection.unanswered:
+            self.counts["timed-out"] += 1
+            self.end(connection.node)
+            self.core.disconnected(connection.node, self.now_ms, is_timeout=True)
+
     def store(self, node: int, sent: Sequence[Sent]) -> dict[int, ErrorCode | Appended]:
         begun = {}
         for index, data, refusal in sent:
@@ -331,6 +340,7 @@ class World:
         for index, each in begun.items():
             results[("t", index)] = finish(self.partitions[index], each, self.undecided)
         if connection.is_open and not self.strikes("lost-answer"):
+            connection.unanswered.discard(request.request_id)
             self.core.produced(request.node, request.request_id, results, self.now_ms)
 
     def refusal(self) -> ErrorCode | None:

@@ -19,18 +19,29 @@ def an_accumulator(is_exhausted: bool = False, **changes: Any) -> RecordAccumula
     return RecordAccumulator(**settings, is_exhausted=lambda: is_exhausted)
 
 
-def test_a_record_goes_into_the_last_batch_of_its_partition() -> None:
-    """No batch, a closed one or a full one: the caller makes another."""
+def test_the_last_batch_of_a_partition_takes_its_records() -> None:
+    """Until it is drained or withdrawn; a batch that comes back to the queue takes none, nor is it in the way."""
     accumulator = an_accumulator()
-    assert accumulator.append(("t", 0), 0, None, b"v", (), None, 0) is None
-    batch = a_batch(limit_bytes=100)
-    accumulator.add(batch)
-    assert accumulator.append(("t", 0), 0, None, b"v", (), None, 0) is not None
-    assert batch.record_count == 2
-    assert accumulator.append(("t", 0), 0, None, b"v" * 90, (), None, 0) is None
-    assert accumulator.append(("t", 1), 0, None, b"v", (), None, 0) is None
-    batch.close()
-    assert accumulator.append(("t", 0), 0, None, b"v", (), None, 0) is None
+    opened = accumulator.open_batches("t")
+    assert not opened
+    first, second, other = a_batch(), a_batch(), a_batch(partition=1)
+    for batch in (first, other):
+        accumulator.add(batch)
+    assert opened == {0: first, 1: other}
+    accumulator.add(second)
+    assert opened == {0: second, 1: other}
+    drained = accumulator.drain(VIEW, {1}, 1_000, 0)
+    assert drained == {1: [first, other]}
+    assert opened == {0: second}
+    accumulator.reenqueue(first, 0, 0)
+    assert opened == {0: second}
+    accumulator.withdraw(second)
+    assert opened == {}
+    assert not accumulator.is_empty
+    accumulator.add(second)
+    accumulator.abort_all()
+    assert opened == {}
+    assert accumulator.is_empty
 
 
 def test_a_batch_lingers_unless_there_is_a_reason_to_send_it() -> None:
@@ -128,14 +139,18 @@ def test_retried_batches_stand_in_the_order_of_their_sequences(order: list[int],
 
 
 def test_without_sequences_a_retry_goes_to_the_front() -> None:
-    """As in Kafka."""
+    """As in Kafka, but not before an older one: of several that failed one by one, the oldest expires first."""
     accumulator = an_accumulator()
-    first, second = a_batch(), a_batch()
-    accumulator.add(first)
-    accumulator.add(second)
-    accumulator.drain(VIEW, {1}, 1_000, 0)
-    accumulator.reenqueue(first, 0, 0)
-    assert queue(accumulator) == [first, second]
+    first, second, third = (a_batch(created_ms=created_ms) for created_ms in (0, 5, 5))
+    for batch in (first, second, third):
+        accumulator.add(batch)
+    for _ in range(2):
+        accumulator.drain(VIEW, {1}, 1_000, 0)
+    accumulator.reenqueue(first, 5, 0)
+    accumulator.reenqueue(second, 5, 0)
+    assert queue(accumulator) == [first, second, third]
+    assert accumulator.expired(100) == [first]
+    assert accumulator.expired(105) == [first, second, third]
 
 
 def test_the_parts_of_a_split_batch_take_its_place_in_the_queue() -> None:

@@ -12,7 +12,6 @@ from cluster.client.producer.actions import (
     Action,
     AskProducerId,
     BatchSplit,
-    CloseConnection,
     CompleteBatch,
     Connect,
     FailBatch,
@@ -221,18 +220,45 @@ def test_it_is_known_since_when_a_node_takes_nothing() -> None:
     assert bench.core.blocked_ms(1, 20) == 0
 
 
-def test_a_node_that_does_not_answer_is_given_up() -> None:
-    """request.timeout.ms of the oldest request closes the connection, with all that is in flight."""
-    bench = Bench({0: (1, 0), 1: (1, 0)})
+def test_a_node_for_which_nothing_is_left_is_not_blocked() -> None:
+    """What waited for it has expired: nobody knows whether it would take something, so it is tried again."""
+    bench = Bench({0: (1, 0)})
+    bench.put(a_batch())
+    bench.tick()
+    assert bench.core.blocked_ms(1, DELIVERY_MS - 1) == DELIVERY_MS - 1
+    (failed,) = some(FailBatch, bench.tick(DELIVERY_MS))
+    assert isinstance(failed.error, DeliveryTimeout)
+    assert bench.core.blocked_ms(1, DELIVERY_MS + 9) == 0
+
+
+def test_a_node_whose_batch_waits_for_its_retry_stays_blocked() -> None:
+    """A pause before a retry does not make a node that takes nothing a good one."""
+    bench = Bench({0: (1, 0), 1: (1, 0)}, max_in_flight=2)
     bench.start(1)
     bench.put(a_batch())
     bench.tick()
+    bench.core.disconnected(1, 4)
     bench.put(a_batch(partition=1))
-    assert bench.tick(REQUEST_MS - 1)[-1] == WakeAt(REQUEST_MS)
-    actions = bench.tick(REQUEST_MS)
-    assert some(CloseConnection, actions) == [CloseConnection(1)]
-    assert some(Connect, actions + bench.tick(REQUEST_MS + BACKOFF_MS)) == [Connect(1)]
-    assert bench.core.is_idle
+    bench.tick(4)
+    bench.accumulator.withdraw(next(iter(bench.accumulator._queues["t", 1])))
+    bench.tick(6)
+    assert bench.core.blocked_ms(1, 9) == 5
+
+
+def test_a_node_that_does_not_answer_is_given_up() -> None:
+    """All in flight to it timed out: it is sent again over another connection, and fails with that at last."""
+    bench = Bench({0: (1, 0)}, retries=1)
+    bench.start(1)
+    bench.put(a_batch())
+    for now_ms in (0, BACKOFF_MS):
+        assert len(some(SendProduce, bench.tick(now_ms))) == 1
+        bench.core.disconnected(1, now_ms, is_timeout=True)
+        assert bench.core.is_idle
+        actions = bench.tick(now_ms)
+        bench.tick(now_ms + BACKOFF_MS)
+        bench.core.connected(1)
+    (failed,) = some(FailBatch, actions)
+    assert failed.error.error_code is ErrorCode.REQUEST_TIMED_OUT
 
 
 @pytest.mark.parametrize("is_sent", [False, True])
@@ -250,7 +276,7 @@ def test_a_batch_expires_wherever_it_is(is_sent: bool) -> None:
     assert bench.tick()[-1] == WakeAt(DELIVERY_MS)
     (failed,) = some(FailBatch, bench.tick(DELIVERY_MS))
     assert isinstance(failed.error, DeliveryTimeout)
-    assert bench.tick()[-1:] in ([], [WakeAt(DELIVERY_MS - 1 + REQUEST_MS)])
+    assert bench.tick()[-1:] == []
     if request is not None:
         bench.answer(request, ErrorCode.NONE)
         assert bench.tick() == []
@@ -349,7 +375,8 @@ def test_the_id_is_asked_of_a_connected_node_and_again_after_trouble() -> None:
     assert some(AskProducerId, bench.tick()) == [AskProducerId(2)]
     bench.core.producer_id(0, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     assert bench.tick() == [WakeAt(BACKOFF_MS)]
-    assert bench.tick(BACKOFF_MS) == [AskProducerId(2), WakeAt(BACKOFF_MS + REQUEST_MS)]
+    assert bench.tick(BACKOFF_MS) == [AskProducerId(2)]
+    bench.core.producer_id(BACKOFF_MS + REQUEST_MS, ErrorCode.REQUEST_TIMED_OUT)
     assert bench.tick(BACKOFF_MS + REQUEST_MS) == [WakeAt(2 * BACKOFF_MS + REQUEST_MS)]
     assert some(AskProducerId, bench.tick(2 * BACKOFF_MS + REQUEST_MS)) == [AskProducerId(2)]
     bench.core.disconnected(2, bench.now_ms)

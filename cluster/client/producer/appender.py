@@ -1,0 +1,153 @@
+"""Appender: a record that no open batch took: metadata, partition, memory, a new batch (Kafka's ``doSend``, seed 002).
+
+Owns the waiting of a send, within one budget of max.block.ms, and the refusal of records that fit nowhere. Does not own
+the short way of nearly all records, which is ``Producer.send``, nor what follows once the record is in a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from cluster.client.producer.batch import ProducerBatch
+from cluster.client.producer.encoding import size_upper_bound
+from cluster.client.producer.futures import OnDelivery, RecordFuture
+from cluster.client.producer.partitioner import partition_for_key
+from cluster.client.producer.shared import ProducerShared
+from cluster.client.producer.topic_choice import TopicChoice
+from cluster.client.producer.values import ProduceError, ProducerClosed, RecordTooLarge
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.records import Header
+
+#: What more metadata do not change.
+_FINAL_ERRORS = (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+
+class Appender:
+    """Safe from any thread. ``wakeup`` lets the I/O thread look; ``may_wait`` says whether this thread may."""
+
+    def __init__(self, shared: ProducerShared, wakeup: Callable[[], None], may_wait: Callable[[], bool]) -> None:
+        self._shared = shared
+        self._wakeup = wakeup
+        self._may_wait = may_wait
+
+    def __repr__(self) -> str:
+        return f"Appender({self._shared!r})"
+
+    def deadline_ms(self, timeout_ms: int | None = None) -> int:
+        """Until when a call that begins now may wait: max.block.ms, or not at all in a callback."""
+        if timeout_ms is None:
+            timeout_ms = self._shared.settings.max_block_ms
+        return self._shared.clock.monotonic_ms() + (timeout_ms if self._may_wait() else 0)
+
+    def append(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        partition: int | None,
+        headers: Sequence[Header],
+        timestamp_ms: int,
+        on_delivery: OnDelivery | None,
+        deadline_ms: int,
+    ) -> RecordFuture:
+        """Put a record into a batch, by ``deadline_ms``. Raises ``ProduceError`` if that cannot be."""
+        shared = self._shared
+        settings = shared.settings
+        size_bytes = size_upper_bound(key, value, headers)
+        if size_bytes > settings.sender.max_request_size:
+            raise RecordTooLarge.than(size_bytes, "max.request.size", settings.sender.max_request_size)
+        needed_bytes = max(settings.limit_bytes, size_bytes)
+        is_sticky = partition is None and (key is None or settings.ignores_keys)
+        held_bytes = 0
+        try:
+            while True:
+                with shared.lock:
+                    choice = self.wait_for_topic(topic, partition, deadline_ms)
+                    now_ms = shared.clock.monotonic_ms()
+                    record = (timestamp_ms, key, value, headers, on_delivery, now_ms)
+                    chosen = self._partition(choice, partition, key, is_sticky)
+                    batch = choice.open.get(chosen)
+                    future = None if batch is None else batch.try_append(*record)
+                    if future is None and is_sticky:
+                        chosen = choice.next_partition()
+                        batch = choice.open.get(chosen)
+                        future = None if batch is None else batch.try_append(*record)
+                    if future is not None:
+                        if is_sticky:
+                            choice.sticky_batch = batch
+                        return future
+                    held_bytes = held_bytes or (needed_bytes if shared.pool.try_allocate(needed_bytes) else 0)
+                    if held_bytes:
+                        if batch is not None:
+                            # What comes later must not get in before this record.
+                            batch.close()
+                        batch = self._new_batch(choice, chosen, now_ms)
+                        future = batch.try_append(*record)
+                        if future is None:
+                            raise RuntimeError(f"{batch!r} did not take its first record")
+                        batch.memory_bytes, held_bytes = held_bytes, 0
+                        shared.accumulator.add(batch)
+                        if is_sticky:
+                            choice.sticky_batch = batch
+                        shared.use(topic, now_ms)
+                        break
+                self._wait_for_memory(needed_bytes, deadline_ms)
+                held_bytes = needed_bytes
+        finally:
+            if held_bytes:
+                shared.pool.release(held_bytes)
+        self._wakeup()
+        return future
+
+    def wait_for_topic(self, topic: str, partition: int | None, deadline_ms: int) -> TopicChoice:
+        """What is known of ``topic``, as soon as it is. The lock is held, and let go while this waits.
+
+        Raises ``ProduceError``: not in time, or there can be no such topic; and ``ProducerClosed``.
+        """
+        shared = self._shared
+        began_ms = shared.clock.monotonic_ms()
+        asked_version: int | None = None
+        while True:
+            if shared.is_closing:
+                raise ProducerClosed("Cannot perform operation after producer has been closed")
+            choice = shared.topics.get(topic)
+            if choice is not None and (partition is None or partition < choice.partition_count):
+                return choice
+            code = shared.topic_error(topic)
+            is_asked = asked_version is not None
+            asked_version = shared.want(topic) if asked_version is None else asked_version
+            if code in _FINAL_ERRORS and is_asked and shared.version > asked_version:
+                raise ProduceError(code, f"topic {topic!r}")
+            self._wakeup()
+            now_ms = shared.clock.monotonic_ms()
+            if now_ms >= deadline_ms:
+                raise ProduceError(ErrorCode.REQUEST_TIMED_OUT, _not_known(topic, partition, choice, now_ms - began_ms))
+            shared.changed.wait((deadline_ms - now_ms) / 1000)
+            if shared.topic_error(topic) not in _FINAL_ERRORS:
+                shared.want(topic)
+
+    def _partition(self, choice: TopicChoice, partition: int | None, key: bytes | None, is_sticky: bool) -> int:
+        if partition is not None:
+            return partition
+        if is_sticky or key is None:
+            return choice.partitioner.partition
+        return partition_for_key(key, choice.partition_count)
+
+    def _new_batch(self, choice: TopicChoice, partition: int, now_ms: int) -> ProducerBatch:
+        settings, shared = self._shared.settings, self._shared
+        ratio = shared.ratios.estimate(choice.topic, settings.codec)
+        return ProducerBatch(choice.topic, partition, settings.limit_bytes, settings.codec, now_ms, ratio)
+
+    def _wait_for_memory(self, size_bytes: int, deadline_ms: int) -> None:
+        # What is there is sent without lingering as soon as somebody waits: let the other thread see that.
+        left_ms = max(0, deadline_ms - self._shared.clock.monotonic_ms())
+        self._shared.pool.allocate(size_bytes, left_ms, self._wakeup)
+
+
+def _not_known(topic: str, partition: int | None, choice: TopicChoice | None, waited_ms: int) -> str:
+    if choice is not None:
+        return (
+            f"Partition {partition} of topic {topic} with partition count {choice.partition_count} "
+            f"is not present in metadata after {waited_ms} ms."
+        )
+    return f"Topic {topic} not present in metadata after {waited_ms} ms."

@@ -1,0 +1,157 @@
+"""The producer's own thread: turns of the sender, what they ask for, and what the network says.
+
+Owns the loop and its end. Does not own decisions (``sender.py``), requests (``produce_requests.py``), connections and
+their deadlines (``cluster.client.network``), nor metadata (``cluster.client.metadata_updater``). Everything but the
+sender's turn happens without the lock of ``ProducerShared``, for callbacks run here.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from cluster.client.exchange import Polled
+from cluster.client.producer.actions import (
+    Action,
+    AskProducerId,
+    BatchSplit,
+    CompleteBatch,
+    Connect,
+    FailBatch,
+    RefreshMetadata,
+    SendProduce,
+    WakeAt,
+)
+from cluster.client.producer.batch import ProducerBatch
+from cluster.client.producer.metrics import ProducerMetrics
+from cluster.client.producer.requests import ProducerRequests
+from cluster.client.producer.shared import ProducerShared
+from cluster.client.producer.values import FatalProducerError
+from cluster.client.wiring import ClientIo
+from cluster.protocol.errors import ErrorCode
+
+LOG = logging.getLogger(__name__)
+
+
+class ProducerIo:
+    """Started once. ``wakeup`` and ``is_current_thread`` may be called from any thread."""
+
+    def __init__(self, shared: ProducerShared, io: ClientIo, metrics: ProducerMetrics, name: str) -> None:
+        self._shared = shared
+        self._io = io
+        self._metrics = metrics
+        self._requests = ProducerRequests(shared, io, metrics)
+        self._polled = Polled([], [], [])
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def __repr__(self) -> str:
+        return f"ProducerIo({self._thread.name}, {self._requests!r})"
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def wakeup(self) -> None:
+        """There may be something to do. From any thread."""
+        self._io.network.wakeup()
+
+    def join(self, timeout_s: float | None) -> bool:
+        """Wait for the end. False if time ran out."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    @property
+    def is_current_thread(self) -> bool:
+        """Whether this is called from a callback, so that waiting would be in vain."""
+        return threading.current_thread() is self._thread
+
+    def _run(self) -> None:
+        try:
+            while self._turn():
+                pass
+        except BaseException as error:
+            LOG.exception("the producer's thread failed")
+            self._give_up(error)
+        finally:
+            self._io.network.close()
+
+    def _turn(self) -> bool:
+        """One turn; False after the last."""
+        shared, metadata = self._shared, self._io.metadata
+        with shared.lock:
+            now_ms = shared.clock.monotonic_ms()
+            self._requests.tell(self._polled, now_ms)
+            shared.publish(metadata.view, metadata.version)
+            if shared.abort_error is not None:
+                shared.core.abort(shared.abort_error)
+            actions = shared.core.tick(now_ms)
+            shared.finishing = [each.batch for each in actions if isinstance(each, CompleteBatch | FailBatch)]
+            used, wanted = shared.take_requests()
+            is_over = shared.is_closing and shared.accumulator.is_empty
+        for topic, used_ms in used.items():
+            metadata.use(topic, used_ms)
+        for topic in wanted:
+            metadata.use(topic, now_ms)
+            metadata.request_update_for(topic)
+        wake_at_ms = self._carry_out(actions, now_ms)
+        if is_over:
+            return False
+        delays = [self._requests.send(), self._io.updater.maybe_update()]
+        if wake_at_ms is not None:
+            delays.append(wake_at_ms - now_ms)
+        polled = self._io.network.poll(min((each for each in delays if each is not None), default=None))
+        self._polled = polled._replace(responses=self._io.updater.absorb(polled))
+        return True
+
+    def _carry_out(self, actions: list[Action], now_ms: int) -> int | None:
+        """What one turn wants done; returns when the next is due."""
+        wake_at_ms = None
+        for action in actions:
+            if isinstance(action, SendProduce):
+                self._requests.produce(action)
+            elif isinstance(action, CompleteBatch):
+                action.batch.complete(action.base_offset, action.log_append_time_ms)
+                self._finished(action.batch)
+            elif isinstance(action, FailBatch):
+                self._metrics.error_total += action.batch.record_count
+                action.batch.fail(action.error)
+                self._finished(action.batch)
+            elif isinstance(action, WakeAt):
+                wake_at_ms = action.at_ms
+            elif isinstance(action, Connect):
+                self._requests.connect(action.node)
+            elif isinstance(action, AskProducerId):
+                self._requests.ask_producer_id(action.node)
+            elif isinstance(action, RefreshMetadata):
+                self._refresh(action.topics, now_ms)
+            elif isinstance(action, BatchSplit):
+                self._metrics.split_total += 1
+                with self._shared.lock:
+                    batch = action.batch
+                    self._shared.ratios.reset(batch.topic, batch.codec, batch.compression_ratio)
+        return wake_at_ms
+
+    def _finished(self, batch: ProducerBatch) -> None:
+        self._shared.pool.release(batch.memory_bytes)
+
+    def _refresh(self, topics: tuple[str, ...], now_ms: int) -> None:
+        metadata = self._io.metadata
+        if not topics:
+            metadata.request_update()
+        for topic in topics:
+            metadata.use(topic, now_ms)
+            metadata.request_update_for(topic)
+
+    def _give_up(self, error: BaseException) -> None:
+        """Nobody sends any more: nothing may wait for that."""
+        shared = self._shared
+        fatal = FatalProducerError(
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"this producer cannot go on ({type(error).__name__}: {error})"
+        )
+        with shared.lock:
+            shared.abort_error = shared.abort_error or fatal
+            shared.is_closing = True
+            batches = [*shared.finishing, *shared.accumulator.abort_all()]
+            shared.changed.notify_all()
+        shared.pool.close()
+        for batch in batches:
+            batch.fail(fatal)

@@ -1,0 +1,275 @@
+"""Producer: sends records to a Kafka cluster (Kafka's KafkaProducer: seeds 002, sections 1 to 3, and 004).
+
+Owns the face to a program: ``send`` and what may be asked besides, and the short way of a record into an open batch.
+Does not own the long way (``appender.py``), nor anything that happens to a batch (``io_thread.py`` and what it joins).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from cluster.client.backoff import ExponentialBackoff
+from cluster.client.cluster_view import PartitionView
+from cluster.client.producer.accumulator import RecordAccumulator
+from cluster.client.producer.appender import Appender
+from cluster.client.producer.buffer_pool import BufferPool
+from cluster.client.producer.encoding import as_bytes
+from cluster.client.producer.futures import BatchDelivery, OnDelivery, RecordFuture
+from cluster.client.producer.idempotence import IdentityState, ProducerIdentity
+from cluster.client.producer.interceptors import ProducerRecord
+from cluster.client.producer.io_thread import ProducerIo
+from cluster.client.producer.metrics import ProducerMetrics
+from cluster.client.producer.partitioner import partition_for_key
+from cluster.client.producer.sender import SenderCore
+from cluster.client.producer.settings import producer_settings
+from cluster.client.producer.shared import ProducerShared
+from cluster.client.producer.values import FatalProducerError, ProduceError, ProducerClosed
+from cluster.client.wiring import client_io
+from cluster.protocol.records import Header
+from cluster.seams.clock import Clock, SystemClock
+from cluster.seams.randomness import Random, fresh_seed
+from cluster.seams.selector import Selector
+from cluster.seams.socket_selector import SocketSelector
+
+#: How long ``close`` waits for its thread once everything was given up.
+_LAST_WAIT_S = 5.0
+
+
+class Producer:
+    """Safe from any thread, and one per program is enough. Close it after use, or use it as a context manager.
+
+    ``config`` has Kafka's own keys (``docs/client.md``). Raises ``ConfigError`` for a key or a value that is wrong, and
+    for settings that contradict each other. A thread of its own, a daemon, does all I/O; callbacks run there, in the
+    order of the records of a partition.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, object],
+        *,
+        selector: Selector | None = None,
+        clock: Clock | None = None,
+        random: Random | None = None,
+    ) -> None:
+        """``selector``, ``clock`` and ``random`` are the seams, for tests."""
+        self._settings = settings = producer_settings(config)
+        clock = SystemClock() if clock is None else clock
+        random = Random(fresh_seed()) if random is None else random
+        self._metrics = ProducerMetrics()
+        self._pool = pool = BufferPool(settings.buffer_bytes)
+        io = client_io(
+            settings.config,
+            SocketSelector() if selector is None else selector,
+            clock,
+            random,
+            max_in_flight=settings.sender.max_in_flight,
+            max_idle_topic_ms=settings.config["metadata.max.idle.ms"],
+        )
+        accumulator = RecordAccumulator(
+            batch_size=settings.limit_bytes,
+            linger_ms=settings.linger_ms,
+            delivery_timeout_ms=settings.sender.delivery_timeout_ms,
+            is_exhausted=lambda: pool.waiting > 0,
+        )
+        self._identity = ProducerIdentity(settings.sender.max_in_flight) if settings.is_idempotent else None
+        backoff = ExponentialBackoff(
+            settings.config["retry.backoff.ms"], settings.config["retry.backoff.max.ms"], random
+        )
+        core = SenderCore(settings.sender, accumulator, self._identity, backoff.delay_ms)
+        self._shared = ProducerShared(settings, accumulator, core, self._identity, pool, clock, random)
+        self._io = ProducerIo(self._shared, io, self._metrics, f"producer-{settings.config['client.id']}")
+        self._appender = Appender(self._shared, self._io.wakeup, lambda: not self._io.is_current_thread)
+        # What every send needs, within reach.
+        self._topics = self._shared.topics
+        self._lock = self._shared.lock
+        self._wall_ms = clock.wall_ms
+        self._ignores_keys = settings.ignores_keys
+        self._is_plain = not (
+            settings.interceptors or settings.partitioner or settings.key_serializer or settings.value_serializer
+        )
+        self._io.start()
+
+    def __repr__(self) -> str:
+        return f"Producer({self._settings.config!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def send(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        partition: int | None = None,
+        headers: Sequence[Header] | Mapping[str, bytes | None] | None = None,
+        timestamp_ms: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> RecordFuture:
+        """Put a record into a batch that is sent soon; its outcome is the future's, and ``on_delivery``'s.
+
+        Key and value are bytes or None, or what the serializers take. Without a partition the key decides, and without
+        a key the producer. ``timestamp_ms`` is milliseconds since the epoch, now if left out. Waits up to max.block.ms
+        for metadata and memory; if that is too short, and for a record that fits nowhere, the future has failed
+        already. Raises ``ProducerClosed``, ``TypeError`` and ``ValueError`` for arguments that are wrong, and what a
+        serializer raises.
+        """
+        if self._is_plain and not headers:
+            if timestamp_ms is None:
+                timestamp_ms = self._wall_ms()
+            choice = self._topics.get(topic)
+            if choice is not None:
+                with self._lock:
+                    if partition is not None:
+                        batch = choice.open.get(partition)
+                    elif key is None or self._ignores_keys:
+                        batch = choice.sticky_batch
+                    elif type(key) is bytes:
+                        batch = choice.open.get(partition_for_key(key, choice.partition_count))
+                    else:
+                        batch = None
+                    if batch is not None:
+                        future = batch.try_append(timestamp_ms, key, value, (), on_delivery, batch.created_ms)
+                        if future is not None:
+                            return future
+        record = ProducerRecord(topic, value, key, partition, _checked_headers(headers), timestamp_ms)
+        return self._send(record, on_delivery)
+
+    def _send(self, record: ProducerRecord, on_delivery: OnDelivery | None) -> RecordFuture:
+        settings = self._settings
+        if settings.interceptors:
+            record = settings.interceptors.on_send(record)
+            on_delivery = settings.interceptors.around(on_delivery)
+        topic, value, key, partition, headers, timestamp_ms = record
+        if partition is not None and partition < 0:
+            raise ValueError(f"Invalid partition: {partition}. Partition number should always be non-negative or None.")
+        timestamp_ms = self._wall_ms() if timestamp_ms is None else timestamp_ms
+        if timestamp_ms < 0:
+            raise ValueError(f"Invalid timestamp: {timestamp_ms}. Timestamp should always be non-negative or None.")
+        deadline_ms = self._appender.deadline_ms()
+        try:
+            if self._shared.is_closing:
+                raise ProducerClosed("Cannot perform operation after producer has been closed")
+            # As Kafka: before serializing, so that a topic that does not exist costs no more.
+            key = key if settings.key_serializer is None else settings.key_serializer(key)
+            value = value if settings.value_serializer is None else settings.value_serializer(value)
+            key, value = as_bytes(key, "key"), as_bytes(value, "value")
+            if partition is None and settings.partitioner is not None:
+                partition = self._chosen_partition(topic, key, value, deadline_ms)
+            return self._appender.append(topic, key, value, partition, headers, timestamp_ms, on_delivery, deadline_ms)
+        except ProducerClosed:
+            raise
+        except ProduceError as error:
+            return _failed_future(record, error, on_delivery)
+
+    def _chosen_partition(self, topic: str, key: bytes | None, value: bytes | None, deadline_ms: int) -> int:
+        partitioner = self._settings.partitioner
+        with self._lock:
+            choice = self._appender.wait_for_topic(topic, None, deadline_ms)
+            count, available = choice.partition_count, choice.available
+        chosen = -1 if partitioner is None else partitioner(topic, key, value, count, available)
+        if not 0 <= chosen < count:
+            raise ValueError(f"the partitioner chose {chosen} for {topic}, which has {count} partitions")
+        return chosen
+
+    def flush(self, timeout_s: float | None = None) -> None:
+        """Send what was given to ``send`` so far, without lingering, and wait for its outcomes and callbacks.
+
+        Raises ``TimeoutError`` if that takes longer than ``timeout_s``, and ``RuntimeError`` in a callback, where it
+        would wait for itself.
+        """
+        if self._io.is_current_thread:
+            raise RuntimeError("Producer.flush() in a callback would wait for the callback itself")
+        shared = self._shared
+        deadline_ns = None if timeout_s is None else shared.clock.monotonic_ns() + int(timeout_s * 1e9)
+        with shared.lock:
+            batches = [*shared.finishing, *shared.accumulator.begin_flush()]
+        try:
+            self._io.wakeup()
+            for index, batch in enumerate(batches):
+                left_s = None if deadline_ns is None else max(0.0, (deadline_ns - shared.clock.monotonic_ns()) / 1e9)
+                if not batch.wait_until_done(left_s):
+                    raise TimeoutError(
+                        f"{len(batches) - index} of {len(batches)} batches have no outcome after {timeout_s:g} s"
+                    )
+        finally:
+            with shared.lock:
+                shared.accumulator.end_flush()
+
+    def close(self, timeout_s: float | None = None) -> None:
+        """Take no more records, wait for the outcomes of all, and end.
+
+        What has no outcome after ``timeout_s`` fails with ``ProducerClosed``. In a callback nothing is waited for, and
+        all that has no outcome fails. A second call does nothing but wait.
+        """
+        shared = self._shared
+        is_inside = self._io.is_current_thread
+        with shared.lock:
+            was_closing = shared.is_closing
+            shared.is_closing = True
+            shared.accumulator.close()
+            shared.changed.notify_all()
+        self._pool.close()
+        self._io.wakeup()
+        if is_inside or not self._io.join(timeout_s):
+            with shared.lock:
+                shared.abort_error = shared.abort_error or ProducerClosed()
+            self._io.wakeup()
+            if not is_inside:
+                self._io.join(_LAST_WAIT_S)
+        if not was_closing:
+            self._settings.interceptors.close()
+
+    def partitions_for(self, topic: str) -> list[PartitionView]:
+        """The partitions of a topic and their leaders. Waits up to max.block.ms for them; raises ``ProduceError``."""
+        with self._lock:
+            self._appender.wait_for_topic(topic, None, self._appender.deadline_ms())
+            return self._shared.partitions(topic)
+
+    @property
+    def fatal_error(self) -> FatalProducerError | None:
+        """Why this producer can send nothing any more, None as long as it can. A new one may do better."""
+        with self._lock:
+            return self._shared.fatal_error
+
+    def metrics(self) -> dict[str, float]:
+        """Kafka's names and their values, since the start; without an id, ``producer-id`` and ``-epoch`` are -1."""
+        identity, pool = self._identity, self._pool
+        read = self._metrics.read()
+        with self._lock:
+            read["producer-id"] = -1 if identity is None else identity.producer_id
+            read["producer-epoch"] = -1 if identity is None else identity.producer_epoch
+            read["requests-in-flight"] = self._shared.core.requests_in_flight
+            read["is-fatal"] = identity is not None and identity.state is IdentityState.FATAL
+        read["buffer-total-bytes"] = pool.total_bytes
+        read["buffer-available-bytes"] = pool.available_bytes
+        read["waiting-threads"] = pool.waiting
+        return read
+
+
+def _checked_headers(headers: Sequence[Header] | Mapping[str, bytes | None] | None) -> Sequence[Header]:
+    if not headers:
+        return ()
+    checked: list[Header] = []
+    for name, value in headers.items() if isinstance(headers, Mapping) else headers:
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a header is a text, not {type(name).__name__}")
+        checked.append((name, as_bytes(value, f"header {name!r}")))
+    return checked
+
+
+def _failed_future(record: ProducerRecord, error: ProduceError, on_delivery: OnDelivery | None) -> RecordFuture:
+    """The outcome of a record that got into no batch; the callback runs here and now."""
+    partition = -1 if record.partition is None else record.partition
+    delivery = BatchDelivery(record.topic, partition)
+    future = RecordFuture((delivery, 0, -1, -1, -1))
+    if on_delivery is not None:
+        delivery.wanted.append((future, on_delivery))
+    delivery.fail(error)
+    return future
