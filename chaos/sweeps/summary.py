@@ -30,7 +30,7 @@ class Row:
     forbidden: Mapping[str, int]
     shown: bool | None
     records_per_s: tuple[float, ...]
-    rate_asked: int
+    rate_asked: int | None
     faults: tuple[int, int]
     inapplicable: str = ""
     reasons: tuple[str, ...] = ()
