@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from chaos.conductor.resolve import Asked
 from chaos.schedules.model import Schedule
-from chaos.sweeps.delivery import FAULTY_RATE, PARTITIONS, injections
+from chaos.sweeps.delivery import PARTITIONS, injections
 from chaos.sweeps.model import Cell, Sweep, Wanted
 
 NAME = "in-flight"
@@ -23,7 +23,8 @@ IN_FLIGHT = (5, 6)
 #: Rule -> gapless.unknown.producer.
 RULES = {"kafka": "kafka", "seed": "gapless"}
 FAULTS = ("drop-response", "reset")
-#: Small batches that are sent at once keep all of the requests in flight in use.
+#: Small batches that are sent at once: while answers are dropped there are as many in flight as may be.
+RATE = 3_000
 PRODUCER = ("batch.size=1000", "linger.ms=0")
 
 NOTES = (
@@ -49,7 +50,7 @@ def _cells(wanted: Wanted) -> Iterator[Cell]:
                         name=NAME,
                         time_limit_s=time_limit_s,
                         partitions=PARTITIONS,
-                        rate=wanted.rate or FAULTY_RATE,
+                        rate=wanted.rate or RATE,
                         client="native",
                         broker_config=(f"gapless.unknown.producer={unknown}",),
                         producer_config=(
