@@ -15,7 +15,7 @@ from chaos.sweeps.report.words import speed
 from chaos.sweeps.summary import Row
 
 WIDTH = 1000
-LABELS = 210
+LABELS = 240
 BOX_HEIGHT = 54
 BAR = 10
 ROW = 24
