@@ -23,7 +23,7 @@ from loadgen.clients.base import (
     SentResult,
     first_line,
 )
-from loadgen.clients.librdkafka import consumer_config, producer_config, producer_identity
+from loadgen.clients.librdkafka import SENTINEL_NEEDS, consumer_config, producer_config, producer_identity
 from loadgen.runs import ReadRecord
 from loadgen.settings import ConfigValue, LoadSettings, SettingsError
 
@@ -146,7 +146,7 @@ class ConfluentSentinelSender:
     """``SentinelSender`` on a confluent-kafka producer that lives for one attempt."""
 
     def __init__(self, bootstrap: str, client_id: str, given: Mapping[str, ConfigValue], clock: Clock) -> None:
-        self._config = producer_config(bootstrap, client_id, {**given, "acks": "all", "enable.idempotence": True})
+        self._config = producer_config(bootstrap, client_id, {**given, **SENTINEL_NEEDS})
         self._clock = clock
 
     def send(self, topic: str, values: Mapping[int, bytes], timeout_s: float) -> dict[int, SentResult]:
