@@ -44,10 +44,15 @@ class Outcome:
 
 
 def shows_what_is_claimed(cell: Cell, outcome: Outcome) -> bool | None:
-    """Whether the claim came true: each claimed effect was found; or none at all where none is. None: not judged."""
+    """Whether the claim came true: each claimed effect was found; or none at all where none is claimed.
+
+    None where that cannot be said: the cell was not judged, or its evidence is not complete and shows nothing.
+    """
     if outcome.status != "judged":
         return None
     found = {name for name, count in outcome.found.items() if count}
+    if outcome.verdict == "unknown" and not (cell.claims and set(cell.claims) <= found):
+        return None
     return set(cell.claims) <= found if cell.claims else not found
 
 

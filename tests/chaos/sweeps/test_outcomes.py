@@ -14,7 +14,7 @@ from rich.console import Console
 from chaos.sweeps.catalogue import find_sweep
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, Wanted
-from chaos.sweeps.outcome import Outcome, is_judged, outcome_of
+from chaos.sweeps.outcome import Outcome, is_judged, outcome_of, shows_what_is_claimed
 from chaos.sweeps.report import write_reports
 from chaos.sweeps.report.plots import matrix, throughputs
 from chaos.sweeps.report.table import table
@@ -72,6 +72,15 @@ def test_a_run_that_was_interrupted_is_not_judged(directory: SweepDirectory) -> 
     assert directory.set_aside(second) is None
     finish(directory, second)
     assert is_judged(directory.run(second))
+
+
+def test_incomplete_evidence_shows_no_claim(directory: SweepDirectory) -> None:
+    """An unknown run that shows nothing neither proves that nothing happens, nor refutes that something does."""
+    finish(directory, LOSING[0], verdict="unknown")
+    finish(directory, LOSING[1], verdict="unknown", allowed={"lost-write": 3})
+    finish(directory, SAFE[0], verdict="unknown")
+    shown = [shows_what_is_claimed(cell, outcome_of(directory.run(cell))) for cell in (*LOSING, SAFE[0])]
+    assert shown == [None, True, None]
 
 
 def test_seeds_are_summed_into_one_row(directory: SweepDirectory) -> None:

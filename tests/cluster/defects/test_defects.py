@@ -151,16 +151,12 @@ def test_refuse_batches_stores_nothing_and_says_so() -> None:
     async def main() -> None:
         storage = MemoryStorage()
         cluster, client = await cluster_with(planted(storage, "refuse-batches:0.3"))
-        stored = 0
-        for sequence in range(20):
-            refused_before = len(fired(storage))
-            while (answer := await client.produce(TOPIC, batch(b"v", producer_id=5, base_sequence=sequence))).error:
+        for number in range(20):
+            while (answer := await client.produce(TOPIC, batch(b"%d" % number))).error:
                 assert answer.error is ErrorCode.NOT_ENOUGH_REPLICAS
-            assert answer.base_offset == stored
-            stored += 1
-            assert {line["base_sequence"] for line in fired(storage)[refused_before:]} <= {sequence}
+            assert answer.base_offset == number
         assert fired(storage)
-        assert (await client.list_offset(TOPIC, -1))[1] == stored
+        assert (await client.list_offset(TOPIC, -1))[1] == 20
         await cluster.__aexit__()
 
     run(main())
