@@ -33,6 +33,10 @@ EFFECTS = (
     Effect("out of order", "log-reorder", "values"),
 )
 
+#: Beside them: records whose outcome the producer does not know. That is no anomaly, and any settings allow it.
+UNKNOWN = "unknown"
+COUNTED = (*(effect.name for effect in EFFECTS), UNKNOWN)
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:

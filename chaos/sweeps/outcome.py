@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from chaos.sweeps.model import EFFECTS, Cell
+from chaos.sweeps.model import COUNTED, EFFECTS, UNKNOWN, Cell
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.evidence.run_model import PhaseSpan, RunModel
 from verifier.evidence.series import SeriesPoint, read_all_series
@@ -50,7 +50,7 @@ def shows_what_is_claimed(cell: Cell, outcome: Outcome) -> bool | None:
     """
     if outcome.status != "judged":
         return None
-    found = {name for name, count in outcome.found.items() if count}
+    found = {name for name, count in outcome.found.items() if count and (name != UNKNOWN or name in cell.claims)}
     if outcome.verdict == "unknown" and not (cell.claims and set(cell.claims) <= found):
         return None
     return set(cell.claims) <= found if cell.claims else not found
@@ -73,11 +73,12 @@ def outcome_of(directory: RunDirectory) -> Outcome:
     expectation = Expectation(run.settings)
     allowed = {effect.name: expectation.reason(effect.check, effect.cause) for effect in EFFECTS}
     faults = stats.get("faults") or {}
+    counts = [*(int(checks[effect.check]["count"]) for effect in EFFECTS), int(stats.get("unknown", 0))]
     return Outcome(
         status="judged",
         verdict=str(verdict["verdict"]),
         exit_status=run.exit_status,
-        found={effect.name: int(checks[effect.check]["count"]) for effect in EFFECTS},
+        found=dict(zip(COUNTED, counts, strict=True)),
         allowed={name: reason for name, reason in allowed.items() if reason is not None},
         forbidden={
             name: int(check["count"] - check["allowed_count"])

@@ -18,7 +18,7 @@ from chaos.conductor.progress import Progress
 from chaos.exits import Exit
 from chaos.schedules.model import to_yaml
 from chaos.sweeps.directory import CELLS, SweepDirectory
-from chaos.sweeps.model import EFFECTS, Cell, Sweep
+from chaos.sweeps.model import COUNTED, Cell, Sweep
 from chaos.sweeps.outcome import Outcome, is_judged, outcome_of
 from chaos.sweeps.report import write_reports
 from chaos.sweeps.summary import sweep_json
@@ -171,9 +171,7 @@ def stored(directory: SweepDirectory) -> dict[str, Any]:
 def _sentence(outcome: Outcome) -> str:
     if outcome.status != "judged":
         return f"{outcome.status}: {'; '.join(outcome.reasons)}"
-    found = ", ".join(
-        f"{effect.name} {outcome.found[effect.name]:,}" for effect in EFFECTS if outcome.found.get(effect.name)
-    )
+    found = ", ".join(f"{name} {outcome.found[name]:,}" for name in COUNTED if outcome.found.get(name))
     speed = "" if outcome.records_per_s is None else f", {outcome.records_per_s:,.0f} records/s"
     return f"{outcome.verdict}: {found or 'nothing lost, duplicated or out of order'}{speed}"
 

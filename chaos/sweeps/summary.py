@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from chaos.exits import Exit
-from chaos.sweeps.model import EFFECTS, SEED, Cell, Sweep
+from chaos.sweeps.model import COUNTED, SEED, Cell, Sweep
 from chaos.sweeps.outcome import Outcome, shows_what_is_claimed
 
 SCHEMA = 1
@@ -90,7 +90,7 @@ def _row(cells: Sequence[Cell], outcomes: Sequence[Outcome], across: str) -> Row
         labels={name: value for name, value in first.labels.items() if name != SEED or across == SEED},
         claims=first.claims,
         verdicts=tuple(_verdict(outcome) for outcome in outcomes if _verdict(outcome)),
-        found={effect.name: sum(each.found.get(effect.name, 0) for each in judged) for effect in EFFECTS if judged},
+        found={name: sum(each.found.get(name, 0) for each in judged) for name in COUNTED if judged},
         allowed=judged[0].allowed if judged else {},
         forbidden=forbidden,
         shown=true,

@@ -35,7 +35,10 @@ def test_a_lost_answer_duplicates_without_idempotence_and_not_with_it(tmp_path: 
         rows = {row["labels"]["idempotence"]: row for row in whole["rows"] if row["verdict"] != "-"}
         assert {row["verdict"] for row in rows.values()} == {"valid"}
         assert rows["off"]["found"]["duplicated"] > 0 and "duplicated" in rows["off"]["allowed"]
-        assert rows["on"]["found"] == {"lost": 0, "duplicated": 0, "out of order": 0} and not rows["on"]["allowed"]
+        assert (
+            not any(rows["on"]["found"][name] for name in ("lost", "duplicated", "out of order"))
+            and not rows["on"]["allowed"]
+        )
         assert all(row["shown"] and row["records_per_s"] > 0 for row in rows.values())
         swept = Path(where)
         assert whole["counts"]["valid"] == 2

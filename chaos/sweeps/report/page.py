@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from chaos.sweeps.model import EFFECTS, Sweep
+from chaos.sweeps.model import EFFECTS, UNKNOWN, Sweep
 from chaos.sweeps.outcome import Outcome
 from chaos.sweeps.report.plots import matrix, throughputs
 from chaos.sweeps.report.words import HEADINGS, columns, figures
@@ -29,6 +29,9 @@ def sweep_html(sweep: Sweep, rows: Sequence[Row], outcomes: Mapping[str, Outcome
         counts=counted(list(outcomes.values())),
         claims=claims_line(rows),
         plots=[matrix(sweep, rows), *throughputs(sweep, rows)],
-        effects=[(effect.name, effect.name.replace(" ", "-"), effect.check) for effect in EFFECTS],
+        effects=[
+            *((effect.name, effect.name.replace(" ", "-"), effect.check) for effect in EFFECTS),
+            (UNKNOWN, UNKNOWN, "the producer does not know the outcome"),
+        ],
         cells=[(cell, outcomes[cell.name]) for cell in sweep.cells if outcomes[cell.name].status != "inapplicable"],
     )

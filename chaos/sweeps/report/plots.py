@@ -10,13 +10,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from chaos.sweeps.model import EFFECTS, Sweep
+from chaos.sweeps.model import COUNTED, UNKNOWN, Sweep
 from chaos.sweeps.report.words import speed
 from chaos.sweeps.summary import Row
 
 WIDTH = 1000
 LABELS = 240
-BOX_HEIGHT = 54
+BOX_HEIGHT = 66
 BAR = 10
 ROW = 24
 #: The longest bar of the logarithmic scale stands for at least so many records.
@@ -93,10 +93,10 @@ def matrix(sweep: Sweep, rows: Sequence[Row]) -> Plot:
 def _box(row: Row, column: int, line: int, width: float, top: int) -> Box:
     x, y = LABELS + width * column, 28.0 + BOX_HEIGHT * line
     bars = []
-    for number, effect in enumerate(EFFECTS):
-        count = row.found.get(effect.name, 0)
+    for number, name in enumerate(COUNTED):
+        count = row.found.get(name, 0)
         if count:
-            kind = effect.name.replace(" ", "-")
+            kind = name.replace(" ", "-")
             length = _logarithmic(count, top) * max(10.0, width - 80)
             bars.append(Bar(round(x + 8, 1), y + 8 + number * (BAR + 3), round(length, 1), kind, f"{count:,}"))
     claim = "" if row.shown in (True, None) else f"not shown: {', '.join(row.claims) or 'nothing'}"
@@ -111,7 +111,7 @@ def _box(row: Row, column: int, line: int, width: float, top: int) -> Box:
 def state(row: Row) -> str:
     """How a place is coloured: by its verdict, and a valid one by whether something that is allowed was found."""
     if row.verdict == "valid":
-        return "allowed" if any(row.found.values()) else "valid"
+        return "allowed" if any(count for name, count in row.found.items() if name != UNKNOWN) else "valid"
     return {"-": "absent", "failed": "invalid"}.get(row.verdict, row.verdict)
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chaos.sweeps.model import EFFECTS
+from chaos.sweeps.model import COUNTED
 from chaos.sweeps.summary import Row
 
 #: Headings of what follows a row's labels.
-HEADINGS = ("verdict", *(effect.name for effect in EFFECTS), "settings allow", "seeds say", "shown", "records/s", "bit")
+HEADINGS = ("verdict", *COUNTED, "settings allow", "seeds say", "shown", "records/s", "bit")
 
 
 def figures(row: Row) -> list[str]:
     """The columns of ``HEADINGS``."""
-    counts = [f"{row.found[effect.name]:,}" if row.found else "" for effect in EFFECTS]
+    counts = [f"{row.found[name]:,}" if row.found else "" for name in COUNTED]
     return [verdict(row), *counts, allowed(row), said(row), shown(row), speed(row), bit(row)]
 
 

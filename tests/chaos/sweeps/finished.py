@@ -58,7 +58,12 @@ def finish(
         }
         for name in NAMES
     }
-    stats = {"acked": 3 * records_per_s, "read": 3 * records_per_s, "faults": {"injected": 3, "effective": 2}}
+    stats = {
+        "acked": 3 * records_per_s,
+        "read": 3 * records_per_s,
+        "unknown": 5,
+        "faults": {"injected": 3, "effective": 2},
+    }
     reasons = [] if verdict == "valid" else [f"{verdict} on purpose"]
     written = {"verdict": verdict, "reasons": reasons, "checks": checks, "stats": stats}
     write_json_atomic(run.verdict_json, {**written, "availability": {"longest_gap_ms": 12.5}})

@@ -53,7 +53,7 @@ def test_an_outcome_is_what_the_run_left(directory: SweepDirectory) -> None:
     finish(directory, LOSING[0], allowed={"lost-write": 9, "inconsistent-offsets": 4}, records_per_s=500)
     outcome = outcome_of(directory.run(LOSING[0]))
     assert (outcome.verdict, outcome.exit_status) == ("valid", 0)
-    assert outcome.found == {"lost": 9, "duplicated": 0, "out of order": 0}
+    assert outcome.found == {"lost": 9, "duplicated": 0, "out of order": 0, "unknown": 5}
     assert set(outcome.allowed) == {"lost", "duplicated", "out of order"}
     assert outcome.forbidden == {}
     assert outcome.records_per_s == 500.0
@@ -171,7 +171,7 @@ def test_the_plots_lie_inside_their_frames(directory: SweepDirectory) -> None:
     rows = rows_of(SWEEP, _outcomes(directory))
     plot = matrix(SWEEP, rows)
     assert len(plot.boxes) == 48
-    assert sum(len(box.bars) for box in plot.boxes) == 2
+    assert sum(len(box.bars) for box in plot.boxes) == 2 + 1 + 16
     for box in plot.boxes:
         assert box.x >= 0 and box.x + box.width <= plot.width and box.y + box.height <= plot.height
         assert all(box.x < bar.x and bar.x + bar.width < box.x + box.width for bar in box.bars)
