@@ -18,7 +18,7 @@ SLOW_TESTS := tests/integration
 TESTS := $(filter-out $(SLOW_TESTS)/,$(sort $(filter-out tests/__pycache__/,$(wildcard tests/*/)))) $(SLOW_TESTS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run sweep test test-full lint simulate bench demo-red chaos soak clean
+.PHONY: help setup run sweep test test-full lint simulate bench demo-red chaos soak endurance clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ chaos: setup ## five minutes of every fault, composed, on 1 MB segments, then th
 
 soak: setup ## the same for an hour, 7 million records: needs 10 GB of disk; ARGS="--rate 500" asks for less
 	@$(BIN)/gapless run --name soak --time-limit 3600 --rate 2000 $(CHAOS) $(ARGS)
+
+endurance: setup ## ten million records of 100 B with faults: memory of the load and bytes of its history; 25 minutes, 8 GB
+	@$(BIN)/python -m bench endurance $(ARGS)
 
 clean: ## remove .venv, build products and caches; results/ stays
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -55,6 +55,6 @@ def _entries(what: What) -> dict[str, str]:
         from chaos.sweeps.catalogue import SWEEPS
 
         return {name: summary for name, (summary, _) in SWEEPS.items()}
-    return {
-        "sequenced": "producers write numbered values, one stream per producer and partition; readers read them all"
-    }
+    from loadgen.workloads import CATALOGUE as WORKLOADS
+
+    return {name: workload.summary for name, workload in WORKLOADS.items()}

@@ -10,6 +10,7 @@ import typer
 from chaos.commands import options
 from chaos.commands.session import conduct
 from chaos.conductor.resolve import Asked, plan, repro, resolve
+from chaos.conductor.settings import ExperimentSettings
 from chaos.exits import VERDICTS, BadRequest, Exit
 from chaos.schedules.model import Schedule, ScheduleError, from_yaml
 from cluster.seams.randomness import fresh_seed
@@ -37,14 +38,16 @@ def run(
     toxiproxy: options.Toxiproxy = None,
     acks: options.AcksOption = None,
     idempotence: options.Idempotence = None,
-    rate: options.Rate = 1500,
+    workload: options.Workload = None,
+    rate: options.Rate = None,
     users: options.Users = None,
-    record_bytes: options.RecordBytes = 200,
+    record_bytes: options.RecordBytes = None,
+    load_processes: options.LoadProcesses = 1,
     client: options.Client = "confluent",
     producer_config: options.ProducerConfig = None,
     consumer_config: options.ConsumerConfig = None,
     brokers: options.Brokers = 3,
-    partitions: options.Partitions = 6,
+    partitions: options.Partitions = None,
     replication_factor: options.ReplicationFactor = 3,
     min_insync_replicas: options.MinInsyncReplicas = None,
     profile: options.Profile = "chaos",
@@ -58,9 +61,8 @@ def run(
     as_json: options.AsJson = False,
 ) -> int:
     """Resolve the options, then conduct the run."""
-    chosen = fresh_seed() if seed is None else seed
     asked = Asked(
-        seed=chosen,
+        seed=fresh_seed() if seed is None else seed,
         name=name,
         out=out,
         time_limit_s=time_limit,
@@ -70,9 +72,11 @@ def run(
         min_insync_replicas=min_insync_replicas,
         acks=None if acks is None else acks.value,
         idempotence=None if idempotence is None else idempotence is options.Truth.TRUE,
+        workload=workload,
         rate=rate,
         users=users,
         record_bytes=record_bytes,
+        load_processes=load_processes,
         client=client,
         faults=faults,
         overlap=overlap,
@@ -88,12 +92,16 @@ def run(
         spark_master=spark_master,
         keep=keep.value,
     )
-    try:
-        settings, warnings = resolve(asked)
-    except ValueError as error:
-        raise BadRequest(str(error)) from error
+    settings, warnings = _resolve(asked)
     verdict = conduct(settings, plan(settings), warnings, _repro(asked, schedule), as_json=as_json)
     return int(VERDICTS.get(verdict, Exit.HARNESS_FAILED))
+
+
+def _resolve(asked: Asked) -> tuple[ExperimentSettings, list[str]]:
+    try:
+        return resolve(asked)
+    except ValueError as error:
+        raise BadRequest(str(error)) from error
 
 
 def _schedule(path: Path) -> Schedule:
@@ -125,9 +133,11 @@ def command_line(asked: Asked, schedule: Path | None) -> list[str]:
         ("--replication-factor", "replication_factor"),
         ("--min-insync-replicas", "min_insync_replicas"),
         ("--acks", "acks"),
+        ("--workload", "workload"),
         ("--rate", "rate"),
         ("--users", "users"),
         ("--record-bytes", "record_bytes"),
+        ("--load-processes", "load_processes"),
         ("--client", "client"),
         ("--faults", "faults"),
         ("--profile", "profile"),

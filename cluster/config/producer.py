@@ -89,7 +89,7 @@ def _settle_idempotence(config: ProducerConfig, asked: Mapping[str, Value]) -> t
             lifted = f" ('{UNSAFE_IN_FLIGHT}' lifts that limit)" if UNSAFE_IN_FLIGHT in config.table.keys else ""
             raise ConfigError(
                 f"producer config 'enable.idempotence' true contradicts {weak[0]}; leave one of them out: "
-                f"an idempotent producer needs acks=all, retries > 0 and at most {_SAFE_IN_FLIGHT} requests in flight{lifted}"
+                f"idempotence needs acks=all, retries > 0 and at most {_SAFE_IN_FLIGHT} requests in flight{lifted}"
             )
     elif weak and "enable.idempotence" not in asked:
         if config["transactional.id"] is not None:

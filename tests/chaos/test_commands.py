@@ -52,6 +52,8 @@ BAD = [
     (["run", "--name", "latest"], ["--name 'latest'", "choose another"]),
     (["run", "--profile", "fast"], ["fast", "chaos, kafka"]),
     (["run", "--client", "java"], ["--client java", "--client confluent"]),
+    (["run", "--workload", "stedy"], ["no workload 'stedy'", "steady"]),
+    (["run", "--workload", "small", "--rate", "5"], ["--rate 5 contradicts rate 10000 of workload small"]),
     (["run", "--out", "file"], ["file", "File exists", "--out"]),
     (["run", "--out", "file/run"], ["file/run", "Not a directory", "--out"]),
     (["run", "--out", "full"], ["full is not empty", "--out"]),

@@ -40,6 +40,8 @@ class RecordAccumulator:
         self._is_exhausted = is_exhausted
         # Queues that are not empty. What was drained goes to the end: the next drain begins with whoever waits longest.
         self._queues: dict[TopicPartition, deque[ProducerBatch]] = {}
+        # What is in these queues: most batches that are withdrawn are not, and a queue is long.
+        self._queued: set[ProducerBatch] = set()
         # The last of each of these queues, until it is drained.
         self._open: dict[str, dict[int, ProducerBatch]] = {}
         self._retry_at_ms: dict[ProducerBatch, int] = {}
@@ -64,6 +66,7 @@ class RecordAccumulator:
     def add(self, batch: ProducerBatch) -> None:
         """Put a new batch at the end of its partition's queue."""
         self._queue_of(batch).append(batch)
+        self._queued.add(batch)
         self._incomplete[batch] = None
         self._open.setdefault(batch.topic, {})[batch.partition] = batch
 
@@ -178,9 +181,10 @@ class RecordAccumulator:
         del self._incomplete[batch]
         self._retry_at_ms.pop(batch, None)
         self._not_open(batch)
-        topic_partition = (batch.topic, batch.partition)
-        queue = self._queues.get(topic_partition)
-        if queue is not None and batch in queue:
+        if batch in self._queued:
+            self._queued.remove(batch)
+            topic_partition = (batch.topic, batch.partition)
+            queue = self._queues[topic_partition]
             queue.remove(batch)
             if not queue:
                 del self._queues[topic_partition]
@@ -191,6 +195,7 @@ class RecordAccumulator:
         batches = list(self._incomplete)
         self._incomplete.clear()
         self._queues.clear()
+        self._queued.clear()
         for opened in self._open.values():
             opened.clear()
         self._retry_at_ms.clear()
@@ -222,6 +227,7 @@ class RecordAccumulator:
 
     def _take(self, topic_partition: TopicPartition, queue: deque[ProducerBatch]) -> None:
         batch = queue.popleft()
+        self._queued.remove(batch)
         self._retry_at_ms.pop(batch, None)
         self._not_open(batch)
         del self._queues[topic_partition]
@@ -240,6 +246,7 @@ class RecordAccumulator:
         while place < len(queue) and _is_before(queue[place], batch):
             place += 1
         queue.insert(place, batch)
+        self._queued.add(batch)
 
     def _queue_of(self, batch: ProducerBatch) -> deque[ProducerBatch]:
         return self._queues.setdefault((batch.topic, batch.partition), deque())

@@ -22,7 +22,6 @@ from cluster.client.producer.actions import (
     SendProduce,
     WakeAt,
 )
-from cluster.client.producer.batch import ProducerBatch
 from cluster.client.producer.metrics import ProducerMetrics
 from cluster.client.producer.requests import ProducerRequests
 from cluster.client.producer.shared import ProducerShared
@@ -77,6 +76,7 @@ class ProducerIo:
     def _turn(self) -> bool:
         """One turn; False after the last."""
         shared, metadata = self._shared, self._io.metadata
+        self._metrics.turn_total += 1
         with shared.lock:
             now_ms = shared.clock.monotonic_ms()
             self._requests.tell(self._polled, now_ms)
@@ -105,16 +105,17 @@ class ProducerIo:
     def _carry_out(self, actions: list[Action], now_ms: int) -> int | None:
         """What one turn wants done; returns when the next is due."""
         wake_at_ms = None
+        free_bytes = 0
         for action in actions:
             if isinstance(action, SendProduce):
                 self._requests.produce(action)
             elif isinstance(action, CompleteBatch):
                 action.batch.complete(action.base_offset, action.log_append_time_ms)
-                self._finished(action.batch)
+                free_bytes += action.batch.memory_bytes
             elif isinstance(action, FailBatch):
                 self._metrics.error_total += action.batch.record_count
                 action.batch.fail(action.error)
-                self._finished(action.batch)
+                free_bytes += action.batch.memory_bytes
             elif isinstance(action, WakeAt):
                 wake_at_ms = action.at_ms
             elif isinstance(action, Connect):
@@ -128,10 +129,10 @@ class ProducerIo:
                 with self._shared.lock:
                     batch = action.batch
                     self._shared.ratios.reset(batch.topic, batch.codec, batch.compression_ratio)
+        if free_bytes:
+            # At once: each release may wake a thread that sends.
+            self._shared.pool.release(free_bytes)
         return wake_at_ms
-
-    def _finished(self, batch: ProducerBatch) -> None:
-        self._shared.pool.release(batch.memory_bytes)
 
     def _refresh(self, topics: tuple[str, ...], now_ms: int) -> None:
         metadata = self._io.metadata

@@ -22,6 +22,7 @@ class ProducerMetrics:
         "retry_total",
         "send_total",
         "split_total",
+        "turn_total",
     )
 
     def __init__(self) -> None:
@@ -36,6 +37,7 @@ class ProducerMetrics:
         self.latency_sum_ms = 0
         self.latency_max_ms = 0
         self.split_total = 0
+        self.turn_total = 0
 
     def __repr__(self) -> str:
         return f"ProducerMetrics({self.send_total} records, {self.error_total} errors, {self.request_total} requests)"
@@ -64,6 +66,7 @@ class ProducerMetrics:
             "record-retry-total": self.retry_total,
             "byte-total": self.byte_total,
             "batch-total": self.batch_total,
+            "io-turn-total": self.turn_total,
             "batch-split-total": self.split_total,
             "batch-size-avg": self.byte_total / self.batch_total if self.batch_total else 0.0,
             "compression-rate-avg": self.compressed_ratio_sum / self.batch_total if self.batch_total else 1.0,

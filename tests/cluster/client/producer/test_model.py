@@ -22,6 +22,7 @@ class PutsRetriesAtTheEnd(RecordAccumulator):
 
     def _insert(self, batch: ProducerBatch) -> None:
         self._queue_of(batch).append(batch)
+        self._queued.add(batch)
 
 
 class RestartsInFlight(ProducerIdentity):
