@@ -18,7 +18,7 @@ SLOW_TESTS := tests/integration
 TESTS := $(filter-out $(SLOW_TESTS)/,$(sort $(filter-out tests/__pycache__/,$(wildcard tests/*/)))) $(SLOW_TESTS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-full lint simulate bench bench-client demo-red chaos soak endurance clean
+.PHONY: help setup run sweep test test-full lint simulate bench bench-client demo-red chaos soak endurance clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ setup: ## build .venv (says first what it fetches; does nothing when it is up to
 
 run: setup ## one experiment: cluster, load, faults, verdict; ARGS="..." is passed to gapless run
 	@$(BIN)/gapless run $(ARGS)
+
+sweep: setup ## many experiments side by side; ARGS="delivery", ARGS="seeds --seeds 10": see gapless list sweeps
+	@$(BIN)/gapless sweep $(ARGS)
 
 test: setup ## every test but the long ones: unit, simulation, then real processes; ARGS="..." goes to pytest
 	@$(PYTEST) -m "not full" $(ARGS)

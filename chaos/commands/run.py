@@ -116,7 +116,15 @@ def _schedule(path: Path) -> Schedule:
 
 
 def _repro(asked: Asked, schedule: Path | None) -> str:
-    """The command that asks for the same run; only what differs from the defaults, and always the seed."""
+    """The command that asks for the same run."""
+    return shlex.join([".venv/bin/gapless", *command_line(asked, schedule)])
+
+
+def command_line(asked: Asked, schedule: Path | None) -> list[str]:
+    """The arguments that ask for this run; only what differs from the defaults, and always the seed.
+
+    Where it is written and what is kept of it are not of the run.
+    """
     plain = Asked(seed=asked.seed)
     options: dict[str, object] = {"--seed": asked.seed}
     for option, field in (
@@ -150,4 +158,4 @@ def _repro(asked: Asked, schedule: Path | None) -> str:
         "--consumer-config": asked.consumer_config,
     }
     flags = ["--overlap"] if asked.overlap else []
-    return shlex.join([".venv/bin/gapless", *repro(options, multiple), *flags])
+    return [*repro(options, multiple), *flags]

@@ -64,6 +64,19 @@ BAD = [
     (["run", "--spark-master", "spark://host:port"], ["--spark-master", "'spark://host:port'"]),
     (["run", "--spark-master", "locale"], ["--spark-master", "'locale'"]),
     (["run", "--spark-master", "local[none]"], ["--spark-master", "'local[none]'"]),
+    (["sweep"], ["gapless list sweeps", "--resume"]),
+    (["sweep", "delivry"], ["delivry", "delivery"]),
+    (["sweep", "delivery", "--filter", "falt=none"], ["falt", "fault"]),
+    (["sweep", "delivery", "--filter", "fault=nine"], ["nine", "none"]),
+    (["sweep", "delivery", "--filter", "acks=0,idempotence=on"], ["--filter", "--list"]),
+    (["sweep", "delivery", "--seeds", "0"], ["--seeds 0"]),
+    (["sweep", "delivery", "--faults", "all"], ["--faults", "'seeds'"]),
+    (["sweep", "delivery", "--time-limit", "2"], ["--time-limit", "warm-up"]),
+    (["sweep", "seeds", "--client", "java"], ["--client java", "--client confluent"]),
+    (["sweep", "seeds", "--faults", "kill-leadr"], ["kill-leadr", "kill-leader"]),
+    (["sweep", "seeds", "--out", "full"], ["full is not empty", "--out"]),
+    (["sweep", "--resume", "full"], ["--resume full", "sweep.json"]),
+    (["sweep", "delivery", "--resume", "full"], ["--resume", "--filter"]),
     (["list", "fault"], ["fault", "faults"]),
     (["list"], ["what"]),
     (["verify", "absent"], ["absent", "not a run directory"]),
@@ -82,6 +95,7 @@ BAD = [
 
 COMMANDS = {
     "run": ("--faults", "--schedule", "--defect", "--acks", "--broker-config", "--out", "--web", "--json", "254"),
+    "sweep": ("--seeds", "--filter", "--list", "--resume", "--out", "--json", "255"),
     "verify": ("--spark-master", "--json"),
     "report": ("run directory",),
     "up": ("--brokers", "--port", "--detach", "--data", "--json"),
@@ -89,7 +103,7 @@ COMMANDS = {
     "down": ("--data",),
     "broker": ("--config", "--node-directory", "--defect"),
     "proxy": ("--host", "--port"),
-    "list": ("faults", "checks", "defects", "workloads"),
+    "list": ("faults", "checks", "defects", "workloads", "sweeps"),
     "dump": ("--records", "--offsets", "--json"),
 }
 
