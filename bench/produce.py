@@ -2,12 +2,14 @@
 
     python -m bench produce [--rounds N] [--megabytes N] [--batches BYTES,...] [--peer NAME=BOOTSTRAP ...]
 
-One idempotent acks=all producer, 1 KB values, linger 5 ms, three partitions. Ours is one cluster of three brokers
-without proxies: the topic with RF 1 lies on one broker alone, that with RF 3 is led by all three. The mock is a C
-server in the client's own process that keeps nothing on disk: what it reaches is a bound on what one producer can
-send here, not a rival. Rounds are interleaved, and ratios are taken round by round. ``--peer`` adds another cluster
-(an Apache Kafka, say; it must let clients create topics with RF 1 and 3) to the sitting. Owns the bars for RF 1 to the
-mock (0.65, 0.6, 0.4 at 16 KB, 128 KB, 1 MB) and for RF 3 to RF 1 (0.15, 0.35, 0.5).
+One idempotent acks=all producer, 1 KB values, linger 5 ms, four partitions. Ours is one cluster of three brokers
+without proxies: one broker leads all of the topics with RF 1 and RF 3, so that the replicas are the difference; a third
+topic, ``RF 3 spread``, is led by all three brokers and shown without a bar. The mock is a C server in the client's own
+process that keeps nothing on disk: what it reaches is a bound on what one producer can send here, not a rival. Rounds
+are interleaved, ratios are taken round by round, and before each turn the page cache is emptied (``settle_disk``).
+``--peer`` adds another cluster (an Apache Kafka, say; it must let clients create topics with RF 1 and 3) to the
+sitting. Owns the bars for RF 1 to the mock (0.65, 0.6, 0.4 at 16 KB, 128 KB, 1 MB) and for RF 3 to RF 1 (0.15, 0.35,
+0.5).
 """
 
 from __future__ import annotations
@@ -21,12 +23,12 @@ from collections.abc import Mapping
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
-from bench.cluster import create_topics
+from bench.cluster import create_topics, settle_disk
 from bench.measure import Result, cpu_s, note, rotated
 from tests.integration.local_cluster import LocalCluster
 
 VALUE = b"v" * 1000
-PARTITIONS = 3
+PARTITIONS = 4
 #: batch.size -> what RF 1 must reach of the mock, and RF 3 of RF 1; then what is aimed at.
 BARS = {16_384: (0.65, 0.15), 131_072: (0.6, 0.35), 1_000_000: (0.4, 0.5)}
 AIMS = {16_384: (0.8, 0.25), 131_072: (0.8, 0.45), 1_000_000: (0.7, 0.6)}
@@ -55,6 +57,26 @@ def produce(config: Mapping[str, object], topic: str, records: int) -> tuple[flo
     return time.perf_counter() - begun, time.process_time() - before
 
 
+def topics_of(ids_known: bool) -> dict[str, NewTopic]:
+    """The topics of one cluster by what they show. Only where the brokers' ids are known can we say who leads."""
+    stamp = int(time.time())
+    kinds: dict[str, tuple[int, Mapping[str, object]]] = {
+        "RF 1": (1, {"replica_assignment": [[1]] * PARTITIONS}),
+        "RF 3": (3, {"replica_assignment": [[1, 2, 3]] * PARTITIONS}),
+        "RF 3 spread": (3, {"replica_assignment": [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2]]}),
+    }
+    return {
+        kind: NewTopic(
+            f"bench-{kind.lower().replace(' ', '-')}-{stamp}",
+            PARTITIONS,
+            config={"min.insync.replicas": str(min(2, factor))},
+            **(where if ids_known else {"replication_factor": factor}),
+        )
+        for kind, (factor, where) in kinds.items()
+        if ids_known or kind != "RF 3 spread"
+    }
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
@@ -69,13 +91,9 @@ def main() -> int:
         clusters = {"ours": cluster.bootstrap, **dict(peer.split("=", 1) for peer in options.peer)}
         variants: dict[str, tuple[dict[str, object], str]] = {"mock": ({"test.mock.num.brokers": 1}, "mock")}
         for name, bootstrap in clusters.items():
-            topics = {factor: f"bench-rf{factor}-{int(time.time())}" for factor in (1, 3)}
-            # On one broker, if we know the brokers' ids.
-            where = {"replica_assignment": [[1]] * PARTITIONS} if name == "ours" else {"replication_factor": 1}
-            alone = NewTopic(topics[1], PARTITIONS, config={"min.insync.replicas": "1"}, **where)
-            create_topics(bootstrap, [alone, NewTopic(topics[3], PARTITIONS, 3)])
-            for factor, topic in topics.items():
-                variants[f"{name} RF {factor}"] = ({"bootstrap.servers": bootstrap}, topic)
+            for kind, topic in topics_of(name == "ours").items():
+                create_topics(bootstrap, [topic])
+                variants[f"{name} {kind}"] = ({"bootstrap.servers": bootstrap}, topic.topic)
         pids = [child.pid for child in cluster.children.values()]
         for config, topic in variants.values():
             produce(config, topic, records // 10)
@@ -84,6 +102,7 @@ def main() -> int:
                 note(f"batch.size {size}, round {round_number + 1} of {options.rounds}")
                 for variant in rotated(list(variants), round_number):
                     config, topic = variants[variant]
+                    settle_disk(directory)
                     brokers_s = sum(map(cpu_s, pids))
                     elapsed_s, client_s = produce({**config, "batch.size": size}, topic, records)
                     result.add(f"{size} {variant}", "thousand records/s", records / elapsed_s / 1000)

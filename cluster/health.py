@@ -10,7 +10,8 @@ import asyncio
 import sys
 from collections.abc import Sequence
 
-from cluster.client.admin import Admin, AdminError
+from cluster.client.async_admin import AsyncAdmin
+from cluster.client.errors import AdminError
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import SystemClock
 
@@ -20,7 +21,7 @@ USAGE = "usage: python -m cluster.health HOST:PORT [TIMEOUT_MS]"
 
 async def probe(address: str, timeout_ms: int = TIMEOUT_MS) -> str:
     """One line about a healthy broker. Raises ``OSError``, ``TimeoutError`` or AdminError for one that is not."""
-    admin = Admin([address], AsyncioTransport(), SystemClock(), timeout_ms, client_id="gapless-health")
+    admin = AsyncAdmin([address], AsyncioTransport(), SystemClock(), timeout_ms, client_id="gapless-health")
     try:
         windows = await admin.api_versions(address)
         view = await admin.metadata([])

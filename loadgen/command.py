@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loadgen.settings import (
@@ -24,6 +24,8 @@ from verifier.evidence.run_directory import RunDirectory
 LOCUSTFILE = Path(__file__).resolve().with_name("locustfile.py")
 #: Locust waits for its users longer than they take to finish.
 STOP_MARGIN_S = 10
+#: The web interface has no door: nobody but this machine's users is to find it.
+WEB_HOST = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +46,10 @@ def settings_path(run: RunDirectory) -> Path:
     return run.loadgen_dir / "settings.json"
 
 
-def locust_commands(settings: LoadSettings, run: RunDirectory) -> list[Command]:
+def locust_commands(settings: LoadSettings, run: RunDirectory, web_port: int | None = None) -> list[Command]:
     """Write the settings file and give one command per load process (none for a group without users).
+
+    With a ``web_port`` (0: a free one) the first producers' process has Locust's web interface, told in ``web.json``.
 
     Raises ``SettingsError`` if a group has users and no bootstrap address, ``OSError`` if the file cannot be written.
     """
@@ -61,7 +65,16 @@ def locust_commands(settings: LoadSettings, run: RunDirectory) -> list[Command]:
         if not bootstrap:
             raise SettingsError(f"{name}_bootstrap is empty")
         commands.append(_command(name, user_class, users, bootstrap, settings, run))
+    if web_port is not None and settings.producers:
+        commands[0] = _with_web(commands[0], web_port)
     return commands
+
+
+def _with_web(command: Command, port: int) -> Command:
+    """The same process with Locust's web interface; it starts by itself all the same."""
+    argv = [each for each in command.argv if each != "--headless"]
+    web = ["--autostart", "--web-host", WEB_HOST, "--web-port", str(port)]
+    return replace(command, argv=[*argv, *web])
 
 
 def sentinel_command(run: RunDirectory, bootstrap: str, deadline_s: float, client: str = "confluent") -> list[str]:

@@ -24,6 +24,8 @@ from loadgen.users.options import DEFAULT_PRODUCERS, add_options, settle_options
 from loadgen.users.process import end_process, fail_process, has_started, start_process
 from loadgen.users.producer import ProducerUser
 from loadgen.users.reader import ReaderUser
+from loadgen.users.web import show_chaos
+from verifier.evidence.run_directory import RunDirectory
 
 __all__ = ["ProducerUser", "ReaderUser"]
 
@@ -37,6 +39,9 @@ def on_command_line(parser: Any, **_: Any) -> None:
 def on_init(environment: Any, **_: Any) -> None:
     """Before any user is chosen: how many of the users read, and what the options left open."""
     options = environment.parsed_options
+    conducted = options.kafka_settings is not None and options.kafka_run_directory is not None
+    if environment.web_ui is not None and conducted:
+        show_chaos(environment, RunDirectory(Path(options.kafka_run_directory)))
     if not isinstance(environment.runner, WorkerRunner):
         try:
             settle_options(options)

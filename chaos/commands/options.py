@@ -139,6 +139,24 @@ KeepOption = Annotated[
     Keep, typer.Option(help="Whose data directories stay: all runs', failed ones', none.", rich_help_panel=OUTPUT)
 ]
 SparkMaster = Annotated[str, typer.Option(help="Where the verifier runs.", rich_help_panel=OUTPUT)]
+Web = Annotated[
+    bool,
+    typer.Option(
+        "--web",
+        help="Locust's web interface with a Chaos tab, on this machine alone and while the load lasts.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+WebPort = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=65535,
+        help="Its port; implies --web. [dim]default: a free one, printed[/dim]",
+        show_default=False,
+        rich_help_panel=OUTPUT,
+    ),
+]
 AsJson = Annotated[
     bool,
     typer.Option(

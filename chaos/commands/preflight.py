@@ -1,4 +1,5 @@
-"""What a run needs from outside, looked at before anything is started: Java, Spark, ZooKeeper, Toxiproxy, disk.
+"""What a run needs from outside, looked at before anything is started: Java, Spark, ZooKeeper, Toxiproxy, disk,
+the port of the web interface.
 
 Each absence is one line that names the thing and the fix. Owns no process.
 """
@@ -24,8 +25,10 @@ _PORTS = {"https": 443, "http": 80}
 
 
 def check_outside(settings: ExperimentSettings) -> None:
-    """Java (ZooKeeper and the verifier run on it), and the servers that were named. Raises BadRequest."""
+    """Java (ZooKeeper and the verifier run on it), the servers and the port that were named. Raises BadRequest."""
     check_java()
+    if settings.web_port:
+        check_web_port(settings.web_port)
     check_spark_master(settings.spark_master)
     if settings.zookeeper is not None:
         host, separator, port = settings.zookeeper.rpartition(":")
@@ -52,6 +55,18 @@ def check_java() -> None:
         find_java()
     except JavaNotFound as error:
         raise BadRequest(str(error)) from error
+
+
+def check_web_port(port: int) -> None:
+    """Raises BadRequest if somebody else listens there: Locust would find out when the cluster is up, and end."""
+    from loadgen.command import WEB_HOST
+
+    try:
+        asyncio.run(_listen(WEB_HOST, port))
+    except OSError as error:
+        raise BadRequest(
+            f"--web-port {port} cannot be had: {error.strerror or error}; choose another, or take --web for a free one"
+        ) from error
 
 
 def check_spark_master(master: str) -> None:
@@ -117,6 +132,11 @@ class _Nobody:
 
     def on_closed(self, reason: str) -> None:
         """Not of interest."""
+
+
+async def _listen(host: str, port: int) -> None:
+    listener = await AsyncioTransport().listen(host, port, lambda _: _Nobody())
+    await listener.close()
 
 
 async def _reach(host: str, port: int) -> None:

@@ -55,12 +55,13 @@ def run(
     out: options.Out = None,
     keep: options.KeepOption = options.Keep.FAILED,
     spark_master: options.SparkMaster = "local[2]",
+    web: options.Web = False,
+    web_port: options.WebPort = None,
     as_json: options.AsJson = False,
 ) -> int:
     """Resolve the options, then conduct the run."""
-    chosen = fresh_seed() if seed is None else seed
     asked = Asked(
-        seed=chosen,
+        seed=fresh_seed() if seed is None else seed,
         name=name,
         out=out,
         time_limit_s=time_limit,
@@ -87,7 +88,12 @@ def run(
         toxiproxy=toxiproxy,
         spark_master=spark_master,
         keep=keep.value,
+        web_port=0 if web and web_port is None else web_port,
     )
+    return _run(asked, schedule, as_json=as_json)
+
+
+def _run(asked: Asked, schedule: Path | None, *, as_json: bool) -> int:
     try:
         settings, warnings = resolve(asked)
     except ValueError as error:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from chaos.conductor.deployment import Deployment, StartFailure
 from chaos.conductor.final import FinalState
 from chaos.conductor.health import LagMeter, harness_health
 from chaos.conductor.injector import Injector, NotHealed
+from chaos.conductor.live import CHAOS, Live
 from chaos.conductor.load import Load
 from chaos.conductor.observer import Observer
 from chaos.conductor.record import RunRecord
@@ -52,6 +54,7 @@ class Conductor:
         self._observer = Observer(bench.transport, bench.clock, settings.topic)
         self._deployment = Deployment(settings, bench.directory, bench.supervisor, self._observer)
         self._load = Load(settings, bench, self._deployment, record.model.run_id)
+        self._live = Live(settings, schedule, bench, record, self._load)
         self._injector: Injector | None = None
         self._lag = LagMeter(bench.clock)
         self._task: asyncio.Task[None] | None = None
@@ -69,7 +72,7 @@ class Conductor:
     async def run(self) -> None:
         """The whole run up to its evidence. Raises what made the harness itself fail, after everything is undone."""
         progress = self._bench.progress
-        lag = asyncio.create_task(self._lag.run())
+        beside = [asyncio.create_task(self._lag.run()), asyncio.create_task(self._live.run())]
         self._task = asyncio.create_task(self._experiment())
         try:
             await asyncio.wait([self._task])
@@ -85,7 +88,8 @@ class Conductor:
                     raise error
         finally:
             await self._wind_down()
-            lag.cancel()
+            for task in beside:
+                task.cancel()
 
     async def _experiment(self) -> None:
         progress = self._bench.progress
@@ -95,13 +99,14 @@ class Conductor:
         with self._phase("load starts"):
             await self._load.start()
             started_ms = await self._load_is_flowing()
-        with self._phase("chaos", f"{len(self._schedule.injections)} faults planned, seed {self._schedule.seed}"):
+        with self._phase(CHAOS, f"{len(self._schedule.injections)} faults planned, seed {self._schedule.seed}"):
             await self._chaos(started_ms)
         with self._phase("heal"):
             await self._healed()
         with self._phase("flush"):
             for problem in await self._load.stop():
                 self._record.problem(problem)
+            self._live.ended()
         with self._phase("final read"):
             await self._final_read()
         progress.note("evidence is complete" if self._complete() else "evidence is not complete")
@@ -145,8 +150,9 @@ class Conductor:
         timeout = int(settings.broker_config.get("zookeeper.session.timeout.ms", "18000"))
         target = Target(self._deployment, self._observer, bench.directory, settings.topic, settings.partitions, timeout)
         self._injector = Injector(
-            target, bench.clock, bench.storage, str(bench.directory.faults_jsonl), bench.progress.note
+            target, bench.clock, bench.storage, str(bench.directory.faults_jsonl), bench.progress.note, self._live.write
         )
+        self._live.chaos(self._injector, started_ms)
         watch = asyncio.create_task(self._watch(started_ms))
         try:
             until_ms = started_ms + settings.time_limit_s * 1000
@@ -232,6 +238,7 @@ class Conductor:
                 await self._injector.heal_all()
             await self._open_links()
             await self._load.stop()
+            self._live.ended()
             try:
                 self._record.update(harness=await harness_health(self._deployment, self._observer, self._lag))
             except (OSError, LinkError) as error:
@@ -248,6 +255,9 @@ class Conductor:
             except LinkError as error:
                 log.warning("the links could not be opened: %s", error)
 
-    def _phase(self, name: str, detail: str = "") -> AbstractContextManager[None]:
+    @contextmanager
+    def _phase(self, name: str, detail: str = "") -> Iterator[None]:
         self._bench.progress.phase(name, detail)
-        return self._record.phase(name)
+        with self._record.phase(name):
+            self._live.write()
+            yield

@@ -15,7 +15,8 @@ from dataclasses import replace
 from chaos.conductor.observer import Observer
 from chaos.conductor.view import PartitionView
 from chaos.faults.base import until
-from cluster.client.admin import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, AdminError
+from cluster.client.errors import AdminError
+from cluster.client.offset_listing import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from cluster.process.supervisor import Supervisor
 from cluster.seams.clock import Clock
 from cluster.seams.storage import Storage

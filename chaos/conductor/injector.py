@@ -10,8 +10,9 @@ import asyncio
 import json
 import logging
 import math
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from chaos.faults.base import ClusterUnderTest, Fault, PreconditionMissing, Probe
@@ -20,6 +21,7 @@ from chaos.schedules.model import Injection, Schedule
 from cluster.seams.clock import Clock
 from cluster.seams.randomness import derive
 from cluster.seams.storage import Storage
+from verifier.evidence.live import MOST_PAST, ActiveFault, PastFault
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +37,10 @@ class NotHealed(Exception):
 
 
 class Injector:
-    """Injects, probes, heals, probes again. ``active`` names what is broken now, for the live line."""
+    """Injects, probes, heals, probes again. ``active`` names what is broken now, for the live line.
+
+    ``lasting`` and ``past`` tell more, to whoever shows it; ``changed`` is called whenever one of them is another.
+    """
 
     def __init__(
         self,
@@ -44,13 +49,17 @@ class Injector:
         storage: Storage,
         record_path: str,
         note: Callable[[str], None],
+        changed: Callable[[], None] = lambda: None,
     ) -> None:
         self._cluster = cluster
         self._clock = clock
         self._storage = storage
         self._record_path = record_path
         self._note = note
+        self._changed = changed
         self._broken: list[Fault] = []
+        self._lasting: dict[Fault, ActiveFault] = {}
+        self.past: deque[PastFault] = deque(maxlen=MOST_PAST)
         self.effective = 0
         self.done = 0
         self.left_out = 0
@@ -60,6 +69,11 @@ class Injector:
     def active(self) -> str:
         """What is broken now."""
         return ", ".join(fault.name for fault in self._broken)
+
+    @property
+    def lasting(self) -> tuple[ActiveFault, ...]:
+        """The faults that are not over, those whose recovery is being watched among them; the oldest first."""
+        return tuple(self._lasting.values())
 
     async def run(self, schedule: Schedule, load_started_ms: int, until_ms: float = math.inf) -> None:
         """Work the schedule off.
@@ -97,8 +111,11 @@ class Injector:
             fault = self._broken.pop()
             try:
                 await fault.heal()
-            except Exception:
+            except Exception as error:
                 log.exception("healing %s failed", fault.name)
+                self._over(fault, "not healed", str(error))
+        for fault in tuple(self._lasting):
+            self._over(fault, "cut short")
 
     async def _inject(self, seed: int, index: int, injection: Injection) -> None:
         fault = FAULTS[injection.fault](injection, self._cluster, self._clock, derive(seed, "fault", index))
@@ -108,6 +125,7 @@ class Injector:
         self._note(f"fault {injection.fault}: {target}")
         start_ns = self._clock.monotonic_ns()
         self._broken.append(fault)
+        self._lasts(fault, ActiveFault(fault.name, target, start_ns))
         during = Probe(False, {"error": "not injected"})
         try:
             await fault.inject()
@@ -122,9 +140,11 @@ class Injector:
         try:
             await fault.heal()
             self._broken.remove(fault)
+            self._lasts(fault, replace(self._lasting[fault], healed=True))
             after = await fault.gone()
         except Exception as error:
             self._record(fault, target, "heal", heal_ns, Probe(False, {"error": repr(error)}), during.effective)
+            self._over(fault, "not healed", str(error))
             raise NotHealed(f"{injection.fault} on {target} could not be healed: {error}") from error
         effective = fault.bit(during, after)
         self._record(fault, target, "heal", heal_ns, after, effective)
@@ -132,7 +152,9 @@ class Injector:
         self.effective += effective
         if effective:
             self._bit.add(injection.fault)
-        self._note(f"  {injection.fault} {'bit' if effective else 'did not bite'}; {_sentence(after)}")
+        effect = "bit" if effective else "did not bite"
+        self._note(f"  {injection.fault} {effect}; {_sentence(after)}")
+        self._over(fault, effect, _sentence(after))
 
     async def _choose(self, fault: Fault) -> str | None:
         """The target, waiting for the precondition; None and a record if it never comes."""
@@ -145,8 +167,21 @@ class Injector:
                     self._note(f"fault {fault.name} skipped: {reason}")
                     self._record(fault, "none", "skip", start_ns, Probe(False, {"reason": str(reason)}), False)
                     self.done += 1
+                    self._lasts(fault, ActiveFault(fault.name, "none", start_ns))
+                    self._over(fault, "skipped", str(reason))
                     return None
             await asyncio.sleep(RETRY_S)
+
+    def _lasts(self, fault: Fault, now: ActiveFault) -> None:
+        self._lasting[fault] = now
+        self._changed()
+
+    def _over(self, fault: Fault, effect: str, detail: str = "") -> None:
+        was = self._lasting.pop(fault, None)
+        if was is None:
+            return
+        self.past.append(PastFault(was.fault, was.target, was.since_ns, self._clock.monotonic_ns(), effect, detail))
+        self._changed()
 
     def _record(self, fault: Fault, target: str, phase: str, start_ns: int, probe: Probe, effective: bool) -> None:
         entry: dict[str, Any] = {

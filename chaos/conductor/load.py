@@ -36,6 +36,8 @@ class LoadStatus:
     acked: int = 0
     acked_per_s: float = 0.0
     read: int = 0
+    unknown: int = 0
+    failed: int = 0
     errors: int = 0
     fatal: int = 0
     backlog: int = 0
@@ -71,7 +73,7 @@ class Load:
         """Write the settings file and start Locust."""
         directory = self._bench.directory
         settings = self._load_settings()
-        for command in locust_commands(settings, directory):
+        for command in locust_commands(settings, directory, self._settings.web_port):
             log_path = str(directory.loadgen_dir / f"{command.name}.log")
             self._stop_timeouts_s[command.name] = command.stop_timeout_s
             self._children[command.name] = await asyncio.to_thread(
@@ -108,6 +110,13 @@ class Load:
         self._told_dead.add(name)
         return [f"load process {name} died (exit status {child.exit_code})"]
 
+    def web_address(self) -> str | None:
+        """Where the load's web interface listens; None without one, and until it does."""
+        try:
+            return str(read_json(self._bench.directory.web_json)["url"])
+        except (OSError, ValueError, KeyError):
+            return None
+
     async def status(self) -> LoadStatus:
         """Add up what the processes last wrote."""
         points = [point for name in self._children if (point := self._point(name)) is not None]
@@ -115,6 +124,8 @@ class Load:
             acked=sum(point.total_acked for point in points),
             acked_per_s=sum(point.acked / (point.interval_ns / 1e9) for point in points if point.interval_ns > 0),
             read=sum(point.total_read for point in points),
+            unknown=sum(point.total_unknown for point in points),
+            failed=sum(point.total_failed for point in points),
             errors=sum(point.total_errors for point in points),
             fatal=sum(point.total_fatal for point in points),
             backlog=sum(point.backlog for point in points),

@@ -19,7 +19,7 @@ from cluster.seams.clock import Clock
 from cluster.seams.transport import Transport
 
 if TYPE_CHECKING:
-    from cluster.client.admin import Admin
+    from cluster.client.async_admin import AsyncAdmin
 
 log = logging.getLogger(__name__)
 
@@ -53,14 +53,14 @@ class Observer:
     def control_addresses(self) -> list[str]:
         return list(self._control.values())
 
-    def admin(self, timeout_ms: int) -> Admin:
+    def admin(self, timeout_ms: int) -> AsyncAdmin:
         """An admin client over all known control listeners."""
         return self._admin(self.control_addresses(), timeout_ms)
 
-    def _admin(self, addresses: list[str], timeout_ms: int) -> Admin:
-        from cluster.client.admin import Admin
+    def _admin(self, addresses: list[str], timeout_ms: int) -> AsyncAdmin:
+        from cluster.client.async_admin import AsyncAdmin
 
-        return Admin(addresses, self._transport, self._clock, timeout_ms)
+        return AsyncAdmin(addresses, self._transport, self._clock, timeout_ms)
 
     async def view(self) -> ClusterView:
         """Ask all brokers at once and add up what came back in time."""
@@ -99,7 +99,7 @@ class Observer:
         return BrokerView(broker_id, frozenset(answer.brokers), answer.controller_id, partitions)
 
     @asynccontextmanager
-    async def _alone(self, address: str, timeout_ms: int) -> AsyncIterator[Admin]:
+    async def _alone(self, address: str, timeout_ms: int) -> AsyncIterator[AsyncAdmin]:
         """A client that knows one broker and so cannot turn to another one."""
         admin = self._admin([address], timeout_ms)
         try:

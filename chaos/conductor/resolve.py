@@ -50,6 +50,7 @@ class Asked:
     toxiproxy: str | None = None
     spark_master: str = "local[2]"
     keep: str = "failed"
+    web_port: int | None = None
 
 
 def resolve(asked: Asked) -> tuple[ExperimentSettings, list[str]]:
@@ -105,6 +106,7 @@ def resolve(asked: Asked) -> tuple[ExperimentSettings, list[str]]:
         toxiproxy=asked.toxiproxy,
         spark_master=asked.spark_master,
         keep=asked.keep,
+        web_port=asked.web_port,
     )
     check(settings)
     _check_that_all_is_kept(typed_topic, settings.time_limit_s)

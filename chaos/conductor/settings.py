@@ -18,7 +18,7 @@ class ExperimentSettings:
     """Everything that decides a run, after profiles and shorthands are resolved.
 
     The four ``*_config`` mappings hold Kafka's own keys, profile included. ``schedule`` is None if it is to be
-    generated from ``faults`` and ``seed``.
+    generated from ``faults`` and ``seed``. ``web_port`` is None without a web interface, 0 for a free port.
     """
 
     seed: int
@@ -50,6 +50,7 @@ class ExperimentSettings:
     toxiproxy: str | None = None
     spark_master: str = "local[2]"
     keep: str = "failed"
+    web_port: int | None = None
 
     @property
     def topic(self) -> str:

@@ -1,194 +1,161 @@
-"""Admin: questions and orders to a cluster, asked again until its deadline as long as the answer may change.
+"""Admin: questions and orders to a cluster for programs without an event loop; each call waits for its outcome.
 
-Owns the questions about topics and offsets, and what a retry means for orders that may have been carried out already.
-The other orders are in ``cluster_calls``, the choice of broker and the retries in ``asking``.
+Owns the thread with the event loop, Kafka's keys and Kafka's names of the calls. Everything else is ``AsyncAdmin``'s,
+which programs with an event loop use themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import asyncio
+import logging
+import threading
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
-from cluster.client.asking import Retriable, parse_address
-from cluster.client.cluster_calls import ClusterCalls
-from cluster.client.cluster_view import ClusterView, TopicView
-from cluster.client.errors import AdminError
-from cluster.client.new_topic import NewTopic, creatable
-from cluster.protocol.apis import ApiKey
+from cluster.client.async_admin import AsyncAdmin
+from cluster.client.cluster_calls import PREFERRED, TOPIC_RESOURCE, Reassignment
+from cluster.client.cluster_view import ClusterView, TopicPartition, TopicView
+from cluster.client.new_topic import NewTopic
+from cluster.client.offset_listing import ListedOffset
+from cluster.client.partition_calls import LogDirectory, ProducerState
+from cluster.client.wiring import bootstrap_servers
+from cluster.config.admin import validate
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import request_class
+from cluster.seams.asyncio_transport import AsyncioTransport
+from cluster.seams.clock import SystemClock
 
-__all__ = [
-    "EARLIEST_TIMESTAMP",
-    "LATEST_TIMESTAMP",
-    "Admin",
-    "AdminError",
-    "ListedOffset",
-    "NewTopic",
-    "TopicPartition",
-    "parse_address",
-]
+log = logging.getLogger(__name__)
 
-TopicPartition = tuple[str, int]
-
-LATEST_TIMESTAMP = -1
-EARLIEST_TIMESTAMP = -2
-#: A replica id of ListOffsets for which every replica answers, not only the leader, and with its log end offset.
-DEBUGGING_REPLICA = -2
-_CONSUMER = -1
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class ListedOffset:
-    """What ListOffsets found; -1 where there is no such record. ``leader_epoch`` is -1 if not told."""
+class Admin:
+    """``config`` has Kafka's own keys. For any thread. Close it after use; it is a context manager.
 
-    offset: int
-    timestamp: int
-    leader_epoch: int
-
-
-class Admin(ClusterCalls):
-    """``bootstrap`` is ``host:port`` strings. Every call may take ``timeout_ms`` and then raises ``TimeoutError``.
-
-    Answers that do not change by waiting raise ``AdminError``. Close it after use.
+    Every call raises ``TimeoutError`` after ``default.api.timeout.ms``, ``AdminError`` for what waiting does not
+    change, and ``RuntimeError`` once it is closed. Raises ``ConfigError``.
     """
 
-    async def api_versions(self, host_port: str) -> dict[int, tuple[int, int]]:
-        """The version windows that one broker advertises, by API key."""
-        address = parse_address(host_port)
+    def __init__(self, config: Mapping[str, object]) -> None:
+        typed = validate(config)
+        for warning in typed.warnings:
+            log.warning("%s", warning)
+        bootstrap_servers(typed)
+        self._admin = AsyncAdmin(
+            typed["bootstrap.servers"],
+            AsyncioTransport(),
+            SystemClock(),
+            typed["default.api.timeout.ms"],
+            request_timeout_ms=typed["request.timeout.ms"],
+            retry_backoff_ms=typed["retry.backoff.ms"],
+            client_id=typed["client.id"],
+        )
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="gapless-admin", daemon=True)
+        self._thread.start()
 
-        async def attempt() -> dict[int, tuple[int, int]]:
-            return dict((await self._node(address)).windows)
+    def __repr__(self) -> str:
+        return f"Admin({self._admin!r}{', closed' if self._loop.is_closed() else ''})"
 
-        return await self._retrying(f"ApiVersions of {host_port}", attempt)
+    def __enter__(self) -> Self:
+        return self
 
-    async def metadata(self, topics: Sequence[str] | None = None) -> ClusterView:
-        """Brokers, controller, and these topics (None: all) as they are now; topics carry their own error codes."""
-        return await self._retrying("Metadata", lambda: self._metadata(topics))
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
-    async def describe(self, topics: Sequence[str]) -> dict[str, TopicView]:
-        """These topics, as soon as every partition has a leader."""
+    def close(self) -> None:
+        """Close the connections and end the thread. A second call does nothing."""
+        if not self._loop.is_closed():
+            self._wait(self._admin.close())
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
 
-        async def attempt() -> dict[str, TopicView]:
-            view = await self._metadata(topics)
-            for name in topics:
-                if name not in view.topics or not view.topics[name].is_ready:
-                    raise Retriable(f"{name} is not ready")
-            return {name: view.topics[name] for name in topics}
+    def _wait(self, call: Coroutine[Any, Any, T]) -> T:
+        if self._loop.is_closed():
+            call.close()
+            raise RuntimeError("This admin client has already been closed.")
+        return asyncio.run_coroutine_threadsafe(call, self._loop).result()
 
-        return await self._retrying(f"topics {', '.join(topics)}", attempt)
+    # The cluster
 
-    async def create_topics(self, topics: Sequence[NewTopic]) -> None:
-        """Create topics. An existing topic is an error, unless an attempt of this very call may have created it."""
-        outstanding = {topic.name: topic for topic in topics}
-        # Topics that a lost answer, or a timeout of the controller, may have left created.
-        unsure: set[str] = set()
+    def describe_cluster(self) -> ClusterView:
+        """The brokers that are alive, the controller and the cluster's id; without topics."""
+        return self._wait(self._admin.metadata([]))
 
-        async def attempt() -> None:
-            names = set(outstanding)
-            try:
-                response = await self._ask_controller(
-                    ApiKey.CREATE_TOPICS,
-                    topics=[creatable(topic) for topic in outstanding.values()],
-                    timeout_ms=self._request_timeout_ms,
-                )
-            except OSError:
-                unsure.update(names)
-                raise
-            for result in response.topics:
-                code = ErrorCode.of(result.error_code)
-                if code is ErrorCode.NONE or (code is ErrorCode.TOPIC_ALREADY_EXISTS and result.name in unsure):
-                    outstanding.pop(result.name, None)
-                elif code is ErrorCode.REQUEST_TIMED_OUT:
-                    unsure.add(result.name)
-                elif not code.retriable:
-                    raise AdminError(code, f"{result.name}: {result.error_message or 'not created'}")
-            if outstanding:
-                raise Retriable(f"not created: {', '.join(outstanding)}")
+    def describe_log_dirs(self, broker_ids: Iterable[int] | None = None) -> dict[int, dict[str, LogDirectory]]:
+        """Broker id -> path -> what lies there, of these brokers or of all that are alive."""
+        return self._wait(self._admin.log_directories(broker_ids))
 
-        await self._retrying("CreateTopics", attempt)
+    # Topics
 
-    async def list_offsets(
+    def list_topics(self) -> list[str]:
+        """The names of all topics."""
+        return sorted(self._wait(self._admin.metadata()).topics)
+
+    def describe_topics(self, topics: Sequence[str]) -> dict[str, TopicView]:
+        """These topics as they are now; each carries its own error code, for one that does not exist too."""
+        view = self._wait(self._admin.metadata(topics))
+        return {name: view.topics[name] for name in topics if name in view.topics}
+
+    def create_topics(self, topics: Sequence[NewTopic]) -> None:
+        """Create topics; one that exists is an error."""
+        self._wait(self._admin.create_topics(topics))
+
+    def delete_topics(self, topics: Sequence[str]) -> None:
+        """Returns when they are gone; one that does not exist is an error."""
+        self._wait(self._admin.delete_topics(topics))
+
+    def create_partitions(self, topic: str, total: int) -> None:
+        """Have ``total`` partitions in a topic, which must have fewer now."""
+        self._wait(self._admin.create_partitions(topic, total))
+
+    # Configurations
+
+    def describe_configs(self, name: str, resource_type: int = TOPIC_RESOURCE) -> dict[str, str | None]:
+        """What holds for a topic, or for a broker (``BROKER_RESOURCE``; the empty name: what is set on all of them)."""
+        return self._wait(self._admin.config(resource_type, name))
+
+    def incremental_alter_configs(
+        self,
+        name: str,
+        values: Mapping[str, str | None],
+        resource_type: int = TOPIC_RESOURCE,
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Set what has a value, delete what has None."""
+        self._wait(self._admin.set_config(resource_type, name, values, validate_only=validate_only))
+
+    # Partitions
+
+    def list_offsets(
         self, wanted: Mapping[TopicPartition, int], *, isolation_level: int = 0
     ) -> dict[TopicPartition, ListedOffset]:
-        """Offsets by timestamp (or ``LATEST_TIMESTAMP``, ``EARLIEST_TIMESTAMP``), asked of the leaders."""
-        outstanding = dict(wanted)
-        found: dict[TopicPartition, ListedOffset] = {}
+        """Offsets by timestamp, or by ``EARLIEST_TIMESTAMP`` and ``LATEST_TIMESTAMP`` (``client.offset_listing``)."""
+        return self._wait(self._admin.list_offsets(wanted, isolation_level=isolation_level))
 
-        async def attempt() -> dict[TopicPartition, ListedOffset]:
-            view = await self._metadata(sorted({topic for topic, _ in outstanding}))
-            by_leader: dict[int, dict[TopicPartition, int]] = {}
-            for (topic, partition), timestamp in outstanding.items():
-                described = view.topics[topic].partitions.get(partition) if topic in view.topics else None
-                leader = -1 if described is None else described.leader
-                by_leader.setdefault(leader, {})[topic, partition] = timestamp
-            without_leader = by_leader.pop(-1, {})
-            for leader, asked in by_leader.items():
-                listed = await self._list_offsets_of(leader, asked, _CONSUMER, isolation_level)
-                for key, answer in listed.items():
-                    if isinstance(answer, ListedOffset):
-                        found[key] = answer
-                        del outstanding[key]
-                    elif not answer.retriable:
-                        raise AdminError(answer, f"offset of {key[0]}-{key[1]}")
-            if outstanding:
-                raise Retriable(
-                    f"no leader for {sorted(without_leader)}" if without_leader else "not all leaders answered"
-                )
-            return found
+    def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Forget what lies below these offsets (-1: the high watermark). Returns where each log begins then."""
+        return self._wait(self._admin.delete_records(before))
 
-        return await self._retrying("ListOffsets", attempt)
+    def describe_producers(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, list[ProducerState]]:
+        """The producers that the leader of each partition remembers."""
+        return self._wait(self._admin.describe_producers(partitions))
 
-    async def replica_end_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, dict[int, int]]:
-        """The log end offset of each replica, by broker id. All live or not at all: a dead replica is waited for."""
+    def elect_leaders(
+        self, kind: int = PREFERRED, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, ErrorCode]:
+        """``PREFERRED`` or ``UNCLEAN`` elections; None is all partitions. ELECTION_NOT_NEEDED is fine."""
+        return self._wait(self._admin.elect_leaders(kind, partitions))
 
-        async def attempt() -> dict[TopicPartition, dict[int, int]]:
-            view = await self._metadata(sorted({topic for topic, _ in partitions}))
-            by_broker: dict[int, dict[TopicPartition, int]] = {}
-            for topic, partition in partitions:
-                described = view.topics[topic].partitions.get(partition) if topic in view.topics else None
-                if described is None:
-                    raise Retriable(f"{topic}-{partition} is unknown")
-                for broker_id in described.replicas:
-                    by_broker.setdefault(broker_id, {})[topic, partition] = LATEST_TIMESTAMP
-            offsets: dict[TopicPartition, dict[int, int]] = {}
-            for broker_id, asked in by_broker.items():
-                for key, answer in (await self._list_offsets_of(broker_id, asked, DEBUGGING_REPLICA, 0)).items():
-                    if not isinstance(answer, ListedOffset):
-                        raise Retriable(f"{key[0]}-{key[1]} on broker {broker_id}: {answer.name}")
-                    offsets.setdefault(key, {})[broker_id] = answer.offset
-            return offsets
+    def alter_partition_reassignments(self, moves: Mapping[TopicPartition, Sequence[int] | None]) -> None:
+        """Begin to move partitions to other replicas; None cancels a move."""
+        self._wait(self._admin.reassign(moves))
 
-        return await self._retrying("log end offsets", attempt)
-
-    # One attempt each.
-
-    async def _list_offsets_of(
-        self, broker_id: int, wanted: Mapping[TopicPartition, int], replica_id: int, isolation_level: int
-    ) -> dict[TopicPartition, ListedOffset | ErrorCode]:
-        message_class = request_class(ApiKey.LIST_OFFSETS)
-        topic_class = message_class.ListOffsetsTopic
-        by_topic: dict[str, list[Any]] = {}
-        for (topic, partition), timestamp in wanted.items():
-            entry = topic_class.ListOffsetsPartition(
-                partition_index=partition, current_leader_epoch=-1, timestamp=timestamp
-            )
-            by_topic.setdefault(topic, []).append(entry)
-        response = await self._ask_broker(
-            broker_id,
-            ApiKey.LIST_OFFSETS,
-            replica_id=replica_id,
-            isolation_level=isolation_level,
-            topics=[topic_class(name=name, partitions=entries) for name, entries in by_topic.items()],
-        )
-        answers: dict[TopicPartition, ListedOffset | ErrorCode] = {}
-        for topic in response.topics:
-            for result in topic.partitions:
-                code = ErrorCode.of(result.error_code)
-                answers[topic.name, result.partition_index] = (
-                    ListedOffset(result.offset, result.timestamp, result.leader_epoch)
-                    if code is ErrorCode.NONE
-                    else code
-                )
-        return answers
+    def list_partition_reassignments(self) -> dict[TopicPartition, Reassignment]:
+        """All partitions that are on their way to other replicas."""
+        return self._wait(self._admin.reassignments())

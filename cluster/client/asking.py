@@ -1,13 +1,13 @@
 """Asker: one request to one broker, to any or to the controller, again until a deadline.
 
-Owns the connections, the view of who is who, and the repetition. Does not own any call: ``Admin`` and its parts do.
+Owns the connections, the view of who is who, and the repetition. Does not own any call: ``AsyncAdmin``'s parts do.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -22,8 +22,6 @@ from cluster.seams.transport import Transport
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-_BACKOFF_S = 0.1
 
 
 class Retriable(Exception):
@@ -47,6 +45,7 @@ class Asker:
         timeout_ms: int,
         *,
         request_timeout_ms: int = 3_000,
+        retry_backoff_ms: int = 100,
         client_id: str = "gapless-admin",
     ) -> None:
         self._bootstrap = [parse_address(address) for address in bootstrap]
@@ -54,6 +53,7 @@ class Asker:
         self._clock = clock
         self._timeout_ms = timeout_ms
         self._request_timeout_ms = min(request_timeout_ms, timeout_ms)
+        self._retry_backoff_ms = retry_backoff_ms
         self._client_id = client_id
         self._nodes: dict[tuple[str, int], _Node] = {}
         self._view: ClusterView | None = None
@@ -78,10 +78,11 @@ class Asker:
         return self._view
 
     async def _ask_any(self, api_key: ApiKey, **fields: Any) -> Any:
+        message = request_class(api_key)(**fields)
         last: OSError | None = None
         for address in self._addresses():
             try:
-                return await self._ask(address, api_key, fields)
+                return await self._send(address, message)
             except OSError as error:
                 last = error
         raise last or ConnectionError("no broker to ask")
@@ -91,15 +92,18 @@ class Asker:
         return await self._ask_broker(view.controller_id, api_key, **fields)
 
     async def _ask_broker(self, broker_id: int, api_key: ApiKey, **fields: Any) -> Any:
+        return await self._send_to_broker(broker_id, request_class(api_key)(**fields))
+
+    async def _send_to_broker(self, broker_id: int, message: Any) -> Any:
         broker = None if self._view is None else self._view.brokers.get(broker_id)
         if broker is None:
             raise Retriable(f"broker {broker_id} is not alive")
-        return await self._ask((broker.host, broker.port), api_key, fields)
+        return await self._send((broker.host, broker.port), message)
 
-    async def _ask(self, address: tuple[str, int], api_key: ApiKey, fields: Mapping[str, Any]) -> Any:
+    async def _send(self, address: tuple[str, int], message: Any) -> Any:
         node = await self._node(address)
-        version = choose_version(api_key, node.windows)
-        return await node.connection.send(request_class(api_key)(**fields), version, self._request_timeout_ms)
+        version = choose_version(ApiKey(message.API_KEY), node.windows)
+        return await node.connection.send(message, version, self._request_timeout_ms)
 
     def _addresses(self) -> Iterable[tuple[str, int]]:
         known = [] if self._view is None else [(broker.host, broker.port) for broker in self._view.brokers.values()]
@@ -132,7 +136,8 @@ class Asker:
                 log.debug("%s: %r; trying again", what, error)
                 # What the deadline cut short says less than what failed before it.
                 last = error if str(error) or last is None else last
-            await asyncio.sleep(min(_BACKOFF_S, max(0, deadline_ms - self._clock.monotonic_ms()) / 1000))
+            left_ms = max(0, deadline_ms - self._clock.monotonic_ms())
+            await asyncio.sleep(min(self._retry_backoff_ms, left_ms) / 1000)
         raise TimeoutError(f"{what}: {str(last) or 'no answer'} (tried for {self._timeout_ms} ms)") from last
 
 

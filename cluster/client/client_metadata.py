@@ -92,8 +92,7 @@ class ClientMetadata:
 
     def leader_of(self, topic: str, partition: int) -> BrokerAddress | None:
         """The broker that leads a partition, as far as it is known and alive."""
-        described = self._view.topics.get(topic)
-        found = None if described is None else described.partitions.get(partition)
+        found = self._view.partition(topic, partition)
         return None if found is None else self._view.brokers.get(found.leader)
 
     # What is wanted

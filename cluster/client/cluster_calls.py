@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from cluster.client.asking import Asker, Retriable
+from cluster.client.cluster_view import TopicPartition
 from cluster.client.errors import AdminError
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
-
-TopicPartition = tuple[str, int]
 
 #: ``resource_type`` of the configuration calls.
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
@@ -135,7 +134,7 @@ class ClusterCalls(Asker):
         asked = (
             None
             if partitions is None
-            else [topic_class(topic=topic, partitions=numbers) for topic, numbers in _by_topic(partitions).items()]
+            else [topic_class(topic=topic, partitions=numbers) for topic, numbers in by_topic(partitions).items()]
         )
 
         async def attempt() -> dict[TopicPartition, ErrorCode]:
@@ -171,7 +170,7 @@ class ClusterCalls(Asker):
                             for number in numbers
                         ],
                     )
-                    for topic, numbers in _by_topic(moves).items()
+                    for topic, numbers in by_topic(moves).items()
                 ],
                 timeout_ms=self._request_timeout_ms,
             )
@@ -210,7 +209,8 @@ class ClusterCalls(Asker):
         return await self._ask_any(api_key, **fields)
 
 
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Partition numbers by topic, both in order."""
     found: dict[str, list[int]] = {}
     for topic, number in sorted(partitions):
         found.setdefault(topic, []).append(number)

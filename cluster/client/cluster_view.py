@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from cluster.protocol.errors import ErrorCode
+
+TopicPartition = tuple[str, int]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,19 @@ class ClusterView:
     controller_id: int
     brokers: dict[int, BrokerAddress]
     topics: dict[str, TopicView]
+
+    def partition(self, topic: str, partition: int) -> PartitionView | None:
+        """A partition, as far as it is known."""
+        described = self.topics.get(topic)
+        return None if described is None else described.partitions.get(partition)
+
+    def by_leader(self, wanted: Mapping[TopicPartition, T]) -> dict[int, dict[TopicPartition, T]]:
+        """What is wanted of partitions, by the broker id of their leader; by -1 where none is known."""
+        found: dict[int, dict[TopicPartition, T]] = {}
+        for key, value in wanted.items():
+            described = self.partition(*key)
+            found.setdefault(-1 if described is None else described.leader, {})[key] = value
+        return found
 
 
 def cluster_view(response: Any) -> ClusterView:

@@ -9,8 +9,7 @@ from cluster.client.connection import BrokerConnection
 from cluster.client.errors import UnsupportedVersion
 from cluster.protocol import messages
 from cluster.protocol.apis import SUPPORTED, ApiKey
-from cluster.protocol.errors import ErrorCode, ProtocolError
-from cluster.protocol.primitives import INT16
+from cluster.protocol.errors import ErrorCode
 
 Windows = Mapping[int, tuple[int, int]]
 
@@ -39,21 +38,6 @@ def api_versions_request() -> Any:
     return messages.request_class(ApiKey.API_VERSIONS)(
         client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION
     )
-
-
-def decode_api_versions(version: int, frame: memoryview) -> Any:
-    """The response to a question of that version. Raises ``ProtocolError``.
-
-    Of a broker that does not know the version it is enough that it says so: librdkafka's mock cluster says the rest in
-    no layout at all. Then it is as if it had named no window, and it is asked in version 0.
-    """
-    try:
-        return messages.decode_response(ApiKey.API_VERSIONS, version, frame, rest_allowed=True)[1]
-    except ProtocolError:
-        # Behind the correlation id, for ApiVersions' responses have no tags in their header.
-        if len(frame) < 6 or INT16.unpack_from(frame, 4)[0] != ErrorCode.UNSUPPORTED_VERSION:
-            raise
-        return messages.response_class(ApiKey.API_VERSIONS)(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[])
 
 
 def read_api_versions(response: Any, version: int) -> dict[int, tuple[int, int]] | int:

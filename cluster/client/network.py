@@ -16,12 +16,7 @@ from typing import Any
 from cluster.client.cluster_view import BrokerAddress
 from cluster.client.errors import UnsupportedVersion
 from cluster.client.exchange import ClientResponse, Decode, LostConnection, Polled, Request
-from cluster.client.negotiation import (
-    API_VERSIONS_VERSION,
-    api_versions_request,
-    decode_api_versions,
-    read_api_versions,
-)
+from cluster.client.negotiation import API_VERSIONS_VERSION, api_versions_request, read_api_versions
 from cluster.client.nodes import Nodes, NodeState
 from cluster.protocol import messages
 from cluster.protocol.apis import ApiKey
@@ -232,7 +227,7 @@ class NetworkClient:
             self._polled.responses.append(ClientResponse(node_id, context, None, reason, late))
 
     def _ask_versions(self, node_id: int, version: int) -> None:
-        request = Request(ApiKey.API_VERSIONS, version, partial(decode_api_versions, version), None)
+        request = Request(ApiKey.API_VERSIONS, version, _decoding(ApiKey.API_VERSIONS, version), None)
         correlation_id = self.nodes.next_correlation_id(node_id)
         frame = messages.encode_request(api_versions_request(), version, correlation_id, self._client_id)
         self._send(node_id, correlation_id, request, [frame], True, None)
@@ -255,4 +250,4 @@ def _decoding(api_key: ApiKey, version: int) -> Decode:
 
 
 def _decode(api_key: ApiKey, version: int, frame: memoryview) -> Any:
-    return messages.decode_response(api_key, version, frame, rest_allowed=True)[1]
+    return messages.decode_response(api_key, version, frame)[1]

@@ -40,7 +40,7 @@ def client_io(
     a producer has; None keeps topics. Raises ``ConfigError`` for bootstrap servers that are none.
     """
     metadata = ClientMetadata(
-        _bootstrap(config),
+        bootstrap_servers(config),
         ExponentialBackoff(config["retry.backoff.ms"], config["retry.backoff.max.ms"], random),
         max_age_ms=config["metadata.max.age.ms"],
         max_idle_ms=max_idle_topic_ms,
@@ -61,7 +61,8 @@ def client_io(
     return ClientIo(metadata, network, updater)
 
 
-def _bootstrap(config: TypedConfig) -> list[tuple[str, int]]:
+def bootstrap_servers(config: TypedConfig) -> list[tuple[str, int]]:
+    """The addresses to begin with. Raises ``ConfigError`` for bootstrap servers that are none."""
     what = f"{config.table.what} config 'bootstrap.servers'"
     if not config["bootstrap.servers"]:
         raise ConfigError(f"{what} is empty: give host:port of at least one broker")

@@ -1,6 +1,6 @@
-"""The keys that Kafka's producer and consumer share (Java spelling and defaults, kafka-semantics section 8.1).
+"""The keys that Kafka's clients share (Java spelling and defaults, kafka-semantics section 8.1).
 
-Owns that part of both tables alone.
+Owns that part of their tables alone.
 """
 
 from __future__ import annotations

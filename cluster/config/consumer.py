@@ -1,6 +1,7 @@
 """Consumer configuration: Kafka's keys, and librdkafka's where the client is confluent-kafka.
 
-Owns the consumer table and the rules between its keys. Defaults: Kafka 3.8's ``ConsumerConfig``.
+Owns the consumer table and the rules between its keys. Defaults: Kafka 3.8's ``ConsumerConfig``. The keys of groups are
+carried: our consumer reads by assignment.
 """
 
 from __future__ import annotations
@@ -18,25 +19,32 @@ CONSUMER_KEYS = KeyTable(
     "consumer",
     [
         *COMMON,
-        text("group.id", None, "The group; needed to subscribe and to commit."),
-        text("group.instance.id", None, "A static member's name."),
-        text("group.protocol", "classic", "The group protocol.", ("classic",)),
+        text("group.id", None, "The group; needed to subscribe and to commit.", carried=True),
+        text("group.instance.id", None, "A static member's name.", carried=True),
+        text("group.protocol", "classic", "The group protocol.", ("classic",), carried=True),
         text("auto.offset.reset", "latest", "Where to begin without an offset.", ("earliest", "latest", "none")),
-        flag("enable.auto.commit", True, "Commit offsets now and then."),
-        integer("auto.commit.interval.ms", 5000, "How often.", 0),
+        flag("enable.auto.commit", True, "Commit offsets now and then.", carried=True),
+        integer("auto.commit.interval.ms", 5000, "How often.", 0, carried=True),
         text("isolation.level", "read_uncommitted", "What is seen.", ("read_uncommitted", "read_committed")),
-        integer("session.timeout.ms", 45_000, "Silence after which the group goes on without this member.", 1),
-        integer("heartbeat.interval.ms", 3000, "Time between two signs of life.", 1),
-        integer("max.poll.interval.ms", 300_000, "Longest time between two polls.", 1),
+        integer(
+            "session.timeout.ms", 45_000, "Silence after which the group goes on without this member.", 1, carried=True
+        ),
+        integer("heartbeat.interval.ms", 3000, "Time between two signs of life.", 1, carried=True),
+        integer("max.poll.interval.ms", 300_000, "Longest time between two polls.", 1, carried=True),
         integer("max.poll.records", 500, "Records of one poll.", 1),
-        integer("fetch.min.bytes", 1, "Bytes for which a fetch waits.", 0),
+        integer("fetch.min.bytes", 1, "Bytes for which a fetch waits.", 0, INT_MAX),
         integer("fetch.max.bytes", 52_428_800, "Largest fetch.", 0, INT_MAX),
-        integer("fetch.max.wait.ms", 500, "Longest wait of a fetch.", 0),
-        integer("max.partition.fetch.bytes", 1_048_576, "Largest part of a fetch for one partition.", 0),
+        integer("fetch.max.wait.ms", 500, "Longest wait of a fetch.", 0, INT_MAX),
+        integer("max.partition.fetch.bytes", 1_048_576, "Largest part of a fetch for one partition.", 0, INT_MAX),
         flag("check.crcs", True, "Check the CRC of what is read."),
-        texts("partition.assignment.strategy", ("range", "cooperative-sticky"), "How a group shares partitions."),
+        texts(
+            "partition.assignment.strategy",
+            ("range", "cooperative-sticky"),
+            "How a group shares partitions.",
+            carried=True,
+        ),
         flag("allow.auto.create.topics", True, "Let the broker create what is subscribed to."),
-        flag("exclude.internal.topics", True, "Hide internal topics from patterns."),
+        flag("exclude.internal.topics", True, "Hide internal topics from patterns.", carried=True),
         integer("default.api.timeout.ms", 60_000, "Longest wait of calls without a timeout.", 0),
         integer("receive.buffer.bytes", 65_536, "SO_RCVBUF.", -1, carried=True),
     ],

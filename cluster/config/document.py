@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 
+from cluster.config.admin import ADMIN_KEYS
 from cluster.config.broker_keys import REFUSED, SECTIONS
 from cluster.config.consumer import CONSUMER_KEYS
 from cluster.config.keys import INT_MAX, LONG_MAX, Key
@@ -50,6 +51,7 @@ def document() -> str:
     parts += ["## Topic\n", _table(TOPIC_KEYS.keys.values(), _synonyms())]
     parts += ["## Producer\n", _table(PRODUCER_KEYS.keys.values())]
     parts += ["## Consumer\n", _table(CONSUMER_KEYS.keys.values())]
+    parts += ["## Admin\n", _table(ADMIN_KEYS.keys.values())]
     parts.append("## With confluent-kafka\n")
     parts.append("`--client confluent` takes librdkafka's keys instead, aliases included (`message.timeout.ms`).\n")
     parts += ["### Producer\n", _table(CONFLUENT_PRODUCER.keys.values())]

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from cluster.protocol.fetch_request import FetchPartition, FetchRequest, build_request, parse_request
+from cluster.protocol.fetch_request import (
+    FetchPartition,
+    FetchRequest,
+    build_request,
+    build_request_body,
+    parse_request,
+)
 from cluster.protocol.fetch_response import FetchResponse, FetchResult, build_response, parse_response
 
 __all__ = [
@@ -11,6 +17,7 @@ __all__ = [
     "FetchResponse",
     "FetchResult",
     "build_request",
+    "build_request_body",
     "build_response",
     "parse_request",
     "parse_response",

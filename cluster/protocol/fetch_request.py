@@ -176,12 +176,18 @@ def _check_total(count: int) -> None:
 
 
 def build_request(version: int, correlation_id: int, client_id: str | None, request: FetchRequest) -> bytes:
-    """A request with its header, without the size prefix. Partitions are grouped by topic, in order of appearance."""
-    flexible = version >= _FLEXIBLE_FROM
+    """A request with its header, without the size prefix."""
     parts = [_REQUEST_HEADER.pack(ApiKey.FETCH, version, correlation_id), write_nullable_string(client_id)]
-    head = (request.replica_id, request.max_wait_ms, request.min_bytes, request.max_bytes, request.isolation_level)
-    if flexible:
+    if version >= _FLEXIBLE_FROM:
         parts.append(b"\x00")
+    return b"".join((*parts, build_request_body(version, request)))
+
+
+def build_request_body(version: int, request: FetchRequest) -> bytes:
+    """What follows the header. Partitions are grouped by topic, in order of appearance."""
+    flexible = version >= _FLEXIBLE_FROM
+    parts: list[bytes] = []
+    head = (request.replica_id, request.max_wait_ms, request.min_bytes, request.max_bytes, request.isolation_level)
     if version >= 7:
         parts.append(_HEAD_V7.pack(*head, request.session_id, request.session_epoch))
     else:

@@ -151,20 +151,29 @@ def encode_response(api_key: int, version: int, correlation_id: int, message: An
     return header + bytes(message.encode(version=version))
 
 
-def decode_response(api_key: int, version: int, frame: Buffer, *, rest_allowed: bool = False) -> tuple[int, Any]:
+def decode_response(api_key: int, version: int, frame: Buffer) -> tuple[int, Any]:
     """Decode a response frame into (correlation id, message). Raises ``MalformedRequest``.
 
-    With ``rest_allowed``, bytes after it are passed over, as Kafka's clients do: a Metadata response of librdkafka's
-    mock cluster has one too many.
+    Bytes after it are passed over, as Kafka does: Metadata of librdkafka's mock cluster has one too many.
     """
     with refusing_malformed("response header"):
         (correlation_id,) = INT32.unpack_from(frame, 0)
         position = skip_tags(frame, 4) if response_header_version(api_key, version) > 0 else 4
-        if api_key == ApiKey.API_VERSIONS and INT16.unpack_from(frame, position)[0] == ErrorCode.UNSUPPORTED_VERSION:
-            # A broker that does not know the version answers in version 0.
-            version = 0
-    body = memoryview(frame)[position:]
-    return correlation_id, schema_decoder.decode(response_class(api_key), version, body, rest_allowed=rest_allowed)
+        body = memoryview(frame)[position:]
+        if api_key == ApiKey.API_VERSIONS and INT16.unpack_from(body, 0)[0] == ErrorCode.UNSUPPORTED_VERSION:
+            return correlation_id, _unsupported_api_versions(body)
+    return correlation_id, schema_decoder.decode(response_class(api_key), version, body, rest_allowed=True)
+
+
+def _unsupported_api_versions(body: memoryview) -> Any:
+    """What a broker says that does not know the version: version 0. librdkafka's mock cluster says it in a layout of no
+    version; then the error alone is taken, and whoever asks falls back to 0, as all clients do (kafka-semantics 1.3).
+    """
+    message_class = response_class(ApiKey.API_VERSIONS)
+    try:
+        return schema_decoder.decode(message_class, 0, body)
+    except MalformedRequest:
+        return message_class(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[])
 
 
 def encode_unsupported_api_versions(correlation_id: int, window: tuple[int, int]) -> bytes:

@@ -1,13 +1,14 @@
-"""Records inside a batch, packed and unpacked one by one: the cold path (tests, probes, admin, dump).
+"""Records inside a batch, packed and unpacked: the broker's cold path (probes, compaction, dump), a reader's hot one.
 
-Owns the record's layout (kafka-semantics 2.2) and building whole batches with header and checksum. The hot path
-never comes here: it stores and sends batches as they are.
+Owns the record's layout (kafka-semantics 2.2) and building whole batches with header and checksum. The broker's hot
+path never comes here: it stores and sends batches as they are.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from crc32c import crc32c
@@ -19,6 +20,7 @@ from cluster.protocol.batch import (
     MAGIC,
     MIN_BATCH_LENGTH,
     TRANSACTIONAL_BIT,
+    BatchHeader,
     crc_ok,
     parse_header,
 )
@@ -48,10 +50,17 @@ class Record(NamedTuple):
     headers: tuple[Header, ...]
 
 
+#: The fields of ``Record`` in its order, before it is one.
+RecordFields = tuple[int, int, bytes | None, bytes | None, tuple[Header, ...]]
+#: The same as calling the class, which costs a call more for every record.
+_new_record: Callable[[RecordFields], Record] = partial(tuple.__new__, Record)
+
 _TO_CRC = struct.Struct(">qiibI")
 _FROM_ATTRIBUTES = struct.Struct(">hiqqqhii")
 #: A record has at least: attributes, two deltas, three lengths.
 _LEAST_RECORD_BYTES = 7
+#: -1 as a varint: the length of what is null.
+_NULL = 1
 
 
 def build_batch(
@@ -124,22 +133,88 @@ def decode_records(batch: Buffer, limit_bytes: int = MAX_UNCOMPRESSED_BYTES) -> 
     size = header.size_bytes
     if not crc_ok(batch, 0, size):
         raise CorruptBatch("the checksum of the batch does not hold")
-    data = decompress(header.codec, memoryview(batch)[HEADER_BYTES:size], limit_bytes)
+    return list(map(_new_record, unpack_records(header, memoryview(batch)[HEADER_BYTES:size], limit_bytes)))
+
+
+def unpack_records(
+    header: BatchHeader, packed: Buffer, limit_bytes: int = MAX_UNCOMPRESSED_BYTES
+) -> list[RecordFields]:
+    """The fields of all records of one batch, as in ``Record``; ``packed`` is what follows its header, no more.
+
+    Raises ``CorruptBatch`` like ``decode_records``, but does not look at the checksum.
+    """
+    data = decompress(header.codec, packed, limit_bytes)
     if header.record_count < 0 or header.record_count * _LEAST_RECORD_BYTES > len(data):
         raise CorruptBatch(f"{header.record_count} records in {len(data)} bytes")
-    records: list[Record] = []
-    position = 0
+    found: list[RecordFields] = []
     try:
-        for _ in range(header.record_count):
-            record, position = _unpack_record(data, position, header.base_offset, header.base_timestamp)
-            if header.is_log_append_time:
-                record = record._replace(timestamp=header.max_timestamp)
-            records.append(record)
+        position = _unpack_all(data, header, found)
     except (IndexError, UnicodeDecodeError) as error:
-        raise CorruptBatch(f"record {len(records)}: {error}") from error
+        raise CorruptBatch(f"record {len(found)}: {error}") from error
     if position != len(data):
         raise CorruptBatch(f"{len(data) - position} bytes after the last record")
-    return records
+    return found
+
+
+def _unpack_all(data: bytes, header: BatchHeader, found: list[RecordFields]) -> int:
+    """Append the fields of every record to ``found``. Returns where the last one ends.
+
+    Numbers of one byte, and of two where they are likely, are read without a call: half the time of a reader. A length
+    that reaches too far is found at the record's end.
+    """
+    base_offset, base_timestamp = header.base_offset, header.base_timestamp
+    append_time = header.max_timestamp if header.is_log_append_time else None
+    total = len(data)
+    position = 0
+    for _ in range(header.record_count):
+        byte, second = data[position], data[position + 1]
+        if byte >= 0x80 > second:
+            size = (byte & 0x7F | second << 7) >> 1 if not byte & 1 else -1
+            position += 2
+        else:
+            size, position = read_varint(data, position)
+        end = position + size
+        if size < _LEAST_RECORD_BYTES - 1 or end > total:
+            raise CorruptBatch(f"a record of {size} bytes where {total - position} are left")
+        # Attributes are unused, and skipped.
+        byte = data[position + 1]
+        if byte < 0x80:
+            timestamp = base_timestamp + (byte >> 1 ^ -(byte & 1))
+            position += 2
+        else:
+            delta, position = read_varint(data, position + 1)
+            timestamp = base_timestamp + delta
+        byte, second = data[position], data[position + 1]
+        if byte < 0x80:
+            offset = base_offset + (byte >> 1 ^ -(byte & 1))
+            position += 1
+        elif second < 0x80 and not byte & 1:
+            offset = base_offset + ((byte & 0x7F | second << 7) >> 1)
+            position += 2
+        else:
+            delta, position = read_varint(data, position)
+            offset = base_offset + delta
+        key: bytes | None = None
+        if data[position] == _NULL:
+            position += 1
+        else:
+            key, position = _unpack_bytes(data, position, end)
+        byte, second = data[position], data[position + 1]
+        if byte >= 0x80 > second and not byte & 1:
+            position += 2
+            begin, position = position, position + ((byte & 0x7F | second << 7) >> 1)
+            value: bytes | None = data[begin:position]
+        else:
+            value, position = _unpack_bytes(data, position, end)
+        headers: tuple[Header, ...] = ()
+        if position < end and data[position] == 0:
+            position += 1
+        else:
+            headers, position = _unpack_headers(data, position, end)
+        if position != end:
+            raise CorruptBatch(f"a record ends {end - position} bytes off")
+        found.append((offset, timestamp if append_time is None else append_time, key, value, headers))
+    return position
 
 
 def pack_record(record: NewRecord | Record, offset_delta: int, base_timestamp: int) -> bytes:
@@ -160,16 +235,7 @@ def _pack_bytes(data: bytes | None) -> bytes:
     return write_varint(-1) if data is None else write_varint(len(data)) + data
 
 
-def _unpack_record(data: bytes, position: int, base_offset: int, base_timestamp: int) -> tuple[Record, int]:
-    size, position = read_varint(data, position)
-    end = position + size
-    if size < _LEAST_RECORD_BYTES - 1 or end > len(data):
-        raise CorruptBatch(f"a record of {size} bytes where {len(data) - position} are left")
-    # Attributes are unused, and skipped.
-    timestamp_delta, position = read_varint(data, position + 1)
-    offset_delta, position = read_varint(data, position)
-    key, position = _unpack_bytes(data, position, end)
-    value, position = _unpack_bytes(data, position, end)
+def _unpack_headers(data: bytes, position: int, end: int) -> tuple[tuple[Header, ...], int]:
     count, position = read_varint(data, position)
     if count < 0 or count > end - position:
         raise CorruptBatch(f"{count} headers in {end - position} bytes")
@@ -180,9 +246,7 @@ def _unpack_record(data: bytes, position: int, base_offset: int, base_timestamp:
             raise CorruptBatch("a header without a key")
         content, position = _unpack_bytes(data, position, end)
         headers.append((name.decode(), content))
-    if position != end:
-        raise CorruptBatch(f"a record ends {end - position} bytes off")
-    return Record(base_offset + offset_delta, base_timestamp + timestamp_delta, key, value, tuple(headers)), end
+    return tuple(headers), position
 
 
 def _unpack_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:

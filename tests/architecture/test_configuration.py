@@ -6,7 +6,9 @@ import ast
 
 import pytest
 
+from cluster.config.admin import ADMIN_KEYS
 from cluster.config.broker_keys import BROKER_KEYS
+from cluster.config.consumer import CONSUMER_KEYS
 from cluster.config.keys import KeyTable
 from cluster.config.topic import BROKER_SYNONYMS, TOPIC_KEYS
 from tests.architecture.sources import modules, within
@@ -47,3 +49,26 @@ def test_a_key_without_effect_says_so(table: KeyTable) -> None:
 def test_a_key_with_effect_is_not_called_carried(table: KeyTable) -> None:
     """A key that some code asks for has lost the mark."""
     assert {name for name, key in table.keys.items() if key.carried} & used(table) == set()
+
+
+#: What a client's rooms may read of its table: its own, and the I/O that it shares with others.
+CLIENT_ROOMS = {
+    CONSUMER_KEYS: ("cluster.client.consumer", "cluster.client.wiring"),
+    ADMIN_KEYS: ("cluster.client.admin",),
+}
+#: Read by no code of the client: there is one choice, which the table alone refuses the others of; bootstrap servers
+#: are read by the wiring.
+ALWAYS = {"security.protocol", "bootstrap.servers"}
+
+
+@pytest.mark.parametrize("table", CLIENT_ROOMS, ids=repr)
+def test_a_clients_key_says_whether_it_has_effect(table: KeyTable) -> None:
+    """A key of a native client is marked as carried exactly if no code of that client asks for it."""
+    named = ALWAYS | {
+        node.value
+        for module in modules("cluster")
+        if any(within(module.name, room) for room in CLIENT_ROOMS[table])
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    assert {name for name, key in table.keys.items() if not key.carried} == table.keys.keys() & named

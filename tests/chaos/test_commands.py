@@ -56,6 +56,7 @@ BAD = [
     (["run", "--out", "file/run"], ["file/run", "Not a directory", "--out"]),
     (["run", "--out", "full"], ["full is not empty", "--out"]),
     (["run", "--zookeeper", "nowhere"], ["--zookeeper", "HOST:PORT"]),
+    (["run", "--web-port", "0"], ["--web-port", "equal to 1"]),
     (["run", "--spark-master", "spark://host"], ["--spark-master", "spark://HOST:PORT", "'spark://host'"]),
     (["run", "--spark-master", "spark:/host:7077"], ["--spark-master", "local[N]", "'spark:/host:7077'"]),
     (["run", "--spark-master", "spark://host:port"], ["--spark-master", "'spark://host:port'"]),
@@ -78,7 +79,7 @@ BAD = [
 ]
 
 COMMANDS = {
-    "run": ("--faults", "--schedule", "--defect", "--acks", "--broker-config", "--out", "--json", "254"),
+    "run": ("--faults", "--schedule", "--defect", "--acks", "--broker-config", "--out", "--web", "--json", "254"),
     "verify": ("--spark-master", "--json"),
     "report": ("run directory",),
     "up": ("--brokers", "--port", "--detach", "--data", "--json"),
@@ -200,6 +201,15 @@ def test_a_proxy_port_in_use(capsys: pytest.CaptureFixture[str]) -> None:
         port = taken.getsockname()[1]
         line = _refused(["proxy", "--port", str(port)], capsys)
     assert f"127.0.0.1:{port}" in line and "--port" in line
+
+
+def test_a_web_port_in_use(capsys: pytest.CaptureFixture[str]) -> None:
+    """The web interface's: said before a cluster is started for nothing; a free one is taken as it is."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        line = _refused(["run", "--web-port", str(port)], capsys)
+    assert f"--web-port {port} cannot be had: " in line and "choose another" in line
+    preflight.check_web_port(port)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

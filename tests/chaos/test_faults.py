@@ -124,8 +124,35 @@ def test_a_fault_that_cannot_be_undone_ends_the_schedule_with_its_name() -> None
     schedule = Schedule(3, (Injection(0.0, "kill-follower", 0.01, {"partition": 0}),))
     with pytest.raises(NotHealed, match=r"kill-follower on broker \d, .*could not be healed: it does not come up"):
         asyncio.run(injector.run(schedule, clock.monotonic_ms()))
+    asyncio.run(injector.heal_all())
+    assert [(each.fault, each.effect, each.detail) for each in injector.past] == [
+        ("kill-follower", "not healed", "it does not come up")
+    ]
+    assert injector.lasting == ()
     last = json.loads(storage.read(RECORD).decode().splitlines()[-1])
     assert "it does not come up" in last["probe"]["error"]
+
+
+def test_who_watches_sees_a_fault_come_recover_and_pass() -> None:
+    """Told at each change: active, healed and recovering, over with its effect; one that finds nothing is skipped."""
+    storage, clock = MemoryStorage(), SystemClock()
+    storage.makedirs("/run")
+    told: list[tuple[list[tuple[str, bool]], list[tuple[str, str]]]] = []
+
+    def changed() -> None:
+        lasting = [(each.fault, each.healed) for each in injector.lasting]
+        told.append((lasting, [(each.fault, each.effect) for each in injector.past]))
+
+    injector = Injector(FakeCluster(), clock, storage, RECORD, lambda _: None, changed)
+    schedule = Schedule(3, (Injection(0.0, "kill-leader", 0.01, {"partition": 1}),))
+    asyncio.run(injector.run(schedule, clock.monotonic_ms()))
+    assert told == [
+        ([("kill-leader", False)], []),
+        ([("kill-leader", True)], []),
+        ([], [("kill-leader", "bit")]),
+    ]
+    (past,) = injector.past
+    assert "leader of" in past.target and past.start_ns < past.end_ns and past.detail.startswith("healed")
 
 
 def test_what_comes_too_late_is_left_out_unless_its_kind_has_not_bitten() -> None:
@@ -178,7 +205,10 @@ def test_a_rolling_restart_that_is_cut_short_leaves_every_broker_running() -> No
         await asyncio.wait([task])
         assert not all(process.running for process in cluster.processes.values())
         cluster.restart = original  # type: ignore[method-assign]
+        assert [each.fault for each in injector.lasting] == ["rolling-restart"]
         await injector.heal_all()
+        assert injector.lasting == ()
+        assert [(each.fault, each.effect) for each in injector.past] == [("rolling-restart", "cut short")]
 
     asyncio.run(asyncio.wait_for(conduct(), 10))
     assert all(process.running for process in cluster.processes.values())

@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from chaos.commands.main import run_command
 from chaos.links import Links
-from cluster.client import Admin
+from cluster.client import AsyncAdmin
 from cluster.process.java import find_java
 from cluster.process.processes import until
 from cluster.process.supervisor import Supervisor
@@ -50,7 +50,7 @@ def _line(place: Place) -> dict[str, Any]:
 
 def _api_versions(address: str) -> Mapping[int, tuple[int, int]]:
     async def ask() -> Mapping[int, tuple[int, int]]:
-        admin = Admin([address], AsyncioTransport(), SystemClock(), 20_000)
+        admin = AsyncAdmin([address], AsyncioTransport(), SystemClock(), 20_000)
         try:
             return await admin.api_versions(address)
         finally:

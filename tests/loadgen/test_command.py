@@ -39,6 +39,18 @@ def test_producers_and_readers_are_two_processes(tmp_path: Path, monkeypatch: py
         assert command.stop_timeout_s > 15
 
 
+def test_a_web_interface_is_the_producers_and_this_machines(tmp_path: Path) -> None:
+    """It starts the load by itself, listens on the loopback alone, and the readers have none."""
+    run = run_directory(tmp_path)
+    settings = LoadSettings(run_id=1, producers_bootstrap="h:1", readers_bootstrap="h:2")
+    producers, readers = locust_commands(settings, run, web_port=8089)
+    assert "--headless" in readers.argv and "--web-port" not in readers.argv
+    assert "--headless" not in producers.argv and "--autostart" in producers.argv
+    assert producers.argv[producers.argv.index("--web-host") + 1] == "127.0.0.1"
+    assert producers.argv[producers.argv.index("--web-port") + 1] == "8089"
+    assert all("--headless" in each.argv for each in locust_commands(settings, run))
+
+
 def test_a_group_without_users_has_no_process(tmp_path: Path) -> None:
     """No readers, no readers' process; and then no address of theirs is needed."""
     settings = LoadSettings(run_id=1, producers_bootstrap="h:1", readers=0)

@@ -106,6 +106,16 @@ class RunDirectory:
         return self.loadgen_dir / f"{process}.series.jsonl"
 
     @property
+    def live_json(self) -> Path:
+        """What the run is doing now, replaced every second; only where a web interface shows it."""
+        return self.path / "live.json"
+
+    @property
+    def web_json(self) -> Path:
+        """Where the load's web interface listens: ``{"url": ...}``; only with one."""
+        return self.loadgen_dir / "web.json"
+
+    @property
     def verdict_json(self) -> Path:
         return self.path / "verdict.json"
 

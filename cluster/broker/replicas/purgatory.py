@@ -197,9 +197,13 @@ class DelayedFetch:
         return self._is_done
 
     def wake(self, index: int) -> None:
-        """Partition ``index`` changed: look again, once in this turn of the loop however often we are called."""
+        """Partition ``index`` changed: look again, once, after what else has arrived meanwhile.
+
+        Not in this turn of the loop but after the next: its sockets hold what a client has sent behind the first batch,
+        and a fetch that takes several costs little more than a fetch of one.
+        """
         if not self._changed:
-            self._loop.call_soon(self._look)
+            self._loop.call_soon(self._loop.call_soon, self._look)
         self._changed.add(index)
 
     def _look(self) -> None:

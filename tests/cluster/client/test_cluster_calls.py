@@ -1,4 +1,4 @@
-"""The orders of Admin, given to whole brokers in one process."""
+"""The orders of AsyncAdmin, given to whole brokers in one process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from cluster.client import Admin, AdminError
+from cluster.client import AdminError, AsyncAdmin
 from cluster.client.cluster_calls import BROKER_RESOURCE, TOPIC_RESOURCE, UNCLEAN
 from cluster.client.new_topic import NewTopic
 from cluster.protocol.errors import ErrorCode
@@ -14,11 +14,11 @@ from tests.cluster.control.virtual_time import LoopClock, run
 from tests.simulation.nodes import HOST, MemoryCluster
 
 
-def with_admin(check: Callable[[MemoryCluster, Admin], Awaitable[None]]) -> None:
+def with_admin(check: Callable[[MemoryCluster, AsyncAdmin], Awaitable[None]]) -> None:
     async def body() -> None:
         async with MemoryCluster(3, {"min.insync.replicas": "1"}) as cluster:
             bootstrap = [f"{HOST}:{node.ports['CLIENTS']}" for node in cluster.nodes.values()]
-            admin = Admin(bootstrap, cluster.network.transport("admin"), LoopClock(), 20_000)
+            admin = AsyncAdmin(bootstrap, cluster.network.transport("admin"), LoopClock(), 20_000)
             await admin.create_topics([NewTopic("t", assignment={0: [2, 1], 1: [1, 2]})])
             try:
                 await check(cluster, admin)
@@ -31,7 +31,7 @@ def with_admin(check: Callable[[MemoryCluster, Admin], Awaitable[None]]) -> None
 def test_topics_grow_and_go() -> None:
     """More partitions, never fewer; a topic that is not there is an error."""
 
-    async def check(cluster: MemoryCluster, admin: Admin) -> None:
+    async def check(cluster: MemoryCluster, admin: AsyncAdmin) -> None:
         await admin.create_partitions("t", 4)
         assert len((await admin.describe(["t"]))["t"].partitions) == 4
         with pytest.raises(AdminError, match="already has 4 partitions"):
@@ -48,7 +48,7 @@ def test_topics_grow_and_go() -> None:
 def test_configurations_are_set_and_read() -> None:
     """Of a topic, of one broker, of all; a refused one says why."""
 
-    async def check(cluster: MemoryCluster, admin: Admin) -> None:
+    async def check(cluster: MemoryCluster, admin: AsyncAdmin) -> None:
         await admin.set_config(TOPIC_RESOURCE, "t", {"retention.ms": "60000"})
         assert (await admin.config(TOPIC_RESOURCE, "t"))["retention.ms"] == "60000"
         await admin.set_config(TOPIC_RESOURCE, "t", {"retention.ms": None})
@@ -67,7 +67,7 @@ def test_configurations_are_set_and_read() -> None:
 def test_leaders_are_elected() -> None:
     """All that need it, or those named, each with its own outcome."""
 
-    async def check(cluster: MemoryCluster, admin: Admin) -> None:
+    async def check(cluster: MemoryCluster, admin: AsyncAdmin) -> None:
         await cluster.crash(2)
         await cluster.until(lambda: cluster.leader("t") == 1)
         await cluster.start(2)
@@ -86,7 +86,7 @@ def test_leaders_are_elected() -> None:
 def test_partitions_are_moved() -> None:
     """Begun, seen on the way, done; what cannot be begun is an error."""
 
-    async def check(cluster: MemoryCluster, admin: Admin) -> None:
+    async def check(cluster: MemoryCluster, admin: AsyncAdmin) -> None:
         cluster.network.cut("b3", "b2")
         await admin.reassign({("t", 0): [3]})
         found = await admin.reassignments()

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cluster.config.admin import ADMIN_KEYS
 from cluster.config.broker_keys import BROKER_KEYS
 from cluster.config.consumer import CONSUMER_KEYS
 from cluster.config.errors import ConfigError
@@ -104,7 +105,7 @@ def test_a_key_is_declared_once() -> None:
         KeyTable("test", [flag("a", True, ""), flag("a", False, "")])
 
 
-@pytest.mark.parametrize("table", [BROKER_KEYS, TOPIC_KEYS, PRODUCER_KEYS, CONSUMER_KEYS], ids=repr)
+@pytest.mark.parametrize("table", [BROKER_KEYS, TOPIC_KEYS, PRODUCER_KEYS, CONSUMER_KEYS, ADMIN_KEYS], ids=repr)
 def test_defaults_are_values_of_their_keys(table: KeyTable) -> None:
     """Every default passes its own key's checks and survives being written and read; every key has a line of text."""
     for key in table.keys.values():

@@ -78,6 +78,16 @@ def test_the_answer_to_api_versions_of_the_future():
     assert [(entry.api_key, entry.max_version) for entry in response.api_keys] == [(18, 3)]
 
 
+def test_responses_of_librdkafkas_mock_cluster():
+    """A refusal of ApiVersions in no version's layout tells the error; a byte after a message does no harm."""
+    refusal = bytes.fromhex("00000007 0023 01 0012 0000 0002 00000000")
+    correlation_id, message = messages.decode_response(ApiKey.API_VERSIONS, 3, refusal)
+    assert (correlation_id, message.error_code, message.api_keys) == (7, ErrorCode.UNSUPPORTED_VERSION, [])
+    response = messages.response_class(ApiKey.INIT_PRODUCER_ID)(producer_id=5)
+    frame = messages.encode_response(ApiKey.INIT_PRODUCER_ID, 4, 9, response) + b"\x00"
+    assert messages.decode_response(ApiKey.INIT_PRODUCER_ID, 4, frame)[1].producer_id == 5
+
+
 def test_a_null_client_id():
     """Null and the empty string are told apart, in both header versions."""
     for version in (1, 9):

@@ -1,0 +1,113 @@
+"""What the run is doing now, for the load's web interface: ``live.json``. Owns what stands in it, and when.
+
+Written at each change and every second, and only if there is a web interface. Nothing of the run waits for it, and a
+file that cannot be written is no matter of the run's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import asdict
+
+from chaos.conductor.injector import Injector
+from chaos.conductor.load import Load, LoadStatus
+from chaos.conductor.record import RunRecord
+from chaos.conductor.settings import ExperimentSettings
+from chaos.conductor.workbench import Workbench
+from chaos.schedules.model import Schedule
+from verifier.evidence.live import LiveState
+
+log = logging.getLogger(__name__)
+
+EVERY_S = 1.0
+#: The phase in which faults are injected, and what it is called before the first of them is due.
+CHAOS, WARM_UP = "chaos", "warm up"
+
+
+class Live:
+    """Keeps ``live.json`` up and says where it is shown; does neither in a run without a web interface."""
+
+    def __init__(
+        self, settings: ExperimentSettings, schedule: Schedule, bench: Workbench, record: RunRecord, load: Load
+    ) -> None:
+        self._settings = settings
+        self._schedule = schedule
+        self._bench = bench
+        self._record = record
+        self._load = load
+        self._status = LoadStatus()
+        self._injector: Injector | None = None
+        self._load_started_ns: int | None = None
+        self._announced = self._ended = False
+        self._complained = False
+
+    def chaos(self, injector: Injector, load_started_ms: int) -> None:
+        """Faults are injected by this from now on; the times of the schedule count from then."""
+        self._injector = injector
+        self._load_started_ns = load_started_ms * 1_000_000
+        self.write()
+
+    def ended(self) -> None:
+        """The load has ended, and its web interface with it: said once, if it had been announced."""
+        if self._announced and not self._ended:
+            self._ended = True
+            self._bench.progress.note(
+                f"the web interface has ended with the load; the report will be {self._bench.directory.report_html}"
+            )
+
+    async def run(self) -> None:
+        """Write every second, until cancelled."""
+        while self._settings.web_port is not None:
+            self._status = await self._load.status()
+            self.write()
+            self._announce()
+            await asyncio.sleep(EVERY_S)
+
+    def write(self) -> None:
+        """Write it now: something has changed."""
+        if self._settings.web_port is None:
+            return
+        try:
+            self.state().write(self._bench.directory.live_json)
+        except OSError as error:
+            if not self._complained:
+                log.warning("the web interface is not told any more what the run does: %s", error)
+            self._complained = True
+
+    def state(self) -> LiveState:
+        """This moment of the run."""
+        model, injector, now_ns = self._record.model, self._injector, self._bench.clock.monotonic_ns()
+        phase, since_ns = self._phase(now_ns)
+        return LiveState(
+            name=model.name,
+            seed=model.seed,
+            started_ns=model.started_ns,
+            time_ns=now_ns,
+            time_limit_s=self._settings.time_limit_s,
+            phase=phase,
+            phase_since_ns=since_ns,
+            load_since_ns=self._load_started_ns,
+            report=str(self._bench.directory.report_html),
+            planned=len(self._schedule.injections),
+            done=injector.done if injector else 0,
+            effective=injector.effective if injector else 0,
+            active=injector.lasting if injector else (),
+            past=tuple(injector.past) if injector else (),
+            load=asdict(self._status),
+        )
+
+    def _phase(self, now_ns: int) -> tuple[str, int]:
+        """The newest phase and its begin; until the first fault is due, chaos is the warm-up."""
+        if not self._record.model.phases:
+            return "start", self._record.model.started_ns
+        newest = self._record.model.phases[-1]
+        if newest.name != CHAOS or not self._schedule.injections:
+            return newest.name, newest.start_ns
+        first_ns = (self._load_started_ns or now_ns) + int(self._schedule.injections[0].at_s * 1e9)
+        return (WARM_UP, newest.start_ns) if now_ns < first_ns else (CHAOS, max(first_ns, newest.start_ns))
+
+    def _announce(self) -> None:
+        if not self._announced and (address := self._load.web_address()) is not None:
+            self._announced = True
+            self._bench.progress.note(f"web interface: {address}/?tab=chaos and {address}/gapless/")

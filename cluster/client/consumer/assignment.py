@@ -1,0 +1,164 @@
+"""Assignment: the partitions that are read, where each one is, and the records that wait to be taken.
+
+Owns positions, pauses, buffered blocks and the errors that wait to be raised, each in its turn. Does not own whom to
+ask, nor what an answer means (``fetching``). Pure.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+from cluster.client.cluster_view import TopicPartition
+from cluster.client.consumer.block import FetchedBlock
+from cluster.client.consumer.values import ConsumerError, ConsumerRecord, CorruptRecord
+
+
+class AssignedPartition:
+    """One partition. ``position`` is the offset of the next record, None as long as it is not known.
+
+    ``offset_epoch`` is the leader epoch of the record before it, -1 if not known. ``block`` are records that wait,
+    ``error`` one that waits to be raised: while there is either, nothing is fetched. ``moves`` counts how often it was
+    placed elsewhere. Offsets that the broker told last are -1 if it has not. ``failed_at`` is the leader and its epoch
+    that the pause until ``retry_ms`` is for.
+    """
+
+    __slots__ = (
+        "block",
+        "error",
+        "failed_at",
+        "failures",
+        "high_watermark",
+        "is_paused",
+        "key",
+        "last_stable_offset",
+        "log_start_offset",
+        "moves",
+        "offset_epoch",
+        "position",
+        "retry_ms",
+    )
+
+    def __init__(self, key: TopicPartition) -> None:
+        self.key = key
+        self.position: int | None = None
+        self.offset_epoch = -1
+        self.moves = 0
+        self.is_paused = False
+        self.block: FetchedBlock | None = None
+        self.error: ConsumerError | None = None
+        self.failures = 0
+        self.retry_ms = 0
+        self.failed_at: tuple[int, int] | None = None
+        self.high_watermark = self.last_stable_offset = self.log_start_offset = -1
+
+    def __repr__(self) -> str:
+        paused = ", paused" if self.is_paused else ""
+        return f"AssignedPartition({self.key[0]}-{self.key[1]} at {self.position}{paused}, {self.error or self.block})"
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether its records are wanted and none are there."""
+        return self.position is not None and not self.is_paused and self.block is None and self.error is None
+
+
+class Assignment:
+    """NOT thread-safe."""
+
+    def __init__(self) -> None:
+        self._partitions: dict[TopicPartition, AssignedPartition] = {}
+        # Partitions with a block or an error, in the order in which these came.
+        self._waiting: deque[AssignedPartition] = deque()
+
+    def __repr__(self) -> str:
+        return f"Assignment({list(self._partitions.values())!r})"
+
+    def __iter__(self) -> Iterator[AssignedPartition]:
+        """Partitions in the order in which to ask for them: those that brought records last come last."""
+        return iter(self._partitions.values())
+
+    def __contains__(self, key: TopicPartition) -> bool:
+        return key in self._partitions
+
+    @property
+    def assigned(self) -> list[TopicPartition]:
+        return list(self._partitions)
+
+    def get(self, key: TopicPartition) -> AssignedPartition | None:
+        return self._partitions.get(key)
+
+    def find(self, key: TopicPartition) -> AssignedPartition:
+        """Raises ``ValueError`` for a partition that is not assigned."""
+        found = self._partitions.get(key)
+        if found is None:
+            raise ValueError(f"No current assignment for partition {key[0]}-{key[1]}")
+        return found
+
+    def replace(self, keys: Iterable[TopicPartition]) -> list[AssignedPartition]:
+        """Read exactly these. Those that were read already go on where they are; returns the new ones."""
+        wanted = dict.fromkeys(keys)
+        new = {key: AssignedPartition(key) for key in wanted if key not in self._partitions}
+        self._partitions = {key: self._partitions.get(key) or new[key] for key in wanted}
+        self._waiting = deque(each for each in self._waiting if each.key in wanted)
+        return list(new.values())
+
+    def place(self, partition: AssignedPartition, position: int | None, offset_epoch: int = -1) -> None:
+        """Go elsewhere: what was fetched, or went wrong, at the old place is forgotten."""
+        partition.position, partition.offset_epoch = position, offset_epoch
+        partition.moves += 1
+        partition.failures = partition.retry_ms = 0
+        self._drop(partition)
+
+    def store(self, partition: AssignedPartition, block: FetchedBlock) -> None:
+        """Records came for an idle partition."""
+        partition.block = block
+        self._waiting.append(partition)
+        self._partitions[partition.key] = self._partitions.pop(partition.key)
+
+    def fail(self, partition: AssignedPartition, error: ConsumerError) -> None:
+        """An error came for an idle partition; it is raised once, in its turn."""
+        partition.error = error
+        self._waiting.append(partition)
+
+    def take(self, limit: int) -> list[ConsumerRecord]:
+        """The next records, at most ``limit``, oldest arrivals first. Positions move beyond what is returned.
+
+        Raises the error whose turn it is, if there are no records before it; ``CorruptRecord`` for a batch that cannot
+        be read, whose block is given up. Then no position has moved beyond a record.
+        """
+        taken: list[ConsumerRecord] = []
+        for partition in list(self._waiting):
+            if partition.error is not None:
+                if taken:
+                    break
+                error = partition.error
+                self._drop(partition)
+                raise error
+            if partition.is_paused:
+                continue
+            if not self._take_of(partition, limit, taken) or len(taken) >= limit:
+                break
+        return taken
+
+    def _take_of(self, partition: AssignedPartition, limit: int, taken: list[ConsumerRecord]) -> bool:
+        """Append what its block has; False if there is something wrong behind what was taken."""
+        block = partition.block
+        while block is not None and len(taken) < limit:
+            try:
+                records = block.take(limit - len(taken))
+            except CorruptRecord:
+                if taken:
+                    return False
+                self._drop(partition)
+                raise
+            partition.position, partition.offset_epoch = block.next_offset, block.leader_epoch
+            taken += records
+            if not records or block.is_drained:
+                self._drop(partition)
+                break
+        return True
+
+    def _drop(self, partition: AssignedPartition) -> None:
+        if partition.block is not None or partition.error is not None:
+            partition.block = partition.error = None
+            self._waiting.remove(partition)

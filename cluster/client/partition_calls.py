@@ -1,0 +1,224 @@
+"""What the leaders of partitions, or brokers one by one, answer: offsets, deletion of records, producers, sizes.
+
+Owns the calls, whom each goes to, and that those partitions are asked for again whose leader is not known or not the
+leader any more. Does not own topics and their settings (``cluster_calls``) nor the repetition (``asking``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from cluster.client.asking import Retriable
+from cluster.client.cluster_calls import ClusterCalls, by_topic
+from cluster.client.cluster_view import TopicPartition
+from cluster.client.errors import AdminError
+from cluster.client.offset_listing import (
+    CONSUMER,
+    DEBUGGING_REPLICA,
+    LATEST_TIMESTAMP,
+    ListedOffset,
+    list_offsets_request,
+    listed_offsets,
+)
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.messages import request_class
+
+Wanted = TypeVar("Wanted")
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerState:
+    """What a leader remembers of a producer; -1 where there is none."""
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp: int
+    coordinator_epoch: int
+    current_txn_start_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSize:
+    """One replica in a log directory. ``offset_lag``: offsets by which it is behind the high watermark."""
+
+    size_bytes: int
+    offset_lag: int
+    is_future: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirectory:
+    """One log directory of a broker. ``usable_bytes`` is -1 if not told."""
+
+    error_code: ErrorCode
+    usable_bytes: int
+    replicas: Mapping[TopicPartition, ReplicaSize]
+
+
+class PartitionCalls(ClusterCalls):
+    """Every call raises ``TimeoutError`` at the deadline, and ``AdminError`` for what waiting does not change."""
+
+    async def list_offsets(
+        self, wanted: Mapping[TopicPartition, int], *, isolation_level: int = 0
+    ) -> dict[TopicPartition, ListedOffset]:
+        """Offsets by timestamp (or ``LATEST_TIMESTAMP``, ``EARLIEST_TIMESTAMP``), asked of the leaders."""
+
+        async def ask(
+            leader: int, asked: Mapping[TopicPartition, int]
+        ) -> Mapping[TopicPartition, ListedOffset | ErrorCode]:
+            return await self._list_offsets_of(leader, asked, CONSUMER, isolation_level)
+
+        return await self._of_leaders("ListOffsets", "offset of", wanted, ask)
+
+    async def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Forget what lies below these offsets (-1: the high watermark). Returns where each log begins then."""
+        topic_class = request_class(ApiKey.DELETE_RECORDS).DeleteRecordsTopic
+
+        async def ask(leader: int, asked: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int | ErrorCode]:
+            response = await self._ask_broker(
+                leader,
+                ApiKey.DELETE_RECORDS,
+                topics=[
+                    topic_class(
+                        name=topic,
+                        partitions=[
+                            topic_class.DeleteRecordsPartition(partition_index=number, offset=asked[topic, number])
+                            for number in numbers
+                        ],
+                    )
+                    for topic, numbers in by_topic(asked).items()
+                ],
+                timeout_ms=self._request_timeout_ms,
+            )
+            return {
+                (topic.name, result.partition_index): ErrorCode.of(result.error_code) or result.low_watermark
+                for topic in response.topics
+                for result in topic.partitions
+            }
+
+        return await self._of_leaders("DeleteRecords", "records of", before, ask)
+
+    async def describe_producers(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, list[ProducerState]]:
+        """The producers that the leader of each partition remembers."""
+        topic_class = request_class(ApiKey.DESCRIBE_PRODUCERS).TopicRequest
+
+        async def ask(
+            leader: int, asked: Mapping[TopicPartition, None]
+        ) -> Mapping[TopicPartition, list[ProducerState] | ErrorCode]:
+            response = await self._ask_broker(
+                leader,
+                ApiKey.DESCRIBE_PRODUCERS,
+                topics=[
+                    topic_class(name=topic, partition_indexes=numbers) for topic, numbers in by_topic(asked).items()
+                ],
+            )
+            return {
+                (topic.name, result.partition_index): ErrorCode.of(result.error_code)
+                or [
+                    ProducerState(
+                        entry.producer_id,
+                        entry.producer_epoch,
+                        entry.last_sequence,
+                        entry.last_timestamp,
+                        entry.coordinator_epoch,
+                        entry.current_txn_start_offset,
+                    )
+                    for entry in result.active_producers
+                ]
+                for topic in response.topics
+                for result in topic.partitions
+            }
+
+        return await self._of_leaders("DescribeProducers", "producers of", dict.fromkeys(partitions), ask)
+
+    async def log_directories(self, broker_ids: Iterable[int] | None = None) -> dict[int, dict[str, LogDirectory]]:
+        """Broker id -> path -> what lies there, of these brokers or of all that are alive."""
+
+        async def attempt() -> dict[int, dict[str, LogDirectory]]:
+            view = await self._metadata([])
+            chosen = view.brokers if broker_ids is None else broker_ids
+            return {broker_id: await self._log_directories_of(broker_id) for broker_id in chosen}
+
+        return await self._retrying("DescribeLogDirs", attempt)
+
+    async def _log_directories_of(self, broker_id: int) -> dict[str, LogDirectory]:
+        response = await self._ask_broker(broker_id, ApiKey.DESCRIBE_LOG_DIRS, topics=None)
+        return {
+            result.log_dir: LogDirectory(
+                ErrorCode.of(result.error_code),
+                result.usable_bytes,
+                {
+                    (topic.name, entry.partition_index): ReplicaSize(
+                        entry.partition_size, entry.offset_lag, entry.is_future_key
+                    )
+                    for topic in result.topics
+                    for entry in topic.partitions
+                },
+            )
+            for result in response.results
+        }
+
+    async def replica_end_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, dict[int, int]]:
+        """The log end offset of each replica, by broker id. All live or not at all: a dead replica is waited for."""
+
+        async def attempt() -> dict[TopicPartition, dict[int, int]]:
+            view = await self._metadata(sorted({topic for topic, _ in partitions}))
+            by_broker: dict[int, dict[TopicPartition, int]] = {}
+            for topic, partition in partitions:
+                described = view.partition(topic, partition)
+                if described is None:
+                    raise Retriable(f"{topic}-{partition} is unknown")
+                for broker_id in described.replicas:
+                    by_broker.setdefault(broker_id, {})[topic, partition] = LATEST_TIMESTAMP
+            offsets: dict[TopicPartition, dict[int, int]] = {}
+            for broker_id, asked in by_broker.items():
+                for key, answer in (await self._list_offsets_of(broker_id, asked, DEBUGGING_REPLICA, 0)).items():
+                    if not isinstance(answer, ListedOffset):
+                        raise Retriable(f"{key[0]}-{key[1]} on broker {broker_id}: {answer.name}")
+                    offsets.setdefault(key, {})[broker_id] = answer.offset
+            return offsets
+
+        return await self._retrying("log end offsets", attempt)
+
+    async def _list_offsets_of(
+        self, broker_id: int, wanted: Mapping[TopicPartition, int], replica_id: int, isolation_level: int
+    ) -> dict[TopicPartition, ListedOffset | ErrorCode]:
+        request = list_offsets_request(wanted, replica_id=replica_id, isolation_level=isolation_level)
+        return listed_offsets(await self._send_to_broker(broker_id, request))
+
+    async def _of_leaders(
+        self,
+        what: str,
+        whose: str,
+        wanted: Mapping[TopicPartition, Wanted],
+        ask: Callable[[int, Mapping[TopicPartition, Wanted]], Awaitable[Mapping[TopicPartition, Found | ErrorCode]]],
+    ) -> dict[TopicPartition, Found]:
+        """Ask each leader about its partitions, until all have answered. ``whose`` begins the text of an error."""
+        outstanding = dict(wanted)
+        found: dict[TopicPartition, Found] = {}
+
+        async def attempt() -> dict[TopicPartition, Found]:
+            view = await self._metadata(sorted({topic for topic, _ in outstanding}))
+            by_leader = view.by_leader(outstanding)
+            without_leader = by_leader.pop(-1, {})
+            for leader, asked in by_leader.items():
+                for key, answer in (await ask(leader, asked)).items():
+                    if not isinstance(answer, ErrorCode):
+                        found[key] = answer
+                        del outstanding[key]
+                    elif not answer.retriable:
+                        raise AdminError(answer, f"{whose} {key[0]}-{key[1]}")
+            if outstanding:
+                raise Retriable(
+                    f"no leader for {sorted(without_leader)}" if without_leader else "not all leaders answered"
+                )
+            return found
+
+        return await self._retrying(what, attempt)

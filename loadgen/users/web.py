@@ -1,0 +1,78 @@
+"""Locust's web interface in a conducted run: the Chaos tab, the page beside it, and who may touch the load.
+
+Owns the joining to Locust, by what Locust offers for it: its Flask application and ``template_args``. Does not own
+what is shown (``loadgen.web``). Whatever goes wrong here is logged and costs the tab, never the load.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import gevent
+from flask import Response, request
+from locust.runners import STATE_INIT
+
+from cluster.seams.clock import SystemClock
+from loadgen.web import view
+from loadgen.web.pages import PREFIX, Watched, blueprint
+from verifier.evidence.run_directory import RunDirectory, write_json_atomic
+
+logger = logging.getLogger(__name__)
+
+STATISTICS = "/stats/requests"
+LOOKING = ("GET", "HEAD", "OPTIONS")
+REFUSAL = "gapless run starts and ends this load; Ctrl-C in its terminal ends it early"
+POLL_S = 0.05
+
+
+def show_chaos(environment: Any, run: RunDirectory) -> None:
+    """Add tab and page to the web interface that is about to start, and tell its address once the load runs."""
+    try:
+        watched = Watched(run.live_json, SystemClock())
+        _add_tab(environment.web_ui, watched)
+        environment.web_ui.app.register_blueprint(blueprint(watched))
+    except Exception:
+        logger.exception("the Chaos tab cannot be shown; the load goes on")
+    environment.web_ui.app.before_request(_only_look)
+    gevent.spawn(_tell_address, environment, run)
+
+
+def _add_tab(web_ui: Any, watched: Watched) -> None:
+    key = view.TAB["key"]
+    web_ui.template_args["extended_tabs"] = [view.TAB]
+    web_ui.template_args["extended_tables"] = [{"key": key, "structure": view.COLUMNS}]
+    # The only links that Locust's interface can be given; they stand under "Download Data".
+    web_ui.template_args["extended_csv_files"] = [{"href": f".{PREFIX}/", "title": "Open the chaos page"}]
+
+    @web_ui.app.after_request  # type: ignore[untyped-decorator]
+    def with_chaos(response: Response) -> Response:
+        if request.path != STATISTICS or response.status_code != 200:
+            return response
+        try:
+            # Locust hands the same response out for two seconds, so that one stays as it is.
+            statistics = {**response.get_json(), "extended_stats": [{"key": key, "data": watched.rows()}]}
+            return Response(json.dumps(statistics), mimetype=response.mimetype)
+        except Exception:
+            logger.exception("the Chaos tab has no data")
+            return response
+
+
+def _only_look() -> dict[str, Any] | None:
+    """A page in a browser, whoever's it is, neither starts nor stops nor changes the load. None lets a request pass."""
+    if request.method in LOOKING:
+        return None
+    # Locust answers its own refusals so, and its forms show the message.
+    return {"success": False, "message": REFUSAL}
+
+
+def _tell_address(environment: Any, run: RunDirectory) -> None:
+    """Write ``web.json`` when the interface listens and the load has begun: before, it would offer to start one."""
+    web_ui = environment.web_ui
+    while web_ui.server is None or not web_ui.server.started or environment.runner.state == STATE_INIT:
+        gevent.sleep(POLL_S)
+    try:
+        write_json_atomic(run.web_json, {"url": f"http://{web_ui.host}:{web_ui.server.server_port}"})
+    except OSError as error:
+        logger.error("the address of the web interface cannot be told: %s", error)

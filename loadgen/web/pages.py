@@ -1,0 +1,81 @@
+"""The routes under ``/gapless/``: the page, its style and script, and ``/gapless/chaos``, the data of both. Owns them.
+
+Nothing here can end the load: what cannot be read is an answer that says so.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from flask import Blueprint, Response, send_from_directory
+
+from cluster.seams.clock import Clock
+from loadgen.web import view
+from verifier.evidence.live import LiveState
+
+log = logging.getLogger(__name__)
+
+PREFIX = "/gapless"
+_HERE = Path(__file__).parent
+_FILES = {"": "chaos.html", "chaos.css": "chaos.css", "chaos.js": "chaos.js"}
+_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+#: The page needs its own files and data, and nothing else in the world.
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+    "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+
+
+class Watched:
+    """The run as its conductor last wrote it down."""
+
+    def __init__(self, live_json: Path, clock: Clock) -> None:
+        self._path = live_json
+        self._clock = clock
+
+    def page(self) -> dict[str, Any]:
+        """See ``view.page``; only ``phase`` None and ``message`` if there is nothing to show."""
+        state = self._state()
+        if state is None:
+            return {"phase": None, "message": view.NOTHING_YET}
+        return view.page(state, self._clock.monotonic_ns())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """See ``view.rows``."""
+        return view.rows(self._state(), self._clock.monotonic_ns())
+
+    def _state(self) -> LiveState | None:
+        try:
+            return LiveState.read(self._path)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            log.debug("the state of the run cannot be read: %s", error)
+            return None
+
+
+def blueprint(watched: Watched) -> Blueprint:
+    """All routes."""
+    routes = Blueprint("gapless", __name__, url_prefix=PREFIX)
+    for route, file in _FILES.items():
+        routes.add_url_rule(f"/{route}", endpoint=file.replace(".", "-"), view_func=partial(_serve, file))
+
+    @routes.get("/chaos")
+    def chaos() -> dict[str, Any]:
+        return watched.page()
+
+    @routes.after_request
+    def guarded(response: Response) -> Response:
+        response.headers.update(_HEADERS)
+        return response
+
+    return routes
+
+
+def _serve(file: str) -> Response:
+    return send_from_directory(_HERE, file, mimetype=_TYPES[Path(file).suffix])

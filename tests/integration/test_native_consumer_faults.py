@@ -1,0 +1,130 @@
+"""Our Consumer while brokers die, and against a cluster that is not ours: each has a cluster of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import confluent_kafka
+import pytest
+
+from cluster.client import Admin, Consumer, ConsumerRecord, NewTopic
+from tests.integration.local_cluster import LocalCluster
+from tests.support.kafka_clients import QUIET, TIMEOUT_S, wait_for
+from tests.support.require import require
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
+
+ROOT = Path(__file__).resolve().parents[2]
+TOPIC = "t"
+
+
+def produce(bootstrap: str, first: int, count: int, codec: str = "none") -> None:
+    settings = {"bootstrap.servers": bootstrap, "enable.idempotence": True, "compression.type": codec, **QUIET}
+    producer = confluent_kafka.Producer(settings)
+    for number in range(first, first + count):
+        producer.produce(TOPIC, b"%06d" % number, partition=0)
+    assert producer.flush(TIMEOUT_S) == 0
+
+
+def read_until(consumer: Consumer, found: list[ConsumerRecord], count: int) -> None:
+    """Append to ``found`` until there are so many."""
+    wait_for(lambda: found.extend(consumer.poll(1)) or len(found) >= count, f"{count} records")
+
+
+@pytest.mark.full
+def test_leaders_are_killed_while_they_are_read(tmp_path: Path):
+    """Every record once, in order, over kills of each leader; the dead ones come back."""
+    require("java")
+    with LocalCluster(str(tmp_path)) as cluster, Admin({"bootstrap.servers": cluster.bootstrap}) as admin:
+        admin.create_topics([NewTopic(TOPIC, 1, 3)])
+        found: list[ConsumerRecord] = []
+        keys = {"auto.offset.reset": "none", "fetch.max.wait.ms": 100, "max.poll.records": 70}
+        with Consumer({"bootstrap.servers": cluster.bootstrap, **keys}) as consumer:
+            consumer.assign([(TOPIC, 0)])
+            consumer.seek((TOPIC, 0), 0)
+            for turn in range(3):
+                produce(cluster.bootstrap, 500 * turn, 500)
+                read_until(consumer, found, 500 * turn + 100)
+                leader = consumer.partitions_for(TOPIC)[0].leader
+                cluster.kill(leader)
+                read_until(consumer, found, 500 * turn + 500)
+                cluster.restart(leader)
+            assert [(each.offset, each.value) for each in found] == [(n, b"%06d" % n) for n in range(1500)]
+
+
+@pytest.fixture
+def mock_cluster() -> Iterator[str]:
+    """librdkafka's mock cluster, with a topic of four partitions."""
+    program = [sys.executable, "-m", "tests.loadgen.mock_cluster", "3", TOPIC]
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.stdin.close()
+            process.wait(20)
+
+
+def test_librdkafkas_mock_cluster(mock_cluster: str):
+    """Other brokers than ours: what a producer wrote there is read, in every codec, by leader epochs and offsets."""
+    for number, codec in enumerate(("none", "gzip", "snappy", "lz4", "zstd")):
+        produce(mock_cluster, 100 * number, 100, codec)
+    with Consumer({"bootstrap.servers": mock_cluster, "auto.offset.reset": "earliest"}) as consumer:
+        assert len(consumer.partitions_for(TOPIC)) == 4
+        assert consumer.end_offsets([(TOPIC, 0), (TOPIC, 1)]) == {(TOPIC, 0): 500, (TOPIC, 1): 0}
+        consumer.assign([(TOPIC, 0), (TOPIC, 1)])
+        found: list[ConsumerRecord] = []
+        read_until(consumer, found, 500)
+        assert [(each.offset, each.value) for each in found] == [(n, b"%06d" % n) for n in range(500)]
+
+
+GEVENT = """
+import sys
+from gevent import monkey; monkey.patch_all()
+import gevent
+from cluster.client import Consumer
+turns = []
+def other():
+    while True:
+        turns.append(1)
+        gevent.sleep(0.02)
+spinning = gevent.spawn(other)
+with Consumer({"bootstrap.servers": sys.argv[1], "auto.offset.reset": "earliest"}) as consumer:
+    consumer.assign([("t", 0)])
+    found = []
+    while len(found) < 50:
+        found += consumer.poll(1)
+    before = len(turns)
+    assert consumer.poll(0.5) == []
+    assert len(turns) > before + 5, "others do not run while a poll waits"
+    print([record.offset for record in found] == list(range(50)))
+"""
+
+
+def test_under_gevent(mock_cluster: str):
+    """Where gevent has patched sockets, a poll that waits lets other greenlets run."""
+    produce(mock_cluster, 0, 50)
+    done = subprocess.run(
+        [sys.executable, "-c", GEVENT, mock_cluster], capture_output=True, text=True, cwd=ROOT, timeout=60, check=False
+    )
+    assert (done.stdout.strip(), done.returncode) == ("True", 0), done.stderr
+
+
+def test_one_thread_at_a_time(mock_cluster: str):
+    """Another thread that calls while a poll waits is refused, and the poll goes on."""
+    with Consumer({"bootstrap.servers": mock_cluster, "auto.offset.reset": "earliest"}) as consumer:
+        consumer.assign([(TOPIC, 0)])
+        assert consumer.position((TOPIC, 0)) == 0
+        found: list[ConsumerRecord] = []
+        polling = threading.Thread(target=lambda: found.extend(consumer.poll(TIMEOUT_S)))
+        polling.start()
+        wait_for(lambda: consumer._in_use.locked(), "the poll")
+        with pytest.raises(RuntimeError, match="not safe for multi-threaded access"):
+            consumer.poll(0)
+        produce(mock_cluster, 0, 1)
+        polling.join(TIMEOUT_S)
+        assert [each.value for each in found] == [b"000000"]

@@ -1,0 +1,146 @@
+"""The Chaos tab and the page beside it: what they show, and that nothing they meet is more than an answer."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from loadgen.web import pages, view
+from verifier.evidence.live import ActiveFault, LiveState, PastFault
+from verifier.evidence.run_directory import RunDirectory
+
+SECOND = 1_000_000_000
+NOW_NS = 100 * SECOND
+STATE = LiveState(
+    name="run",
+    seed=9,
+    started_ns=50 * SECOND,
+    time_ns=NOW_NS - SECOND // 2,
+    time_limit_s=60.0,
+    phase="chaos",
+    phase_since_ns=70 * SECOND,
+    load_since_ns=65 * SECOND,
+    report="results/run/x/report.html",
+    planned=5,
+    done=2,
+    effective=1,
+    active=(ActiveFault("cut-link", "b1-b2", 97 * SECOND), ActiveFault("kill-leader", "broker 1", 90 * SECOND, True)),
+    past=(
+        PastFault("pause-leader", "broker 3", 71 * SECOND, 75 * SECOND, "bit", "healed (isr_full=True)"),
+        PastFault("drop-response", "<b>none</b>", 80 * SECOND, 81 * SECOND, "skipped", "no leader"),
+    ),
+    load={"acked": 123456, "acked_per_s": 1500.4, "unknown": 3, "failed": 1, "read": 120000, "errors": 7},
+)
+
+
+class Clock:
+    """Stands still."""
+
+    def monotonic_ns(self) -> int:
+        return NOW_NS
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    return RunDirectory(tmp_path)
+
+
+@pytest.fixture
+def client(run: RunDirectory) -> FlaskClient:
+    app = Flask(__name__)
+    app.register_blueprint(pages.blueprint(pages.Watched(run.live_json, Clock())))  # type: ignore[arg-type]
+    return app.test_client()
+
+
+def test_the_page_has_times_in_seconds_and_the_newest_past_fault_first() -> None:
+    """Times since the run's start, as on stderr; how long each lasts; how old all of it is."""
+    shown = view.page(STATE, NOW_NS)
+    assert (shown["phase"], shown["phase_for_s"], shown["load_for_s"], shown["age_s"]) == ("chaos", 30.0, 35.0, 0.5)
+    assert [(each["fault"], each["began_at_s"], each["active_for_s"], each["healed"]) for each in shown["active"]] == [
+        ("cut-link", 47.0, 3.0, False),
+        ("kill-leader", 40.0, 10.0, True),
+    ]
+    assert [(each["fault"], each["began_at_s"], each["lasted_for_s"], each["effect"]) for each in shown["past"]] == [
+        ("drop-response", 30.0, 1.0, "skipped"),
+        ("pause-leader", 21.0, 4.0, "bit"),
+    ]
+    assert shown["load"]["unknown"] == 3 and (shown["planned"], shown["done"], shown["effective"]) == (5, 2, 1)
+
+
+def test_the_tab_has_every_row_in_the_columns_it_declares() -> None:
+    """Locust shows the cells of the declared columns as they are, and sorts rows by ``name``: their number."""
+    table = view.rows(STATE, NOW_NS)
+    keys = {column["key"] for column in view.COLUMNS}
+    assert [row["name"] for row in table] == list(range(len(table)))
+    assert all(set(row) == {"name", *keys} and all(isinstance(row[key], str) for key in keys) for row in table)
+    values = [(row["what"], row["value"]) for row in table]
+    assert values[:4] == [("phase", "chaos"), ("acknowledged", "123,456"), ("unknown", "3"), ("failed", "1")]
+    faults = [row for row in table if "fault" in row["what"]]
+    assert [(row["what"], row["value"], row["when"]) for row in faults] == [
+        ("active fault", "cut-link", "since 47.0 s, for 3 s"),
+        ("active fault", "kill-leader", "since 40.0 s, for 10 s"),
+        ("past fault", "drop-response", "at 30.0 s, for 1.0 s"),
+        ("past fault", "pause-leader", "at 21.0 s, for 4.0 s"),
+    ]
+    assert [row["effect"] for row in faults] == [
+        "", "healed, recovering", "skipped; no leader", "bit; healed (isr_full=True)",
+    ]  # fmt: skip
+
+
+def test_a_run_that_has_said_nothing_is_shown_as_such(client: FlaskClient) -> None:
+    """No file yet: a page, a sentence, a row, and no error."""
+    assert client.get("/gapless/", buffered=True).status_code == 200
+    assert client.get("/gapless/chaos").get_json() == {"phase": None, "message": view.NOTHING_YET}
+    assert [row["value"] for row in view.rows(None, NOW_NS)] == [view.NOTHING_YET]
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "{}", '{"phase": "chaos"}', "\x00"])
+def test_a_state_that_cannot_be_read_is_no_error(client: FlaskClient, run: RunDirectory, text: str) -> None:
+    """Whatever lies there: the same as nothing."""
+    run.live_json.write_text(text)
+    answer = client.get("/gapless/chaos")
+    assert answer.status_code == 200
+    assert answer.get_json()["phase"] is None
+
+
+def test_the_data_is_the_newest_that_was_written(client: FlaskClient, run: RunDirectory) -> None:
+    """Read at each request; nobody may keep it."""
+    STATE.write(run.live_json)
+    answer = client.get("/gapless/chaos")
+    assert answer.get_json() == view.page(STATE, NOW_NS)
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
+class References(HTMLParser):
+    """Everything a document refers to, and every element that holds code of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.inline: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.links += [value for key in ("src", "href") if (value := given.get(key))]
+        if tag == "style" or (tag == "script" and "src" not in given) or any(key.startswith("on") for key in given):
+            self.inline.append(tag)
+
+
+def test_the_page_needs_nothing_but_its_own_files(client: FlaskClient) -> None:
+    """No address of another host in any of its files, nothing that its own policy would refuse."""
+    page = client.get("/gapless/", buffered=True)
+    found = References()
+    found.feed(page.text)
+    assert {"chaos.css", "chaos.js"} <= set(found.links)
+    assert not [link for link in found.links if "//" in link] and found.inline == []
+    assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+    for name, kind in (("chaos.css", "text/css"), ("chaos.js", "text/javascript")):
+        file = client.get(f"/gapless/{name}", buffered=True)
+        assert file.status_code == 200 and file.mimetype == kind
+        assert re.findall(r"https?:|//[a-z]+\.|@import|url\(|innerHTML", file.text) == []
+    assert client.get("/gapless/absent").status_code == 404
