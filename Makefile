@@ -18,7 +18,7 @@ SLOW_TESTS := tests/integration
 TESTS := $(filter-out $(SLOW_TESTS)/,$(sort $(filter-out tests/__pycache__/,$(wildcard tests/*/)))) $(SLOW_TESTS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-full lint simulate bench demo-red chaos soak clean
+.PHONY: help setup run sweep test test-full lint simulate bench bench-client demo-red chaos soak endurance clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ setup: ## build .venv (says first what it fetches; does nothing when it is up to
 
 run: setup ## one experiment: cluster, load, faults, verdict; ARGS="..." is passed to gapless run
 	@$(BIN)/gapless run $(ARGS)
+
+sweep: setup ## many experiments side by side; ARGS="delivery", ARGS="seeds --seeds 10": see gapless list sweeps
+	@$(BIN)/gapless sweep $(ARGS)
 
 test: setup ## every test but the long ones: unit, simulation, then real processes; ARGS="..." goes to pytest
 	@$(PYTEST) -m "not full" $(ARGS)
@@ -46,6 +49,10 @@ simulate: setup ## 10,000 simulated clusters, seed by seed, on all cores; ARGS="
 bench: setup ## the cost of the broker, measured; ARGS="NAME ..." for one of them, ARGS=--help lists all
 	@$(BIN)/python -m bench $(ARGS)
 
+bench-client: setup ## our producer beside its peers, then what idempotence and requests in flight cost and bring
+	@$(BIN)/python -m bench client $(ARGS)
+	@$(BIN)/python -m bench pipelining
+
 demo-red: setup ## an experiment with a planted defect: it succeeds when the verifier finds the lost records
 	@$(BIN)/gapless run --name demo-red --defect lose-acked:0.01 $(ARGS); status=$$?; \
 	if [ $$status -eq 1 ]; then echo "The defect was found: see the report above."; \
@@ -60,6 +67,9 @@ chaos: setup ## five minutes of every fault, composed, on 1 MB segments, then th
 
 soak: setup ## the same for an hour, 7 million records: needs 10 GB of disk; ARGS="--rate 500" asks for less
 	@$(BIN)/gapless run --name soak --time-limit 3600 --rate 2000 $(CHAOS) $(ARGS)
+
+endurance: setup ## ten million records of 100 B with faults: memory of the load and bytes of its history; 25 minutes, 8 GB
+	@$(BIN)/python -m bench endurance $(ARGS)
 
 clean: ## remove .venv, build products and caches; results/ stays
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -17,6 +17,9 @@ OTHERS = {
     "start": "from `gapless up` to the first acknowledged record (1 min)",
     "partitions": "2,000 partitions at RF 3: creation, restart, memory, idle CPU (5 min)",
     "failover": "gaps around the kill of a leader; --controlled for shutdowns (30 kills: 5 min)",
+    "client": "our producer beside kafka-python, aiokafka and confluent-kafka (8 min)",
+    "pipelining": "what idempotence costs, and what five requests in flight are worth at 5 ms (3 min)",
+    "endurance": "ten million records with faults: memory of the load, bytes of its history (25 min)",
     "proxy": "our proxy beside a direct connection (1 min)",
 }
 BENCHMARKS = {**COST, **OTHERS}

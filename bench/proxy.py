@@ -95,7 +95,7 @@ _CHILDREN: dict[str, Callable[[], None]] = {
 
 
 @contextmanager
-def _child(role: str) -> Iterator[tuple[int, psutil.Process]]:
+def child(role: str) -> Iterator[tuple[int, psutil.Process]]:
     """A child of this program in one role: its port and its process."""
     command = [sys.executable, "-m", "bench.proxy", "--child", role]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -187,9 +187,9 @@ def _measure(variant: Variant, figures: Figures, size: int, pings: int) -> None:
 
 
 def _variants(stack: ExitStack) -> list[Variant]:
-    sink_port, _ = stack.enter_context(_child("sink"))
-    echo_port, _ = stack.enter_context(_child("echo"))
-    servers = [("gapless", *stack.enter_context(_child("proxy")))]
+    sink_port, _ = stack.enter_context(child("sink"))
+    echo_port, _ = stack.enter_context(child("echo"))
+    servers = [("gapless", *stack.enter_context(child("proxy")))]
     binary = os.environ.get("TOXIPROXY_SERVER")
     if binary:
         servers.append(("toxiproxy", *stack.enter_context(_toxiproxy(binary))))

@@ -1,6 +1,6 @@
 """The command lines of the load's processes, and the settings file they read. Owns both; starts nothing.
 
-Producers and readers are two Locust processes, since each group of clients has its own links to the brokers.
+Producers and readers are Locust processes of their own, since each group of clients has its own links to the brokers.
 """
 
 from __future__ import annotations
@@ -54,17 +54,18 @@ def locust_commands(settings: LoadSettings, run: RunDirectory, web_port: int | N
     Raises ``SettingsError`` if a group has users and no bootstrap address, ``OSError`` if the file cannot be written.
     """
     settings.write(settings_path(run))
-    groups = (
-        (PRODUCERS, "ProducerUser", settings.producers, settings.producers_bootstrap),
-        (READERS, "ReaderUser", settings.readers, settings.readers_bootstrap),
-    )
+    for group, users, bootstrap in (
+        (PRODUCERS, settings.producers, settings.producers_bootstrap),
+        (READERS, settings.readers, settings.readers_bootstrap),
+    ):
+        if users and not bootstrap:
+            raise SettingsError(f"{group}_bootstrap is empty")
     commands = []
-    for name, user_class, users, bootstrap in groups:
-        if not users:
-            continue
-        if not bootstrap:
-            raise SettingsError(f"{name}_bootstrap is empty")
-        commands.append(_command(name, user_class, users, bootstrap, settings, run))
+    for name, first_stream, producers in shares(settings):
+        first = ("--kafka-first-stream", str(first_stream))
+        commands.append(_command(name, "ProducerUser", producers, settings.producers_bootstrap, settings, run, *first))
+    if settings.readers:
+        commands.append(_command(READERS, "ReaderUser", settings.readers, settings.readers_bootstrap, settings, run))
     if web_port is not None and settings.producers:
         commands[0] = _with_web(commands[0], web_port)
     return commands
@@ -75,6 +76,18 @@ def _with_web(command: Command, port: int) -> Command:
     argv = [each for each in command.argv if each != "--headless"]
     web = ["--autostart", "--web-host", WEB_HOST, "--web-port", str(port)]
     return replace(command, argv=[*argv, *web])
+
+
+def shares(settings: LoadSettings) -> list[tuple[str, int, int]]:
+    """The producers' processes: name, first stream and number of producers of each; as even as can be. Pure."""
+    processes = min(settings.processes, settings.producers)
+    found = []
+    for index in range(processes):
+        first = settings.producers * index // processes
+        count = settings.producers * (index + 1) // processes - first
+        name = PRODUCERS if processes == 1 else f"{PRODUCERS}-{index + 1}"
+        found.append((name, settings.first_stream + first, count))
+    return found
 
 
 def sentinel_command(run: RunDirectory, bootstrap: str, deadline_s: float, client: str = "confluent") -> list[str]:
@@ -96,7 +109,7 @@ def _tool(module: str, run: RunDirectory, bootstrap: str, deadline_s: float, cli
 
 
 def _command(
-    name: str, user_class: str, users: int, bootstrap: str, settings: LoadSettings, run: RunDirectory
+    name: str, user_class: str, users: int, bootstrap: str, settings: LoadSettings, run: RunDirectory, *options: str
 ) -> Command:
     stop_timeout_s = settings.flush_timeout_s + STOP_MARGIN_S
     output = run.loadgen_dir / name
@@ -106,6 +119,7 @@ def _command(
         *("--stop-timeout", f"{stop_timeout_s:g}", "--exit-code-on-error", "0", "--only-summary"),
         *("--csv", str(output), "--html", f"{output}.html", "--json-file", str(output), "--loglevel", "INFO"),
         *("--kafka-readers", str(settings.readers)),
+        *options,
     ]
     # a stray LOCUST_* variable of the user's shell would change the run
     env = {key: value for key, value in os.environ.items() if not key.startswith("LOCUST_")}

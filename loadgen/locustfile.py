@@ -21,7 +21,7 @@ from locust.runners import MasterRunner, WorkerRunner
 
 from loadgen.settings import SettingsError
 from loadgen.users.options import DEFAULT_PRODUCERS, add_options, settle_options
-from loadgen.users.process import end_process, fail_process, has_started, start_process
+from loadgen.users.process import end_process, fail_process, has_started, settle_process, start_process
 from loadgen.users.producer import ProducerUser
 from loadgen.users.reader import ReaderUser
 from loadgen.users.web import show_chaos
@@ -65,6 +65,7 @@ def on_user_error(exception: BaseException, **_: Any) -> None:
 
 def on_quitting(environment: Any, **_: Any) -> None:
     """A load that ended before its cluster had answered has shown nothing, and says so."""
+    settle_process()
     if not isinstance(environment.runner, MasterRunner) and not has_started():
         logger.critical("the load never started: the cluster at %s did not answer in time", environment.host)
         environment.process_exit_code = environment.process_exit_code or 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -30,13 +30,16 @@ _NUMBERS = re.compile(r"\d+")
 class Request(NamedTuple):
     """One request as Locust counts it: the acknowledgement of a run of records, or a poll that brought some.
 
-    ``latency_ms`` is that of its oldest record, from the intended time of sending.
+    ``latency_ms`` is that of its oldest record, from the intended time of sending; ``latencies_ns`` are those of all
+    its records that have one: none of a failed request, and in a poll the values of this run.
     """
 
     name: str
     latency_ms: float
+    records: int
     size_bytes: int
     error: str | None
+    latencies_ns: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +97,10 @@ class Recorder:
         row = _stream_row("incarnation", outcome, who, next_sequence, next_sequence, now_ns, now_ns)
         self.history.append(row)
 
-    def sent(self, who: StreamIdentity, runs: Iterable[SendRun], record_bytes: int, acks: str) -> None:
-        """What became of sequences, as one poll of the client told."""
+    def sent(
+        self, who: StreamIdentity, runs: Iterable[SendRun], size_bytes: Callable[[int, int], int], acks: str
+    ) -> None:
+        """What became of sequences, as one poll of the client told. ``size_bytes`` is that of a range of them."""
         now_ns = self._clock.monotonic_ns()
         for run in runs:
             row = _stream_row("send", run.outcome, who, run.first_sequence, run.last_sequence, 0, now_ns)
@@ -105,14 +110,18 @@ class Recorder:
                     invoke_ns=invoke_ns, first_offset=run.first_offset, last_offset=run.last_offset, error=run.error
                 )
             )
+            latencies_ns: Sequence[int] = ()
             if run.error is None:
+                latencies_ns = [now_ns - intended_ns for intended_ns in run.intended_ns]
                 self.tally.count("acked", run.records)
-                self.tally.latencies(run.intended_ns, now_ns)
+                self.tally.latencies(latencies_ns)
             else:
-                self.tally.count("unknown", run.records)
+                self.tally.count("failed" if run.is_refused else "unknown", run.records)
                 self.tally.count("errors")
             name = f"produce:{who.topic}:acks={acks}"
-            self._observer(Request(name, (now_ns - invoke_ns) / 1e6, run.records * record_bytes, run.error))
+            bytes_in_all = size_bytes(run.first_sequence, run.last_sequence)
+            latency_ms = (now_ns - invoke_ns) / 1e6
+            self._observer(Request(name, latency_ms, run.records, bytes_in_all, run.error, latencies_ns))
 
     def never_sent(self, who: StreamIdentity, first: int, last: int) -> None:
         """Reserved sequences that were certainly never handed to a client."""
@@ -129,9 +138,10 @@ class Recorder:
             self.tally.count("errors", polled.undecodable)
         if polled.rows and polled.send_times_ns:
             complete_ns = polled.rows[-1].complete_ns
-            self.tally.latencies(polled.send_times_ns, complete_ns)
-            latency_ms = (complete_ns - min(polled.send_times_ns)) / 1e6
-            self._observer(Request(f"poll:{topic}", latency_ms, size_bytes, None))
+            latencies_ns = [complete_ns - sent_ns for sent_ns in polled.send_times_ns]
+            self.tally.latencies(latencies_ns)
+            records = sum(row.last_offset - row.first_offset + 1 for row in polled.rows)
+            self._observer(Request(f"poll:{topic}", max(latencies_ns) / 1e6, records, size_bytes, None, latencies_ns))
 
     def note(self, text: str, *, who: StreamIdentity | None = None, topic: str = "", session: int = -1) -> None:
         """Anything else that happened: an error of the client, a fatal one, a new assignment's reason."""

@@ -17,12 +17,16 @@ UNKNOWN_OFFSET = -1
 
 
 class Delivery(NamedTuple):
-    """What the client said of one sequence. ``offset`` as the client gave it, not yet judged; ``error`` None if ok."""
+    """What the client said of one sequence. ``offset`` as the client gave it, not yet judged; ``error`` None if ok.
+
+    ``is_refused``: it is certainly not stored.
+    """
 
     sequence: int
     intended_ns: int
     offset: int
     error: str | None
+    is_refused: bool = False
 
 
 @dataclass(slots=True)
@@ -33,6 +37,7 @@ class SendRun:
     first_offset: int
     error: str | None
     intended_ns: list[int] = field(default_factory=list)
+    is_refused: bool = False
 
     @property
     def records(self) -> int:
@@ -48,7 +53,9 @@ class SendRun:
 
     @property
     def outcome(self) -> Outcome:
-        return "ok" if self.error is None else "info"
+        if self.error is None:
+            return "ok"
+        return "fail" if self.is_refused else "info"
 
 
 class OffsetTrust:
@@ -81,12 +88,12 @@ def coalesce_deliveries(deliveries: Iterable[Delivery], trust: OffsetTrust) -> I
     """Runs in the order in which the client reported; the reports of one poll go in."""
     run: SendRun | None = None
     next_sequence = next_offset = -1
-    for sequence, intended_ns, reported_offset, error in deliveries:
+    for sequence, intended_ns, reported_offset, error, is_refused in deliveries:
         offset = trust.judge(sequence, reported_offset) if error is None else UNKNOWN_OFFSET
         if run is None or sequence != next_sequence or error != run.error or offset != next_offset:
             if run is not None:
                 yield run
-            run = SendRun(sequence, offset, error)
+            run = SendRun(sequence, offset, error, is_refused=is_refused)
         run.intended_ns.append(intended_ns)
         next_sequence = sequence + 1
         next_offset = UNKNOWN_OFFSET if offset < 0 else offset + 1

@@ -11,8 +11,10 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from loadgen.choices import Keys, KeySpec, Sizes, SizeSpec, parse_keys, parse_sizes
+from loadgen.shapes import RateShape, ShapeSpec, parse_shape
+from loadgen.spec import SpecError
 from verifier.evidence.run_directory import read_json, write_json_atomic
-from verifier.evidence.values import HEADER_BYTES
 
 SETTINGS_ENV = "LOCUST_KAFKA_SETTINGS"
 PROCESS_ENV = "LOCUST_KAFKA_PROCESS"
@@ -23,6 +25,10 @@ ConfigValue = str | int | float | bool
 PRODUCERS = "producers"
 READERS = "readers"
 
+#: Which client producers and readers use: librdkafka through confluent-kafka, or this project's own.
+CONFLUENT, NATIVE = "confluent", "native"
+CLIENTS = (NATIVE, CONFLUENT)
+
 
 class SettingsError(ValueError):
     """The settings cannot be used; the message says what to change."""
@@ -32,9 +38,11 @@ class SettingsError(ValueError):
 class LoadSettings:
     """One load. Raises ``SettingsError`` for values that make no sense.
 
-    ``rate`` is records per second in all, shared evenly by the producer users. ``value_bytes`` is the size of a
-    value, header included. ``producer_config`` and ``consumer_config`` are Kafka's keys (or librdkafka's own), on
-    top of ``loadgen.clients.librdkafka``'s defaults. Stream ``i`` writes to partition ``i % partitions``.
+    ``rate`` is records per second in all, shared evenly by the producer users, and changed by ``shape``. With
+    ``outstanding`` above 0 there is no rate: each producer sends as fast as it is acknowledged, with at most so many
+    records unacknowledged. ``value_bytes`` is the size of a value, header included, or a distribution of sizes.
+    ``producer_config`` and ``consumer_config`` are the client's own keys, on top of the defaults of its adapter in
+    ``loadgen.clients``. Stream ``i`` writes to partition ``i % partitions``. The producers are shared by ``processes``.
     """
 
     run_id: int
@@ -45,10 +53,15 @@ class LoadSettings:
     replication_factor: int = -1  # the broker's default; used only to create the topic
     create_topic: bool = False
     topic_config: dict[str, str] = field(default_factory=dict)
+    client: str = CONFLUENT
     rate: float = 1000.0
+    outstanding: int = 0
+    shape: ShapeSpec = "constant"
     producers: int = 4
     readers: int = 1
-    value_bytes: int = 200
+    processes: int = 1
+    value_bytes: SizeSpec = 200
+    keys: KeySpec = "none"
     first_stream: int = 0
     reserve_sequences: int = 4096
     flush_timeout_s: float = 20.0
@@ -61,7 +74,8 @@ class LoadSettings:
             ("partitions", 1),
             ("producers", 0),
             ("readers", 0),
-            ("value_bytes", HEADER_BYTES),
+            ("processes", 1),
+            ("outstanding", 0),
             ("first_stream", 0),
             ("reserve_sequences", 1),
             ("flush_timeout_s", 0),
@@ -72,6 +86,27 @@ class LoadSettings:
             raise SettingsError(f"rate is {self.rate}; it must be above 0 records per second")
         if not self.topic:
             raise SettingsError("topic is empty")
+        if self.client not in CLIENTS:
+            raise SettingsError(f"client is {self.client!r}; there are {', '.join(CLIENTS)}")
+        try:
+            parse_shape(self.shape), parse_sizes(self.value_bytes), parse_keys(self.keys)
+        except SpecError as error:
+            raise SettingsError(str(error)) from error
+
+    @property
+    def rate_shape(self) -> RateShape:
+        """How the rate changes."""
+        return parse_shape(self.shape)
+
+    @property
+    def sizes(self) -> Sizes:
+        """The sizes of values."""
+        return parse_sizes(self.value_bytes)
+
+    @property
+    def key_choice(self) -> Keys:
+        """The keys of records."""
+        return parse_keys(self.keys)
 
     @property
     def acks(self) -> str:

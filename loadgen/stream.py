@@ -5,37 +5,26 @@ not own pacing, the client, nor threads: nothing here blocks, and ``send``/``pol
 greenlets of one hub.
 
 An instance that failed for good is retired before the next one starts: it is purged and polled until it has said what
-became of everything, or a second has passed; what it had outstanding is ``info``. librdkafka's delivery errors are all
-``info`` too: confluent-kafka does not show a message's persistence status, and a purged or timed-out record may have
-been sent once before it went back to the queue.
+became of everything, or a second has passed; what it had outstanding is ``info``. What a failure's code allows to claim
+of a record is the client library's table (``outcomes.recorded_outcome``), for every client.
 """
 
 from __future__ import annotations
 
 import logging
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from cluster.client.producer.outcomes import recorded_outcome
 from cluster.seams.clock import Clock
-from loadgen.clients.base import (
-    ClientCallbacks,
-    ClientError,
-    DeliveredMessage,
-    ProducerClient,
-    ProducerFactory,
-)
-from loadgen.clients.confluent import describe, describe_exception, is_fatal
+from loadgen.clients.base import ClientCallbacks, ClientRefusal, Failure, ProducerClient, ProducerFactory
 from loadgen.recorder import Recorder, StreamIdentity
+from loadgen.records import StreamRecords
 from loadgen.runs import Delivery, OffsetTrust, SendRun, coalesce_deliveries, ranges
-from verifier.evidence.values import ValueEncoder
 
 logger = logging.getLogger(__name__)
 
 RETIRE_NS = 1_000_000_000
-#: Where a value's sequence stands (``verifier.evidence.values``).
-_SEQUENCE = struct.Struct(">Q")
-_SEQUENCE_POSITION = 24
 
 
 @dataclass(slots=True)
@@ -45,15 +34,15 @@ class Incarnation:
     number: int
     trust: OffsetTrust
     client: ProducerClient | None = None
-    reports: list[tuple[ClientError | None, DeliveredMessage]] = field(default_factory=list)
-    errors: list[ClientError] = field(default_factory=list)
+    reports: list[tuple[int, Failure | None, int | None]] = field(default_factory=list)
+    errors: list[Failure] = field(default_factory=list)
     identity: tuple[int, int] = (-1, -1)
     recorded_identity: tuple[int, int] = (-1, -1)
     fatal: str | None = None
     retire_by_ns: int | None = None
 
-    def on_delivery(self, error: ClientError | None, message: DeliveredMessage) -> None:
-        self.reports.append((error, message))
+    def on_delivery(self, sequence: int, failure: Failure | None, offset: int | None) -> None:
+        self.reports.append((sequence, failure, offset))
 
     def on_identity(self, producer_id: int, producer_epoch: int) -> None:
         self.identity = (producer_id, producer_epoch)
@@ -71,8 +60,7 @@ class ProducerStream:
         stream: int,
         topic: str,
         partition: int,
-        encoder: ValueEncoder,
-        record_bytes: int,
+        records: StreamRecords,
         recorder: Recorder,
         clock: Clock,
         make_client: ProducerFactory,
@@ -81,8 +69,7 @@ class ProducerStream:
         reserve_sequences: int = 4096,
     ) -> None:
         self._stream, self._topic, self._partition = stream, topic, partition
-        self._encoder = encoder
-        self._record_bytes = record_bytes
+        self._records = records
         self._recorder = recorder
         self._clock = clock
         self._make_client = make_client
@@ -94,6 +81,11 @@ class ProducerStream:
         self._outstanding: dict[int, int] = {}  # sequence -> intended time
         self._closed = False
         self._current = self._new_incarnation(0)
+
+    @property
+    def number(self) -> int:
+        """The stream's number, its own in the whole run."""
+        return self._stream
 
     @property
     def outstanding(self) -> int:
@@ -122,13 +114,13 @@ class ProducerStream:
             last = sequence + self._reserve_sequences - 1
             self._recorder.reserve(self._who(), sequence, last)
             self._reserved_to = last + 1
-        value = self._encoder.encode(sequence, intended_ns)
+        key, value = self._records.key(sequence), self._records.value(sequence, intended_ns)
         try:
-            current.client.produce(self._topic, value, partition=self._partition, on_delivery=current.on_delivery)
+            current.client.produce(self._topic, self._partition, key, value, sequence)
         except BufferError:
             return False
-        except Exception as error:  # the client's own exceptions have no base but this
-            self._refused(error)
+        except ClientRefusal as refusal:
+            self._refused(refusal.failure)
             return False
         self._outstanding[sequence] = intended_ns
         self._next_sequence = sequence + 1
@@ -139,7 +131,7 @@ class ProducerStream:
         current = self._current
         if current.client is None:
             return
-        current.client.poll(0)
+        current.client.poll()
         self._collect()
         if current.fatal is None:
             return
@@ -161,7 +153,7 @@ class ProducerStream:
         self._closed = True
         current = self._current
         if current.client is not None:
-            current.client.poll(0)
+            current.client.poll()
             self._collect()
             self._give_up_outstanding("outstanding when the producer was closed")
             self._dispose(current.client)
@@ -172,7 +164,7 @@ class ProducerStream:
     def _new_incarnation(self, number: int) -> Incarnation:
         current = Incarnation(number, OffsetTrust(acknowledged=self._acks != "0"))
         current.client = self._make_client(
-            ClientCallbacks(on_error=current.errors.append, on_identity=current.on_identity)
+            ClientCallbacks(current.on_delivery, current.errors.append, current.on_identity)
         )
         self._current = current
         self._recorder.incarnation(self._who(), self._next_sequence, known=False)
@@ -187,38 +179,36 @@ class ProducerStream:
         if current.errors:
             errors, current.errors[:] = list(current.errors), []
             for error in errors:
-                self._recorder.error(describe(error), who=self._who())
-                if error.fatal():
-                    self._failed_for_good(describe(error))
+                self._recorder.error(error.text, who=self._who())
+                if error.is_fatal:
+                    self._failed_for_good(error.text)
         if current.reports:
             reports, current.reports = current.reports, []
             runs = coalesce_deliveries(self._deliveries(reports), current.trust)
-            self._recorder.sent(self._who(), runs, self._record_bytes, self._acks)
+            self._recorder.sent(self._who(), runs, self._records.size_bytes, self._acks)
 
-    def _deliveries(self, reports: list[tuple[ClientError | None, DeliveredMessage]]) -> list[Delivery]:
+    def _deliveries(self, reports: list[tuple[int, Failure | None, int | None]]) -> list[Delivery]:
         deliveries: list[Delivery] = []
-        for error, message in reports:
-            value = message.value()
-            sequence = _SEQUENCE.unpack_from(value, _SEQUENCE_POSITION)[0] if value is not None else -1
+        for sequence, failure, offset in reports:
             intended_ns = self._outstanding.pop(sequence, None)
-            offset = message.offset()
             if intended_ns is None:
                 # the client said it twice, or of something that was never given to it: the first word stands
                 self._recorder.error(f"delivery report of sequence {sequence}, not outstanding", who=self._who())
                 continue
-            deliveries.append(
-                Delivery(sequence, intended_ns, -1 if offset is None else offset, describe(error) if error else None)
-            )
-            if error is not None and error.fatal():
-                self._failed_for_good(describe(error))
+            if failure is None:
+                deliveries.append(Delivery(sequence, intended_ns, -1 if offset is None else offset, None))
+                continue
+            is_refused = recorded_outcome(failure.code) == "fail"
+            deliveries.append(Delivery(sequence, intended_ns, -1, failure.text, is_refused))
+            if failure.is_fatal:
+                self._failed_for_good(failure.text)
         return deliveries
 
-    def _refused(self, error: Exception) -> None:
+    def _refused(self, failure: Failure) -> None:
         """The client raised instead of queueing: that sequence is still ours."""
-        text = describe_exception(error)
-        self._recorder.error(f"not queued: {text}", who=self._who())
-        if is_fatal(error):
-            self._failed_for_good(text)
+        self._recorder.error(f"not queued: {failure.text}", who=self._who())
+        if failure.is_fatal:
+            self._failed_for_good(failure.text)
 
     def _failed_for_good(self, reason: str) -> None:
         if self._current.fatal is not None:
@@ -231,14 +221,14 @@ class ProducerStream:
     def _begin_retirement(self, current: Incarnation, now_ns: int) -> None:
         current.retire_by_ns = now_ns + RETIRE_NS
         if current.client is not None:
-            current.client.purge(in_queue=True, in_flight=True, blocking=False)
+            current.client.purge()
 
     def _give_up_outstanding(self, reason: str) -> None:
         outstanding, self._outstanding = self._outstanding, {}
         runs = []
         for first, last in ranges(sorted(outstanding)):
             runs.append(SendRun(first, -1, reason, [outstanding[each] for each in range(first, last + 1)]))
-        self._recorder.sent(self._who(), runs, self._record_bytes, self._acks)
+        self._recorder.sent(self._who(), runs, self._records.size_bytes, self._acks)
 
     def _who(self) -> StreamIdentity:
         current = self._current

@@ -11,10 +11,18 @@ from collections.abc import Iterable
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from verifier.evidence.series import SeriesPoint
 
 Counted = Literal["acked", "read", "failed", "unknown", "errors", "fatal"]
+
+
+def histogram(milliseconds: NDArray[np.float64]) -> dict[int, int]:
+    """Counts by latency, rounded as Locust rounds: two digits from 100 ms on, whole milliseconds below."""
+    digits = np.select([milliseconds < 100, milliseconds < 1000, milliseconds < 10_000], [1.0, 10.0, 100.0], 1000.0)
+    values, counts = np.unique((np.round(milliseconds / digits) * digits).astype(np.int64), return_counts=True)
+    return dict(zip(values.tolist(), counts.tolist(), strict=True))
 
 
 class Tally:
@@ -35,9 +43,9 @@ class Tally:
     def total(self, what: Counted) -> int:
         return self._total[what]
 
-    def latencies(self, from_ns: Iterable[int], until_ns: int) -> None:
-        """One latency per start time, all ending at ``until_ns``."""
-        self._latencies_ns.extend(until_ns - start_ns for start_ns in from_ns)
+    def latencies(self, latencies_ns: Iterable[int]) -> None:
+        """One latency per record."""
+        self._latencies_ns.extend(latencies_ns)
 
     def loop_lag(self, lag_ms: float) -> None:
         """How late the process's own ticker woke; the interval keeps the worst."""

@@ -1,45 +1,138 @@
-"""The workload's arithmetic: which partition a stream writes to, and when its records are due. Pure.
+"""A workload: what a load writes, and how fast, declared as one value. Owns its fields and their checks.
 
-An open model: record ``k`` of a user is due at ``start + k / rate``, whatever became of the records before it. What
-cannot be sent in time is sent late and keeps its intended time, so latency contains the waiting (no coordinated
-omission).
+A field that is None is left to the options of whoever starts the load. Does not own what the fields come to
+(``shapes``, ``choices``, ``pace``), files and names (``workloads``), nor which client carries it. As YAML:
+
+```yaml
+summary: what it is for
+rate: 1500              # records per second in all; or unlimited: as fast as they are acknowledged,
+outstanding: 500        # with at most so many unacknowledged per producer
+shape: {bursts: {every_s: 10, for_s: 2, factor: 8}}
+value_bytes: {lognormal: {median: 300, sigma: 1.0, most: 20000}}
+keys: {zipf: {keys: 1000, exponent: 1.1}}
+partitions: 6
+streams: 12             # producers, each of one stream on one partition
+compression: lz4
+```
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
-NANOSECONDS = 1_000_000_000
+from loadgen.choices import KeySpec, SizeSpec, parse_keys, parse_sizes
+from loadgen.settings import SettingsError
+from loadgen.shapes import ShapeSpec, parse_shape
+from loadgen.spec import SpecError
+
+UNLIMITED = "unlimited"
+DEFAULT_OUTSTANDING = 500
+DEFAULT_BYTES = 200
+#: More than a few producers without a rate reach on two cores; to bound what a run writes.
+UNLIMITED_PER_S = 30_000
+COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
-def partition_of(stream: int, partitions: int) -> int:
-    """The one partition of a stream."""
-    return stream % partitions
+class WorkloadError(SettingsError):
+    """The workload cannot be had, or contradicts an option; the message names the field."""
 
 
 @dataclass(frozen=True, slots=True)
-class OpenSchedule:
-    """Records of one user, due at a constant rate from ``start_ns`` on; ``rate`` is per second and above 0."""
+class Workload:
+    """One workload; None where it says nothing. Raises WorkloadError for values that make no sense."""
 
-    start_ns: int
-    rate: float
+    name: str
+    summary: str = ""
+    rate: float | str | None = None
+    outstanding: int | None = None
+    shape: ShapeSpec | None = None
+    value_bytes: SizeSpec | None = None
+    keys: KeySpec | None = None
+    partitions: int | None = None
+    streams: int | None = None
+    compression: str | None = None
 
-    def due_ns(self, number: int) -> int:
-        """When record ``number`` (from 0) is due."""
-        return self.start_ns + int(number * NANOSECONDS / self.rate)
+    def __post_init__(self) -> None:
+        try:
+            self._check()
+        except SpecError as error:
+            raise WorkloadError(f"workload {self.name}: {error}") from error
 
-    def due_count(self, now_ns: int) -> int:
-        """How many records are due by ``now_ns``: the smallest ``n`` with ``due_ns(n) > now_ns``."""
-        if now_ns < self.start_ns:
-            return 0
-        # from a little below, so that no rounding steps over a record's time
-        count = max(0, int((now_ns - self.start_ns) * self.rate / NANOSECONDS) - 1)
-        while self.due_ns(count) <= now_ns:
-            count += 1
-        return count
+    def _check(self) -> None:
+        rate = self.rate
+        if isinstance(rate, bool) or not (rate is None or rate == UNLIMITED or _is_positive(rate)):
+            raise SpecError(f"rate is records per second above 0, or {UNLIMITED}; not {rate!r}")
+        for name in ("outstanding", "partitions", "streams"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise SpecError(f"{name} is a number of at least 1, not {value!r}")
+        if self.outstanding is not None and rate != UNLIMITED:
+            raise SpecError(f"outstanding goes with rate: {UNLIMITED}; a rate sends when it is time")
+        if self.compression is not None and self.compression not in COMPRESSIONS:
+            raise SpecError(f"compression is one of {', '.join(COMPRESSIONS)}, not {self.compression!r}")
+        if self.shape is not None and not parse_shape(self.shape).is_constant and rate == UNLIMITED:
+            raise SpecError(f"a shape changes a rate, and there is none with rate: {UNLIMITED}")
+        if self.value_bytes is not None:
+            parse_sizes(self.value_bytes)
+        if self.keys is not None:
+            parse_keys(self.keys)
+
+    def with_options(
+        self, options: Mapping[str, tuple[str, Any]], defaults: Mapping[str, Any] | None = None
+    ) -> Workload:
+        """The workload with what was asked for by options, ``field -> (option's name, value or None)``.
+
+        ``defaults`` are for what neither says. Raises WorkloadError if an option says something else than the
+        workload.
+        """
+        changes = {}
+        for name, (option, value) in options.items():
+            if value is None:
+                continue
+            own = getattr(self, name)
+            if own is not None and own != value:
+                raise WorkloadError(
+                    f"{option} {value} contradicts {name} {own} of workload {self.name}; leave one of them out"
+                )
+            changes[name] = value
+        absent = {name: value for name, value in (defaults or {}).items() if getattr(self, name) is None}
+        return replace(self, **{**absent, **changes})
+
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether records are sent as fast as they are acknowledged."""
+        return self.rate == UNLIMITED
+
+    @property
+    def records_per_s(self) -> float:
+        """The rate without its shape; 0 if there is none."""
+        return 0.0 if self.rate is None or isinstance(self.rate, str) else float(self.rate)
+
+    def expected_records(self, seconds: float) -> int:
+        """How many records will be written in so many seconds; an upper estimate if there is no rate."""
+        if self.is_unlimited:
+            return int(UNLIMITED_PER_S * seconds)
+        return int(self.records_per_s * parse_shape(self.shape or "constant").work(seconds))
+
+    @property
+    def mean_bytes(self) -> float:
+        """The mean size of a value."""
+        return parse_sizes(self.value_bytes or DEFAULT_BYTES).mean
+
+    def load_fields(self) -> dict[str, Any]:
+        """What it says of ``LoadSettings``, which has a default for everything else."""
+        said = {
+            "rate": self.records_per_s or None,
+            "shape": self.shape,
+            "value_bytes": self.value_bytes,
+            "keys": self.keys,
+            "outstanding": self.outstanding or DEFAULT_OUTSTANDING if self.is_unlimited else None,
+        }
+        return {name: value for name, value in said.items() if value is not None}
 
 
-def staggered_start_ns(now_ns: int, user: int, users: int, rate_per_user: float) -> int:
-    """The start of user number ``user``: users of one rate are spread over one period, so they do not send as one."""
-    period_ns = NANOSECONDS / rate_per_user
-    return now_ns + int(period_ns * (user % max(1, users)) / max(1, users))
+def _is_positive(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value) and value > 0

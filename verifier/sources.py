@@ -16,7 +16,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from verifier.evidence.history import READ_SCHEMA, HistoryError, history_file, read_history
+from verifier.evidence.arrow_stream import HistoryError
+from verifier.evidence.history import READ_SCHEMA, history_file, read_history
 from verifier.segments import rows
 
 _SPARK_TYPES = {"string": "string", "int32": "int", "int64": "bigint"}

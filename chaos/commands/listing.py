@@ -19,11 +19,12 @@ class What(StrEnum):
     CHECKS = "checks"
     DEFECTS = "defects"
     WORKLOADS = "workloads"
+    SWEEPS = "sweeps"
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("list", help="List faults, checks, defects or workloads, with a line on each.")(list_what)
+    app.command("list", help="List faults, checks, defects, workloads or sweeps, with a line on each.")(list_what)
 
 
 def list_what(
@@ -50,6 +51,10 @@ def _entries(what: What) -> dict[str, str]:
         return {check.name: check.summary for check in CHECKS}
     if what is What.DEFECTS:
         return {name: defect.doc for name, defect in CATALOGUE.items()}
-    return {
-        "sequenced": "producers write numbered values, one stream per producer and partition; readers read them all"
-    }
+    if what is What.SWEEPS:
+        from chaos.sweeps.catalogue import SWEEPS
+
+        return {name: summary for name, (summary, _) in SWEEPS.items()}
+    from loadgen.workloads import CATALOGUE as WORKLOADS
+
+    return {name: workload.summary for name, workload in WORKLOADS.items()}

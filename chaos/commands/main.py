@@ -18,6 +18,7 @@ log = logging.getLogger(__name__)
 #: Command -> the module that registers it, beside its like. In the order of the help.
 COMMANDS = {
     "run": "run",
+    "sweep": "sweep",
     "verify": "verify",
     "report": "verify",
     "up": "up",

@@ -80,7 +80,27 @@ Idempotence = Annotated[
         rich_help_panel=LOAD,
     ),
 ]
-Rate = Annotated[int, typer.Option(help="Records per second, all producers together.", rich_help_panel=LOAD)]
+Workload = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|FILE",
+        help="What is written and how fast (gapless list workloads, or a YAML file). [dim]default: steady[/dim]",
+        show_default=False,
+        rich_help_panel=LOAD,
+    ),
+]
+Rate = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Records per second, all producers together. [dim]default: the workload's, or 1500[/dim]",
+        show_default=False,
+        rich_help_panel=LOAD,
+    ),
+]
+LoadProcesses = Annotated[
+    int, typer.Option(help="Processes that share the producers; each has its own history.", rich_help_panel=LOAD)
+]
 Users = Annotated[
     int | None,
     typer.Option(
@@ -89,9 +109,21 @@ Users = Annotated[
         rich_help_panel=LOAD,
     ),
 ]
-RecordBytes = Annotated[int, typer.Option(help="Bytes of a record's value.", rich_help_panel=LOAD)]
+RecordBytes = Annotated[
+    int | None,
+    typer.Option(
+        help="Bytes of a record's value. [dim]default: the workload's, or 200[/dim]",
+        show_default=False,
+        rich_help_panel=LOAD,
+    ),
+]
 Client = Annotated[
-    str, typer.Option(help="The producers' and readers' client: confluent (librdkafka).", rich_help_panel=LOAD)
+    str,
+    typer.Option(
+        metavar="native|confluent",
+        help="The producers' and readers' client: ours, or librdkafka (confluent).",
+        rich_help_panel=LOAD,
+    ),
 ]
 ProducerConfig = Annotated[
     list[str] | None,
@@ -102,7 +134,15 @@ ConsumerConfig = Annotated[
     typer.Option(metavar="KEY=VALUE", help="A consumer's configuration, repeatable.", rich_help_panel=LOAD),
 ]
 Brokers = Annotated[int, typer.Option(help="Broker processes.", rich_help_panel=CLUSTER)]
-Partitions = Annotated[int, typer.Option(help="Partitions of the topic.", rich_help_panel=CLUSTER)]
+Partitions = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Partitions of the topic. [dim]default: the workload's, or 6[/dim]",
+        show_default=False,
+        rich_help_panel=CLUSTER,
+    ),
+]
 ReplicationFactor = Annotated[int, typer.Option(help="Replicas of each partition.", rich_help_panel=CLUSTER)]
 MinInsyncReplicas = Annotated[
     int | None,

@@ -37,14 +37,16 @@ def run(
     toxiproxy: options.Toxiproxy = None,
     acks: options.AcksOption = None,
     idempotence: options.Idempotence = None,
-    rate: options.Rate = 1500,
+    workload: options.Workload = None,
+    rate: options.Rate = None,
     users: options.Users = None,
-    record_bytes: options.RecordBytes = 200,
+    record_bytes: options.RecordBytes = None,
+    load_processes: options.LoadProcesses = 1,
     client: options.Client = "confluent",
     producer_config: options.ProducerConfig = None,
     consumer_config: options.ConsumerConfig = None,
     brokers: options.Brokers = 3,
-    partitions: options.Partitions = 6,
+    partitions: options.Partitions = None,
     replication_factor: options.ReplicationFactor = 3,
     min_insync_replicas: options.MinInsyncReplicas = None,
     profile: options.Profile = "chaos",
@@ -71,9 +73,11 @@ def run(
         min_insync_replicas=min_insync_replicas,
         acks=None if acks is None else acks.value,
         idempotence=None if idempotence is None else idempotence is options.Truth.TRUE,
+        workload=workload,
         rate=rate,
         users=users,
         record_bytes=record_bytes,
+        load_processes=load_processes,
         client=client,
         faults=faults,
         overlap=overlap,
@@ -112,7 +116,15 @@ def _schedule(path: Path) -> Schedule:
 
 
 def _repro(asked: Asked, schedule: Path | None) -> str:
-    """The command that asks for the same run; only what differs from the defaults, and always the seed."""
+    """The command that asks for the same run."""
+    return shlex.join([".venv/bin/gapless", *command_line(asked, schedule)])
+
+
+def command_line(asked: Asked, schedule: Path | None) -> list[str]:
+    """The arguments that ask for this run; only what differs from the defaults, and always the seed.
+
+    Where it is written and what is kept of it are not of the run.
+    """
     plain = Asked(seed=asked.seed)
     options: dict[str, object] = {"--seed": asked.seed}
     for option, field in (
@@ -123,9 +135,12 @@ def _repro(asked: Asked, schedule: Path | None) -> str:
         ("--replication-factor", "replication_factor"),
         ("--min-insync-replicas", "min_insync_replicas"),
         ("--acks", "acks"),
+        ("--workload", "workload"),
         ("--rate", "rate"),
         ("--users", "users"),
         ("--record-bytes", "record_bytes"),
+        ("--load-processes", "load_processes"),
+        ("--client", "client"),
         ("--faults", "faults"),
         ("--profile", "profile"),
         ("--zookeeper", "zookeeper"),
@@ -143,4 +158,4 @@ def _repro(asked: Asked, schedule: Path | None) -> str:
         "--consumer-config": asked.consumer_config,
     }
     flags = ["--overlap"] if asked.overlap else []
-    return shlex.join([".venv/bin/gapless", *repro(options, multiple), *flags])
+    return [*repro(options, multiple), *flags]

@@ -10,6 +10,7 @@ import os
 import platform
 import shutil
 import sys
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -146,14 +147,14 @@ def _model(settings: ExperimentSettings, schedule: Schedule, repro: str, now_ns:
             retention_ms=int(settings.topic_config.get("retention.ms", "-1")),
             replica_lag_time_max_ms=int(broker.get("replica.lag.time.max.ms", "30000")),
             session_timeout_ms=int(broker.get("zookeeper.session.timeout.ms", "18000")),
-            rate=float(settings.rate),
+            rate=settings.workload.records_per_s,
             users=settings.users,
             time_limit_s=settings.time_limit_s,
             profile=settings.profile,
         ),
         defects=[_defect(text) for text in settings.defects],
         faults_requested=list(schedule.kinds()),
-        arguments={"argv": sys.argv[1:]},
+        arguments={"argv": sys.argv[1:], "workload": asdict(settings.workload)},
         configuration={
             "broker": dict(broker),
             "topic": dict(settings.topic_config),

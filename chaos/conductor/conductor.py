@@ -193,6 +193,7 @@ class Conductor:
                 self._task.cancel()
             for problem in self._load.died():
                 self._record.problem(problem)
+            if self._load.is_over:
                 self._load_died.set()
             await asyncio.sleep(STATUS_EVERY_S)
 

@@ -52,7 +52,7 @@ class LoadStatus:
 
 
 class Load:
-    """Producers and readers, each a Locust process."""
+    """Producers and readers, in Locust processes: one or several of producers, one of readers."""
 
     def __init__(self, settings: ExperimentSettings, bench: Workbench, deployment: Deployment, run_id: int) -> None:
         self._settings = settings
@@ -86,17 +86,30 @@ class Load:
             return []
         self._stopped = True
         problems: list[str] = []
-        # Producers first: readers are to see what is still flushed.
-        for name in sorted(self._children):
-            child = self._children[name]
-            if not child.is_running():
-                problems += self._died(name)
-                continue
-            await asyncio.to_thread(child.interrupt)
-            if await asyncio.to_thread(child.wait, self._stop_timeouts_s[name]) is None:
-                await asyncio.to_thread(child.kill)
-                problems.append(f"load process {name} did not end in time and was killed")
+        # Producers first, all at once: readers are to see what is still flushed.
+        for names in (self._of(PRODUCERS), self._of(READERS)):
+            for stopped in await asyncio.gather(*map(self._stop_one, names)):
+                problems += stopped
         return problems
+
+    async def _stop_one(self, name: str) -> list[str]:
+        child = self._children[name]
+        if not child.is_running():
+            return self._died(name)
+        await asyncio.to_thread(child.interrupt)
+        if await asyncio.to_thread(child.wait, self._stop_timeouts_s[name]) is not None:
+            return []
+        await asyncio.to_thread(child.kill)
+        return [f"load process {name} did not end in time and was killed"]
+
+    def _of(self, group: str) -> list[str]:
+        return sorted(name for name in self._children if name.startswith(group))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a whole group of the processes has ended: there is nothing left to break."""
+        groups = [[self._children[name] for name in self._of(group)] for group in (PRODUCERS, READERS)]
+        return any(children and not any(child.is_running() for child in children) for children in groups)
 
     def died(self) -> list[str]:
         """What is to be said of processes that ended without being asked to. Of each it is said once, here or by
@@ -162,12 +175,13 @@ class Load:
             readers_bootstrap=self._deployment.topology.bootstrap(READERS),
             topic=settings.topic,
             partitions=settings.partitions,
-            rate=float(settings.rate),
+            client=settings.client,
             producers=settings.users,
             readers=settings.readers,
-            value_bytes=settings.record_bytes,
+            processes=settings.load_processes,
             producer_config=dict(settings.producer_config),
             consumer_config=dict(settings.consumer_config),
+            **settings.workload.load_fields(),
         )
 
     def _point(self, name: str) -> SeriesPoint | None:

@@ -14,9 +14,15 @@ from chaos.faults.catalogue import DEFAULT, FAULTS, check_faults, parse_faults
 from chaos.schedules.generator import generate
 from chaos.schedules.model import Schedule
 from cluster.config import broker, consumer, producer, profiles, topic
+from loadgen.settings import CLIENTS
+from loadgen.workload import Workload
+from loadgen.workloads import find_workload
 
 #: Healing, the last read and the copies of the evidence come after the time limit, and a burst of retries with them.
 AFTER_THE_LOAD_MS = 1_800_000
+DEFAULT_WORKLOAD = "steady"
+DEFAULT_RATE = 1500
+DEFAULT_PARTITIONS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +34,16 @@ class Asked:
     out: str | None = None
     time_limit_s: float = 60.0
     brokers: int = 3
-    partitions: int = 6
+    partitions: int | None = None
     replication_factor: int = 3
     min_insync_replicas: int | None = None
     acks: str | None = None
     idempotence: bool | None = None
-    rate: int = 1500
+    workload: str | None = None
+    rate: int | None = None
     users: int | None = None
-    record_bytes: int = 200
+    record_bytes: int | None = None
+    load_processes: int = 1
     client: str = "confluent"
     faults: str | None = None
     overlap: bool = False
@@ -55,8 +63,9 @@ class Asked:
 
 def resolve(asked: Asked) -> tuple[ExperimentSettings, list[str]]:
     """The settings, and warnings for a person. Raises SettingsError, ConfigError, UnknownFault."""
-    if asked.client != "confluent":
-        raise SettingsError(f"--client {asked.client} is not there yet; use --client confluent (librdkafka)")
+    if asked.client not in CLIENTS:
+        choices = " or ".join(f"--client {client}" for client in CLIENTS)
+        raise SettingsError(f"--client {asked.client} is not known; use {choices}")
     if asked.faults is not None and asked.schedule is not None:
         raise SettingsError("--schedule and --faults exclude each other: a schedule names its faults")
     if asked.overlap and asked.schedule is not None:
@@ -67,7 +76,8 @@ def resolve(asked: Asked) -> tuple[ExperimentSettings, list[str]]:
     asked_topic = _pairs("--topic-config", asked.topic_config)
     topic_text = _with("--min-insync-replicas", "min.insync.replicas", asked.min_insync_replicas, asked_topic)
     topic_text = {"min.insync.replicas": str(minimum), **profile.topic, **topic_text}
-    producer_text = _producer_text(asked)
+    workload = _workload(asked)
+    producer_text = _producer_text(asked, workload)
     typed_broker = broker.validate(broker_text)
     typed_topic = topic.validate(topic_text, typed_broker)
     typed_producer = producer.validate(producer_text, asked.client, profile.producer_base(asked.client))
@@ -84,14 +94,14 @@ def resolve(asked: Asked) -> tuple[ExperimentSettings, list[str]]:
         out=asked.out,
         time_limit_s=asked.time_limit_s,
         brokers=asked.brokers,
-        partitions=asked.partitions,
+        partitions=workload.partitions or DEFAULT_PARTITIONS,
         replication_factor=asked.replication_factor,
         min_insync_replicas=int(typed_topic["min.insync.replicas"]),
         acks={"-1": "all"}.get(str(typed_producer["acks"]), str(typed_producer["acks"])),
         idempotence=bool(typed_producer["enable.idempotence"]),
-        rate=asked.rate,
-        users=asked.users or asked.partitions,
-        record_bytes=asked.record_bytes,
+        workload=workload,
+        users=workload.streams or workload.partitions or DEFAULT_PARTITIONS,
+        load_processes=asked.load_processes,
         client=asked.client,
         faults=faults,
         overlap=asked.overlap,
@@ -118,7 +128,7 @@ def _check_that_all_is_kept(config: topic.TopicConfig, time_limit_s: float) -> N
     """A run whose topic loses records as it goes would prove nothing, an hour later. Raises SettingsError."""
     if "compact" in str(config["cleanup.policy"]):
         raise SettingsError(
-            "a run's topic cannot be compacted, since its records have no keys: 'cleanup.policy' must be delete"
+            "the final read needs every record, and compaction removes some: 'cleanup.policy' must be delete"
         )
     needed_ms = int(time_limit_s * 1000) + AFTER_THE_LOAD_MS
     if 0 <= int(config["retention.ms"]) < needed_ms:
@@ -153,8 +163,23 @@ def _defects(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(str(parse(text)) for text in texts)
 
 
-def _producer_text(asked: Asked) -> dict[str, str]:
-    text = _with("--acks", "acks", asked.acks, _pairs("--producer-config", asked.producer_config))
+def _workload(asked: Asked) -> Workload:
+    """The workload with what the options say. Raises WorkloadError where they say something else."""
+    return find_workload(asked.workload or DEFAULT_WORKLOAD).with_options(
+        {
+            "rate": ("--rate", asked.rate),
+            "value_bytes": ("--record-bytes", asked.record_bytes),
+            "partitions": ("--partitions", asked.partitions),
+            "streams": ("--users", asked.users),
+        },
+        {"rate": DEFAULT_RATE},
+    )
+
+
+def _producer_text(asked: Asked, workload: Workload) -> dict[str, str]:
+    text = _pairs("--producer-config", asked.producer_config)
+    text = _with(f"workload {workload.name}'s compression", "compression.type", workload.compression, text)
+    text = _with("--acks", "acks", asked.acks, text)
     if asked.idempotence is None:
         return text
     return _with("--idempotence", "enable.idempotence", str(asked.idempotence).lower(), text)

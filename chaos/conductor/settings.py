@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from chaos.schedules.model import Schedule
+from loadgen.workload import Workload
 
 
 class SettingsError(ValueError):
@@ -17,8 +18,9 @@ class SettingsError(ValueError):
 class ExperimentSettings:
     """Everything that decides a run, after profiles and shorthands are resolved.
 
-    The four ``*_config`` mappings hold Kafka's own keys, profile included. ``schedule`` is None if it is to be
-    generated from ``faults`` and ``seed``. ``web_port`` is None without a web interface, 0 for a free port.
+    The four ``*_config`` mappings hold Kafka's own keys, profile included. ``workload`` says all that its options
+    say. ``schedule`` is None if it is to be generated from ``faults`` and ``seed``. ``web_port`` is None without a web
+    interface, 0 for a free port.
     """
 
     seed: int
@@ -32,10 +34,10 @@ class ExperimentSettings:
     min_insync_replicas: int = 2
     acks: str = "all"
     idempotence: bool = True
-    rate: int = 1500
+    workload: Workload = field(default_factory=lambda: Workload("steady", rate=1500))
     users: int = 6
     readers: int = 1
-    record_bytes: int = 200
+    load_processes: int = 1
     client: str = "confluent"
     faults: tuple[str, ...] = ()
     overlap: bool = False
@@ -59,8 +61,8 @@ class ExperimentSettings:
 
     def expected_disk_bytes(self) -> int:
         """A bound on what the run writes: every record on each replica, the histories, and Spark's scratch."""
-        records = int(self.rate * (self.time_limit_s + 30))
-        return records * ((self.record_bytes + 80) * self.replication_factor + 200) + 200_000_000
+        records = self.workload.expected_records(self.time_limit_s + 30)
+        return int(records * ((self.workload.mean_bytes + 80) * self.replication_factor + 200)) + 200_000_000
 
 
 def check(settings: ExperimentSettings) -> None:
@@ -70,8 +72,8 @@ def check(settings: ExperimentSettings) -> None:
         ("--partitions", settings.partitions),
         ("--replication-factor", settings.replication_factor),
         ("--min-insync-replicas", settings.min_insync_replicas),
-        ("--rate", settings.rate),
         ("--users", settings.users),
+        ("--load-processes", settings.load_processes),
     ):
         if value < 1:
             raise SettingsError(f"{label} must be at least 1, not {value}")
@@ -96,7 +98,10 @@ def check(settings: ExperimentSettings) -> None:
         raise SettingsError(
             f"--name {settings.name!r} cannot be a directory of its own in results/; choose another word"
         )
-    if settings.record_bytes < 48:
-        raise SettingsError("a record cannot be shorter than the 48 bytes of its sequenced header")
+    if settings.load_processes > settings.users:
+        raise SettingsError(
+            f"--load-processes {settings.load_processes} need as many producers; there are {settings.users}: "
+            "raise --users or lower the processes"
+        )
     if settings.faults and settings.schedule is not None:
         raise SettingsError("--schedule and --faults exclude each other: a schedule names its faults")

@@ -40,6 +40,15 @@ class AsyncLinks:
 
         return await asyncio.to_thread(both_ways)
 
+    async def delay(self, link: str, direction: Direction, *, latency_ms: int) -> Marks:
+        name = f"delay{next(self._numbers)}"
+        made = await asyncio.to_thread(self._links.delay, link, direction, latency_ms=latency_ms, name=name)
+        return Marks(link, made)
+
+    async def reset_connections(self, link: str, direction: Direction) -> Marks:
+        name = f"reset{next(self._numbers)}"
+        return Marks(link, await asyncio.to_thread(self._links.reset_connections, link, direction, name))
+
     async def heal(self, marks: Marks) -> None:
         await asyncio.to_thread(self._links.heal, marks.link, marks.toxics)
 
@@ -57,6 +66,7 @@ class AsyncLinks:
             dropped_request_bytes=found.request.bytes_dropped,
             dropped_response_bytes=found.response.bytes_dropped,
             held_bytes=found.request.bytes_held + found.response.bytes_held,
+            closed_connections=found.connections_closed,
         )
 
 

@@ -15,11 +15,13 @@ from chaos.faults.kill_follower import KillFollower
 from chaos.faults.kill_leader import KillLeader
 from chaos.faults.pause_leader import PauseLeader
 from chaos.faults.pause_zookeeper import PauseZookeeper
+from chaos.faults.reset import Reset
 from chaos.faults.restart_zookeeper import RestartZookeeper
 from chaos.faults.rolling_restart import RollingRestart
+from chaos.faults.slow_link import SlowLink
 
 _BASIC = (KillLeader, PauseLeader, CutLink, IsolateBroker, DropResponse, KillController, DropPackets)
-_MORE = (KillFollower, PauseZookeeper, RestartZookeeper, RollingRestart)
+_MORE = (KillFollower, Reset, SlowLink, PauseZookeeper, RestartZookeeper, RollingRestart)
 
 FAULTS: dict[str, type[Fault]] = {fault.name: fault for fault in (*_BASIC, *_MORE)}
 

@@ -15,13 +15,17 @@ Direction = Literal["request", "response", "both"]
 
 @dataclass(frozen=True, slots=True)
 class LinkStats:
-    """Counters of one link, as its proxy has them: bytes delivered and dropped each way, and held back now."""
+    """Counters of one link, as its proxy has them: bytes delivered and dropped each way, and held back now;
+
+    connections that have ended.
+    """
 
     request_bytes: int
     response_bytes: int
     dropped_request_bytes: int
     dropped_response_bytes: int
     held_bytes: int
+    closed_connections: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,14 @@ class LinkControl(Protocol):
 
     async def stall(self, link: str, *, probability: float, min_ms: int, max_ms: int) -> Marks:
         """Hold random chunks back for a while, both ways; ``model`` names the model in use."""
+        ...
+
+    async def delay(self, link: str, direction: Direction, *, latency_ms: int) -> Marks:
+        """Let what is sent arrive so much later."""
+        ...
+
+    async def reset_connections(self, link: str, direction: Direction) -> Marks:
+        """Reset each connection at its next bytes of that direction."""
         ...
 
     async def heal(self, marks: Marks) -> None:
@@ -90,6 +102,18 @@ class Damage:
             self._marks.append(await self._links.stall(link, probability=probability, min_ms=min_ms, max_ms=max_ms))
 
         await asyncio.gather(*(one(link) for link in links))
+
+    async def delay(self, links: Sequence[str], direction: Direction, *, latency_ms: int) -> None:
+        """Delay what runs over all of these links."""
+
+        async def one(link: str) -> None:
+            self._marks.append(await self._links.delay(link, direction, latency_ms=latency_ms))
+
+        await asyncio.gather(*(one(link) for link in links))
+
+    async def reset_connections(self, link: str, direction: Direction) -> None:
+        """Reset what runs over this link."""
+        self._marks.append(await self._links.reset_connections(link, direction))
 
     async def heal(self) -> None:
         """Take away what there is of it."""

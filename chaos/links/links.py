@@ -209,6 +209,14 @@ class Links:
         foreign = {"latency": 0, "jitter": max_ms}
         return StallModel("latency", self._add_each(link, direction, name, "latency", foreign))
 
+    def reset_connections(self, link: str, direction: Direction, name: str = "reset") -> tuple[str, ...]:
+        """Answer the next bytes of a direction with a RST to both ends, on every connection; as long as it is there."""
+        return self._add_each(link, direction, name, "reset_peer", {"timeout": 0})
+
+    def delay(self, link: str, direction: Direction, *, latency_ms: int, name: str = "delay") -> tuple[str, ...]:
+        """Let every chunk of a direction arrive so much later, in its order."""
+        return self._add_each(link, direction, name, "latency", {"latency": latency_ms, "jitter": 0})
+
     def heal(self, link: str, toxics: Collection[str] | None = None) -> None:
         """Remove every toxic of a link and enable it. Raises ``LinkMismatch`` if it is not clear then.
 

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from random import Random
 
 from cluster.broker.rules import Rules
-from cluster.defects import forget_sequences, lose_acked
+from cluster.defects import forget_sequences, lose_acked, refuse_batches
 from cluster.defects.firings import Firings
 
 Plant = Callable[[Rules, float, Random, Firings], Rules]
@@ -47,6 +47,7 @@ CATALOGUE = {
     for defect in (
         Defect(lose_acked.NAME, "acknowledge a batch and store nothing", lose_acked.plant, True),
         Defect(forget_sequences.NAME, "detect no duplicates", forget_sequences.plant, False),
+        Defect(refuse_batches.NAME, "refuse a batch with an error that asks to try again", refuse_batches.plant, True),
     )
 }
 

@@ -1,7 +1,7 @@
 """What the load asks of a client: three small shapes. Owns no behaviour.
 
-``ProducerClient`` is the asynchronous producer of a stream, as confluent-kafka has it; ``RecordReader`` and
-``SentinelSender`` are narrower, so that two clients can stand behind them.
+``ProducerClient`` is the asynchronous producer of a stream, ``RecordReader`` a consumer of given offsets,
+``SentinelSender`` a producer for one record to each partition. Several clients stand behind each.
 """
 
 from __future__ import annotations
@@ -10,54 +10,69 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from cluster.protocol.errors import ErrorCode
 from loadgen.runs import ReadRecord
 
 
-class ClientError(Protocol):
-    """confluent-kafka's ``KafkaError``, as far as it is used."""
+class Failure(NamedTuple):
+    """Why a record was not plainly acknowledged, or what else went wrong in a client.
 
-    def code(self) -> int: ...
+    ``code`` is Kafka's error code and says what may be claimed of the record (``outcomes.recorded_outcome``): it is
+    never a refusal if an earlier attempt may have stored the record. After a fatal failure the client can do no more.
+    """
 
-    def name(self) -> str: ...
-
-    def fatal(self) -> bool: ...
-
-    def str(self) -> str: ...
-
-
-class DeliveredMessage(Protocol):
-    """confluent-kafka's ``Message`` in a delivery report, as far as it is used."""
-
-    def value(self) -> bytes | None: ...
-
-    def offset(self) -> int | None: ...
+    text: str
+    code: ErrorCode = ErrorCode.UNKNOWN_SERVER_ERROR
+    is_fatal: bool = False
 
 
-DeliveryCallback = Callable[[ClientError | None, DeliveredMessage], None]
+class ClientRefusal(Exception):
+    """A producer client did not take a record."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.text)
+        self.failure = failure
 
 
 class ProducerClient(Protocol):
-    """confluent-kafka's ``Producer``. No call blocks but ``close``, which waits for everything that was sent."""
+    """The asynchronous producer of a stream. No call blocks but ``dispose``."""
 
-    def produce(self, topic: str, value: bytes, *, partition: int, on_delivery: DeliveryCallback) -> None:
-        """Queue one record. Raises ``BufferError`` if the queue is full, the client's own exception otherwise."""
+    @property
+    def is_cooperative(self) -> bool:
+        """Whether its waiting lets other greenlets run, as plain Python's does under Locust; else it needs a thread."""
         ...
 
-    def poll(self, timeout: float) -> int: ...
+    def produce(self, topic: str, partition: int, key: bytes | None, value: bytes, sequence: int) -> None:
+        """Queue one record. Raises ``BufferError`` if it cannot be taken just now, ``ClientRefusal`` otherwise."""
+        ...
 
-    def purge(self, *, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None: ...
+    def poll(self) -> None:
+        """Serve the callbacks of what became known since the last call."""
+        ...
 
-    def close(self) -> bool: ...
+    def purge(self) -> None:
+        """Give up what is queued and in flight; the callbacks come from ``poll``."""
+        ...
 
-    def __len__(self) -> int: ...
+    def dispose(self, timeout_s: float) -> bool:
+        """Drop what is left and end, within about ``timeout_s``. Blocks: not for an event loop's thread.
+
+        False if it could not be ended in time and was left behind.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class ClientCallbacks:
-    """What a producer client reports besides deliveries. Called from within ``poll``; none may raise."""
+    """What a producer client reports. Called from within ``poll``; none may raise.
 
-    on_error: Callable[[ClientError], None]
-    on_identity: Callable[[int, int], None]  # producer id and epoch, as of the last statistics
+    ``on_delivery`` is told the sequence, None or why it was not acknowledged, and the offset as the client has it
+    (None or negative: it was not told).
+    """
+
+    on_delivery: Callable[[int, Failure | None, int | None], None]
+    on_error: Callable[[Failure], None]
+    on_identity: Callable[[int, int], None]  # producer id and epoch, as last known
 
 
 ProducerFactory = Callable[[ClientCallbacks], ProducerClient]
@@ -73,6 +88,11 @@ class Polled(NamedTuple):
 
 class RecordReader(Protocol):
     """A consumer that reads assigned partitions from given offsets, uncommitted, and never resets an offset."""
+
+    @property
+    def is_cooperative(self) -> bool:
+        """As a producer's."""
+        ...
 
     def assign(self, topic: str, offsets: Mapping[int, int]) -> None:
         """Read these partitions from these offsets from now on; replaces the former assignment."""

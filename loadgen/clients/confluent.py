@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
+from cluster.client.producer.outcomes import reported_code
+from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import Clock
 from loadgen.clients.base import (
     ClientCallbacks,
-    ClientError,
-    DeliveredMessage,
+    ClientRefusal,
+    Failure,
     Polled,
-    ProducerClient,
     ProducerFactory,
     SentResult,
     first_line,
 )
-from loadgen.clients.librdkafka import consumer_config, producer_config, producer_identity
+from loadgen.clients.librdkafka import SENTINEL_NEEDS, consumer_config, producer_config, producer_identity
 from loadgen.runs import ReadRecord
 from loadgen.settings import ConfigValue, LoadSettings, SettingsError
 
@@ -32,19 +34,62 @@ logger = logging.getLogger(__name__)
 client_logger = logging.getLogger("librdkafka")
 
 
-def producer_factory(bootstrap: str, client_id: str, given: Mapping[str, ConfigValue]) -> ProducerFactory:
+def producer_factory(bootstrap: str, client_id: str, given: Mapping[str, ConfigValue], clock: Clock) -> ProducerFactory:
     """Makes the producers of one stream, one per incarnation. The factory raises ``KafkaException`` for a bad key."""
     config = producer_config(bootstrap, client_id, given)
+    return lambda callbacks: ConfluentProducer(config, callbacks, clock)
 
-    def make(callbacks: ClientCallbacks) -> ProducerClient:
-        def on_statistics(statistics: str) -> None:
-            identity = producer_identity(statistics)
-            if identity is not None:
-                callbacks.on_identity(*identity)
 
-        return TellingProducer({**config, "stats_cb": on_statistics}, callbacks.on_error)
+class ConfluentProducer:
+    """``ProducerClient`` on confluent-kafka's."""
 
-    return make
+    is_cooperative = False
+
+    def __init__(self, config: Mapping[str, str], callbacks: ClientCallbacks, clock: Clock) -> None:
+        self._callbacks = callbacks
+        self._clock = clock
+        self._judge = partial(failure_of, is_retried=config.get("retries") != "0")
+        own = {**config, "stats_cb": self._on_statistics}
+        self._producer = TellingProducer(own, lambda error: callbacks.on_error(failure_of(error)))
+
+    def produce(self, topic: str, partition: int, key: bytes | None, value: bytes, sequence: int) -> None:
+        on_delivery = partial(self._on_delivery, sequence)
+        try:
+            self._producer.produce(topic, value, key, partition=partition, on_delivery=on_delivery)
+        except KafkaException as error:
+            raise ClientRefusal(Failure(describe_exception(error), is_fatal=is_fatal(error))) from error
+
+    def poll(self) -> None:
+        self._producer.poll(0)
+
+    def purge(self) -> None:
+        self._producer.purge(in_queue=True, in_flight=True, blocking=False)
+
+    def dispose(self, timeout_s: float) -> bool:
+        return dispose_producer(self._producer, timeout_s=timeout_s, clock=self._clock)
+
+    def _on_delivery(self, sequence: int, error: KafkaError | None, message: Message) -> None:
+        failure = None if error is None else self._judge(error)
+        self._callbacks.on_delivery(sequence, failure, message.offset())
+
+    def _on_statistics(self, statistics: str) -> None:
+        identity = producer_identity(statistics)
+        if identity is not None:
+            self._callbacks.on_identity(*identity)
+
+    def __repr__(self) -> str:
+        return f"ConfluentProducer(waiting={len(self._producer)})"
+
+
+def failure_of(error: KafkaError, *, is_retried: bool = True) -> Failure:
+    """librdkafka's error as ours. Its codes from 0 on are Kafka's; all of its own leave open what became of a record.
+
+    librdkafka does not tell that a record was sent before the attempt that was refused: as long as it may retry
+    (``is_retried``), a refusal takes back nothing (``outcomes.reported_code``).
+    """
+    code = error.code()
+    kafka_code = ErrorCode.of(code) if code > 0 else ErrorCode.REQUEST_TIMED_OUT
+    return Failure(describe(error), reported_code(kafka_code, is_doubtful=is_retried), error.fatal())
 
 
 class TellingProducer(Producer):  # type: ignore[misc]  # it comes without types
@@ -54,7 +99,7 @@ class TellingProducer(Producer):  # type: ignore[misc]  # it comes without types
     calling ``error_cb``. Other exceptions, such as a callback's own, are raised on.
     """
 
-    def __init__(self, config: Mapping[str, Any], on_error: Callable[[ClientError], None]) -> None:
+    def __init__(self, config: Mapping[str, Any], on_error: Callable[[KafkaError], None]) -> None:
         self._on_error = on_error
         super().__init__({**config, "error_cb": on_error}, logger=client_logger)
 
@@ -80,7 +125,7 @@ class TellingProducer(Producer):  # type: ignore[misc]  # it comes without types
         self._on_error(error.args[0])
 
 
-def dispose_producer(client: ProducerClient, *, timeout_s: float, clock: Clock) -> bool:
+def dispose_producer(client: Producer, *, timeout_s: float, clock: Clock) -> bool:
     """Drop what is queued or in flight and close. Blocks up to about ``timeout_s``: not for an event loop's thread.
 
     False if the client still held records then: it was left open, since its own close would wait without bound.
@@ -112,6 +157,8 @@ def check_client_config(settings: LoadSettings) -> None:
 class ConfluentReader:
     """``RecordReader`` on a confluent-kafka consumer. Never blocks in ``poll`` with a timeout of 0."""
 
+    is_cooperative = False
+
     def __init__(self, bootstrap: str, client_id: str, given: Mapping[str, ConfigValue]) -> None:
         self._notices: list[str] = []
         config: dict[str, Any] = {**consumer_config(bootstrap, client_id, given), "error_cb": self._on_error}
@@ -137,7 +184,7 @@ class ConfluentReader:
     def close(self) -> None:
         self._consumer.close()
 
-    def _on_error(self, error: ClientError) -> None:
+    def _on_error(self, error: KafkaError) -> None:
         # librdkafka goes on by itself after these; they are worth a note, no new assignment
         self._notices.append(describe(error))
 
@@ -146,7 +193,7 @@ class ConfluentSentinelSender:
     """``SentinelSender`` on a confluent-kafka producer that lives for one attempt."""
 
     def __init__(self, bootstrap: str, client_id: str, given: Mapping[str, ConfigValue], clock: Clock) -> None:
-        self._config = producer_config(bootstrap, client_id, {**given, "acks": "all", "enable.idempotence": True})
+        self._config = producer_config(bootstrap, client_id, {**given, **SENTINEL_NEEDS})
         self._clock = clock
 
     def send(self, topic: str, values: Mapping[int, bytes], timeout_s: float) -> dict[int, SentResult]:
@@ -168,7 +215,7 @@ class ConfluentSentinelSender:
     def _produce(
         self, client: Producer, topic: str, partition: int, value: bytes, results: dict[int, SentResult]
     ) -> None:
-        def on_delivery(error: ClientError | None, message: DeliveredMessage) -> None:
+        def on_delivery(error: KafkaError | None, message: Message) -> None:
             if error is None:
                 results[partition] = SentResult.of_offset(message.offset())
             else:
@@ -180,7 +227,7 @@ class ConfluentSentinelSender:
             results[partition] = SentResult.unknown(describe_exception(error))
 
 
-def describe(error: ClientError) -> str:
+def describe(error: KafkaError) -> str:
     """``NAME: text``, one bounded line."""
     return f"{error.name()}: {first_line(error.str())}"
 

@@ -37,6 +37,8 @@ _PRODUCER: dict[str, Any] = {"bootstrap_timeout_ms": BOOTSTRAP_TIMEOUT_MS, "ling
 class KafkaPythonReader:
     """``RecordReader`` on kafka-python's consumer, which is made when it is first polled: making it needs a broker."""
 
+    is_cooperative = False
+
     def __init__(self, bootstrap: str, client_id: str, given: Mapping[str, ConfigValue]) -> None:
         self._config: dict[str, Any] = {
             **_CONSUMER,

@@ -87,6 +87,14 @@ CONSUMER_DEFAULTS: dict[str, ConfigValue] = {
     "fetch.error.backoff.ms": 50,
 }
 
+#: What an idempotent producer needs, whatever the producers of the load were given.
+SENTINEL_NEEDS: dict[str, ConfigValue] = {
+    "acks": "all",
+    "enable.idempotence": True,
+    "max.in.flight.requests.per.connection": 1,
+    "retries": 2_147_483_647,
+}
+
 _IDENTITY = re.compile(r'"eos":\s*\{.*?"producer_id":\s*(-?\d+).*?"producer_epoch":\s*(-?\d+)', re.DOTALL)
 
 
@@ -134,7 +142,8 @@ def producer_identity(statistics: str) -> tuple[int, int] | None:
 def _translate(given: Mapping[str, ConfigValue]) -> dict[str, ConfigValue]:
     own: dict[str, ConfigValue] = {}
     for key, value in given.items():
-        if key in _ABSENT:
+        # Keys of ours are the native client's.
+        if key in _ABSENT or key.startswith("gapless."):
             continue
         if key == "buffer.memory":
             own["queue.buffering.max.kbytes"] = max(1, int(value) // 1024)

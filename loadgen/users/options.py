@@ -21,6 +21,8 @@ from loadgen.settings import (
     SettingsError,
     parse_config,
 )
+from loadgen.workload import Workload, WorkloadError
+from loadgen.workloads import find_workload
 from verifier.evidence.run_directory import RunDirectory
 
 DEFAULT_PRODUCERS = 4
@@ -32,6 +34,7 @@ _FIELDS: dict[str, tuple[str, type, str]] = {
     "--kafka-replication-factor": ("replication_factor", int, "replicas of a topic that is created (the broker's)"),
     "--kafka-rate": ("rate", float, "records per second in all, shared by the producer users (1000)"),
     "--kafka-value-bytes": ("value_bytes", int, "size of a value, its 48-byte header included (200)"),
+    "--kafka-client": ("client", str, "the client: native or confluent (confluent)"),
     "--kafka-readers": ("readers", int, "how many of the users read (1)"),
     "--kafka-run-id": ("run_id", int, "number that marks this run's values (random)"),
     "--kafka-first-stream": ("first_stream", int, "number of the first producer's stream (0)"),
@@ -53,6 +56,13 @@ def add_options(parser: Any) -> None:
     group = parser.add_argument_group("Kafka load (gapless)")
     for option, (name, kind, text) in _FIELDS.items():
         group.add_argument(option, type=kind, default=None, env_var=f"LOCUST_KAFKA_{name.upper()}", help=text)
+    group.add_argument(
+        "--kafka-workload",
+        default=None,
+        metavar="NAME|FILE",
+        env_var="LOCUST_KAFKA_WORKLOAD",
+        help="what is written and how fast: a name (gapless list workloads) or a YAML file",
+    )
     for role in ("producer", "consumer"):
         group.add_argument(
             f"--kafka-{role}-config",
@@ -119,4 +129,27 @@ def _changes(values: Mapping[str, Any]) -> dict[str, Any]:
         pairs = values.get(f"kafka_{role}_config")
         if pairs:
             changes[f"{role}_config"] = parse_config(pairs)
+    if values.get("kafka_workload"):
+        changes |= _of_workload(find_workload(values["kafka_workload"]), changes)
     return changes
+
+
+def _of_workload(workload: Workload, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """What a workload and the options beside it say together. Raises WorkloadError where they contradict each other.
+
+    The number of streams is Locust's ``--users``, which knows no workload.
+    """
+    options = {
+        "rate": ("--kafka-rate", changes.get("rate")),
+        "value_bytes": ("--kafka-value-bytes", changes.get("value_bytes")),
+        "partitions": ("--kafka-partitions", changes.get("partitions")),
+    }
+    whole = workload.with_options(options)
+    producer, codec = dict(changes.get("producer_config", {})), whole.compression
+    if codec is not None and producer.setdefault("compression.type", codec) != codec:
+        raise WorkloadError(
+            f"--kafka-producer-config compression.type={producer['compression.type']} contradicts compression "
+            f"{codec} of workload {whole.name}; leave one of them out"
+        )
+    placed = {"partitions": whole.partitions} if whole.partitions else {}
+    return {**whole.load_fields(), **placed, **({"producer_config": producer} if producer else {})}

@@ -1,8 +1,8 @@
 """A load process: one hub, one recorder, one poller for all producer streams. Owns its start and its end.
 
-What is called from the hub never blocks: clients are polled with timeout 0, and their closing goes through the hub's
-thread pool. The first SIGINT or SIGTERM stops the users (who finish what is outstanding, with a bound), lets Locust
-write its reports and closes the history; a further signal changes nothing.
+What is called from the hub never blocks: clients are polled without waiting, and those that are not Python's are
+closed in the hub's thread pool. The first SIGINT or SIGTERM stops the users (who finish what is outstanding, with a
+bound), lets Locust write its reports and closes the history; a further signal changes nothing.
 """
 
 from __future__ import annotations
@@ -18,26 +18,23 @@ import gevent
 from locust.runners import MasterRunner, WorkerRunner
 
 from cluster.seams.clock import SystemClock
-from loadgen.clients.base import ProducerClient
-from loadgen.clients.confluent import check_client_config, dispose_producer, producer_factory
+from loadgen.clients.base import ProducerClient, RecordReader
+from loadgen.clients.choice import check_client_config, producer_factory
 from loadgen.clients.librdkafka import left_out
-from loadgen.recorder import Recorder, Request
-from loadgen.settings import LoadSettings, SettingsError
+from loadgen.pace import partition_of
+from loadgen.recorder import Recorder
+from loadgen.records import StreamRecords
+from loadgen.settings import CONFLUENT, LoadSettings, SettingsError
 from loadgen.stream import ProducerStream
 from loadgen.topics import ensure_topic
 from loadgen.users.options import ResolvedOptions, resolve_options
-from loadgen.workload import partition_of
-from verifier.evidence.values import ValueEncoder
+from loadgen.users.statistics import LocustStatistics
 
 logger = logging.getLogger(__name__)
 
 POLL_INTERVAL_S = 0.002
 TICK_INTERVAL_S = 0.1
 DISPOSE_TIMEOUT_S = 2.0
-
-
-class DeliveryError(Exception):
-    """What Locust shows for records whose acknowledgement did not come; the history says ``info``."""
 
 
 class LoadProcess:
@@ -49,6 +46,7 @@ class LoadProcess:
         self.settings: LoadSettings = options.settings
         self.process = options.process
         self.stopping = False
+        self._sizes, self._keys = self.settings.sizes, self.settings.key_choice
         self._streams: list[ProducerStream] = []
         self._numbers = itertools.count(self.settings.first_stream)
         self._disposals: list[Any] = []
@@ -59,10 +57,11 @@ class LoadProcess:
             self.clock,
             status=options.run.status_json(options.process),
             series=options.run.series_jsonl(options.process),
-            observer=self._observe,
+            observer=lambda request: self._statistics.count(request),
         )
         self.backlogs: dict[int, int] = {}
         self.recorder.backlog = lambda: sum(self.backlogs.values())
+        self._statistics = LocustStatistics(environment, self.clock)
         self._greenlets = [gevent.spawn(self._poll_forever), gevent.spawn(self._tick_forever)]
         atexit.register(self._close_at_exit)
 
@@ -79,11 +78,10 @@ class LoadProcess:
             stream=number,
             topic=settings.topic,
             partition=partition_of(number, settings.partitions),
-            encoder=ValueEncoder(settings.run_id, number, settings.value_bytes),
-            record_bytes=settings.value_bytes,
+            records=StreamRecords(settings.run_id, number, self._sizes, self._keys),
             recorder=self.recorder,
             clock=self.clock,
-            make_client=producer_factory(bootstrap, f"{self.process}-{number}", settings.producer_config),
+            make_client=producer_factory(bootstrap, f"{self.process}-{number}", settings, self.clock),
             dispose=self._dispose,
             acks=settings.acks,
             reserve_sequences=settings.reserve_sequences,
@@ -100,10 +98,14 @@ class LoadProcess:
         finally:
             stream.close()
 
-    def close_reader(self, close: Callable[[], None]) -> None:
-        """Close a consumer in the thread pool; a consumer that takes too long is left to the process's end."""
+    def settle_statistics(self) -> None:
+        """Locust is about to write its reports: what was kept for the next merge belongs into them."""
+        self._statistics.merge()
+
+    def close_reader(self, reader: RecordReader) -> None:
+        """Close a consumer; one that takes too long is left to the process's end."""
         with gevent.Timeout(DISPOSE_TIMEOUT_S, False):
-            gevent.get_hub().threadpool.spawn(close).get()
+            _begin(reader.is_cooperative, reader.close).get()
 
     def stop(self) -> None:
         """What a signal does: the users stop, then Locust ends. A second call does nothing."""
@@ -154,20 +156,8 @@ class LoadProcess:
             self.recorder.close()
 
     def _dispose(self, client: ProducerClient) -> None:
-        task = gevent.get_hub().threadpool.spawn(
-            dispose_producer, client, timeout_s=DISPOSE_TIMEOUT_S, clock=self.clock
-        )
-        self._disposals.append(task)
-
-    def _observe(self, request: Request) -> None:
-        self.environment.events.request.fire(
-            request_type="KAFKA",
-            name=request.name,
-            response_time=request.latency_ms,
-            response_length=request.size_bytes,
-            exception=None if request.error is None else DeliveryError(request.error),
-            context={},
-        )
+        self._disposals = [task for task in self._disposals if not task.ready()]
+        self._disposals.append(_begin(client.is_cooperative, lambda: client.dispose(DISPOSE_TIMEOUT_S)))
 
     def _poll_forever(self) -> None:
         while True:
@@ -186,6 +176,7 @@ class LoadProcess:
             self.recorder.tally.loop_lag(max(0.0, late_ns / 1e6))
             try:
                 self.recorder.tick()
+                self._statistics.merge_if_due()
             except Exception as error:
                 self.fail(error)
 
@@ -236,15 +227,21 @@ def start_process(environment: Any, producers: int) -> None:
     except (SettingsError, OSError) as error:
         logger.critical("%s", error)
         raise SystemExit(254) from error
-    for config in (options.settings.producer_config, options.settings.consumer_config):
-        for key in left_out(config):
-            logger.info("librdkafka has no %s; it is left out", key)
+    if options.settings.client == CONFLUENT:
+        for config in (options.settings.producer_config, options.settings.consumer_config):
+            for key in left_out(config):
+                logger.info("librdkafka has no %s; it is left out", key)
     _started.append(process)
     for number in (signal.SIGINT, signal.SIGTERM):
         # Python's own handlers, not gevent's: they replace Locust's, whose SIGTERM would stop everything a second
         # time; and a KeyboardInterrupt could come up in the middle of a write. All they do is to start a greenlet.
         signal.signal(number, lambda *_: gevent.spawn(process.stop))
     logger.info("run %d records into %s", options.settings.run_id, options.run.path)
+
+
+def _begin(is_cooperative: bool, work: Callable[[], object]) -> Any:
+    """Start what waits: in a greenlet if its waiting lets the others run, else in the hub's thread pool."""
+    return gevent.spawn(work) if is_cooperative else gevent.get_hub().threadpool.spawn(work)
 
 
 def _in_thread(work: Callable[[], LoadSettings]) -> LoadSettings:
@@ -260,6 +257,12 @@ def _in_thread(work: Callable[[], LoadSettings]) -> LoadSettings:
     if isinstance(result, SettingsError):
         raise result
     return result
+
+
+def settle_process() -> None:
+    """Locust's ``quitting``: the users have stopped, the reports come next."""
+    for process in _started:
+        process.settle_statistics()
 
 
 def end_process() -> None:

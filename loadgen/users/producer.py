@@ -1,4 +1,4 @@
-"""The producer user: one stream at a constant rate, whatever comes back. Owns pacing under Locust, nothing else.
+"""The producer user: one stream at its rate, or as fast as it is acknowledged. Owns pacing under Locust, nothing else.
 
 A task of Locust's is a slice of a fifth of a second of sending, so that Locust can stop the user between slices. The
 requests that Locust counts are fired by the recorder when acknowledgements arrive, not here.
@@ -9,8 +9,8 @@ from __future__ import annotations
 import gevent
 from locust import User, constant, task
 
+from loadgen.pace import OpenSchedule, staggered_start_ns
 from loadgen.users.process import this_process
-from loadgen.workload import OpenSchedule, staggered_start_ns
 
 SLICE_NS = 200_000_000
 #: Records are handed over in ticks, at least so far apart, so that many users do not spend their time switching.
@@ -33,20 +33,30 @@ class ProducerUser(User):  # type: ignore[misc]
         self._user = self._process.users_number
         self._stream = self._process.new_stream(self.environment.host or settings.producers_bootstrap)
         rate = settings.rate_per_producer
-        start_ns = staggered_start_ns(self._clock.monotonic_ns(), self._user, settings.producers, rate)
-        self._schedule = OpenSchedule(start_ns, rate)
+        start_ns = staggered_start_ns(self._clock.monotonic_ns(), self._stream.number, settings.producers, rate)
+        self._schedule = OpenSchedule(start_ns, rate, settings.rate_shape)
         self._sent = 0
+        self._look = self._fill if settings.outstanding else self._send_due
 
     @task  # type: ignore[untyped-decorator]
     def produce(self) -> None:
         """Send what is due for one slice."""
         end_ns = self._clock.monotonic_ns() + SLICE_NS
         while (now_ns := self._clock.monotonic_ns()) < end_ns:
-            gevent.sleep(self._send_due(now_ns) / 1e9)
+            gevent.sleep(self._look(now_ns) / 1e9)
 
     def on_stop(self) -> None:
         self._process.backlogs.pop(self._user, None)
         self._process.finish(self._stream)
+
+    def _fill(self, now_ns: int) -> int:
+        """Send as many as there is room for, at most a burst, each intended for the time at which it is sent."""
+        stream = self._stream
+        room = min(BURST, self._process.settings.outstanding - stream.outstanding)
+        for _ in range(room):
+            if not stream.send(self._clock.monotonic_ns()):
+                return MIN_TICK_NS * 5
+        return 0 if room == BURST else MIN_TICK_NS
 
     def _send_due(self, now_ns: int) -> int:
         """Send what is due by now, at most a burst; nanoseconds until the next look."""

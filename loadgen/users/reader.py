@@ -5,7 +5,7 @@ from __future__ import annotations
 import gevent
 from locust import User, constant, task
 
-from loadgen.clients.confluent import ConfluentReader
+from loadgen.clients.choice import reader
 from loadgen.reading import PartitionReader
 from loadgen.users.process import this_process
 
@@ -24,7 +24,7 @@ class ReaderUser(User):  # type: ignore[misc]
         self._process = this_process()
         settings = self._process.settings
         bootstrap = self.environment.host or settings.readers_bootstrap
-        self._client = ConfluentReader(bootstrap, self._process.process, settings.consumer_config)
+        self._client = reader(bootstrap, self._process.process, settings)
         self._reader = PartitionReader(
             topic=settings.topic,
             offsets=dict.fromkeys(range(settings.partitions), 0),
@@ -45,4 +45,4 @@ class ReaderUser(User):  # type: ignore[misc]
             gevent.sleep(0 if len(records) == POLL_RECORDS else IDLE_S)
 
     def on_stop(self) -> None:
-        self._process.close_reader(self._client.close)
+        self._process.close_reader(self._client)

@@ -44,7 +44,7 @@ class FakeLinks:
     made: int = 0
 
     def is_cut(self, link: str) -> bool:
-        return any(kind != "stall" for kind, _ in self.toxics.get(link, {}).values())
+        return any(kind not in ("stall", "reset") for kind, _ in self.toxics.get(link, {}).values())
 
     def _add(self, link: str, kind: str, lossless: bool) -> Marks:
         self.made += 1
@@ -59,6 +59,12 @@ class FakeLinks:
     async def stall(self, link: str, *, probability: float, min_ms: int, max_ms: int) -> Marks:
         return self._add(link, "stall", True)
 
+    async def delay(self, link: str, direction: str, *, latency_ms: int) -> Marks:
+        return self._add(link, "stall", True)
+
+    async def reset_connections(self, link: str, direction: str) -> Marks:
+        return self._add(link, "reset", True)
+
     async def heal(self, marks: Marks) -> None:
         for name in marks.toxics:
             self.toxics.get(marks.link, {}).pop(name, None)
@@ -67,7 +73,7 @@ class FakeLinks:
         return tuple(name for name in marks.toxics if name in self.toxics.get(marks.link, {}))
 
     async def stats(self, link: str) -> LinkStats | None:
-        counted = self.counted.setdefault(link, [100, 100, 0, 0, 0])
+        counted = self.counted.setdefault(link, [100, 100, 0, 0, 0, 0])
         present = list(self.toxics.get(link, {}).values())
         for index, name in enumerate(("request", "response")):
             cuts = [lossless for kind, lossless in present if kind in (name, "both")]
@@ -76,6 +82,7 @@ class FakeLinks:
             elif name == "request" or link not in self.unanswered:
                 counted[index] += 100
         counted[4] = sum(kind == "stall" for kind, _ in present)
+        counted[5] += sum(kind == "reset" for kind, _ in present)
         return LinkStats(*counted)
 
 

@@ -27,7 +27,7 @@ class FakeChild:
         return self.exit_code
 
 
-async def _started(tmp_path: Path) -> tuple[Load, dict[str, FakeChild]]:
+async def _started(tmp_path: Path, processes: int = 1) -> tuple[Load, dict[str, FakeChild]]:
     children: dict[str, FakeChild] = {}
 
     def start_program(name: str, *_arguments: Any) -> FakeChild:
@@ -37,9 +37,9 @@ async def _started(tmp_path: Path) -> tuple[Load, dict[str, FakeChild]]:
     directory.loadgen_dir.mkdir()
     bench: Any = SimpleNamespace(directory=directory, supervisor=SimpleNamespace(start_program=start_program))
     deployment: Any = SimpleNamespace(topology=SimpleNamespace(bootstrap=lambda group: f"{group}:9092"))
-    load = Load(resolve(Asked(seed=1))[0], bench, deployment, run_id=1)
+    load = Load(resolve(Asked(seed=1, load_processes=processes))[0], bench, deployment, run_id=1)
     await load.start()
-    assert set(children) == {"producers", "readers"}
+    assert set(load.processes) == set(children)
     return load, children
 
 
@@ -48,13 +48,33 @@ def test_a_process_that_dies_is_told_once(tmp_path: Path) -> None:
 
     async def body() -> None:
         load, children = await _started(tmp_path)
+        assert set(children) == {"producers", "readers"}
         assert load.died() == []
+        assert not load.is_over
         children["producers"].exit_code = -9
+        assert load.is_over
         assert load.died() == ["load process producers died (exit status -9)"]
         assert load.died() == []
         children["readers"].exit_code = 1
         assert await load.stop() == ["load process readers died (exit status 1)"]
         assert load.died() == []
+
+    asyncio.run(body())
+
+
+def test_a_load_goes_on_while_one_process_of_each_group_lives(tmp_path: Path) -> None:
+    """One of three producers' processes killed: told, and the rest goes on; all of them, or the readers: it is over."""
+
+    async def body() -> None:
+        load, children = await _started(tmp_path, processes=3)
+        assert sorted(children) == ["producers-1", "producers-2", "producers-3", "readers"]
+        children["producers-2"].exit_code = -9
+        assert load.died() == ["load process producers-2 died (exit status -9)"]
+        assert not load.is_over
+        children["readers"].exit_code = -9
+        assert load.is_over
+        assert await load.stop() == ["load process readers died (exit status -9)"]
+        assert [children[name].exit_code for name in ("producers-1", "producers-3")] == [0, 0]
 
     asyncio.run(body())
 

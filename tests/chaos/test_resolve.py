@@ -39,6 +39,23 @@ def test_the_general_way_wins_over_the_profile_and_must_agree_with_shorthands() 
         resolve(Asked(seed=1, acks="all", producer_config=["acks=1"]))
 
 
+def test_a_workload_decides_and_options_must_agree() -> None:
+    """Rate, sizes, partitions, producers and compression are the workload's; an option that says else is refused."""
+    settings, _ = resolve(Asked(seed=1, workload="crowded"))
+    assert (settings.partitions, settings.users, settings.workload.rate) == (6, 24, 1200)
+    settings, _ = resolve(Asked(seed=1, workload="compressed", partitions=2))
+    assert (settings.partitions, settings.users) == (2, 2)
+    assert settings.producer_config["compression.type"] == "lz4"
+    for asked, says in (
+        (Asked(seed=1, workload="small", rate=5), "--rate 5 contradicts rate 10000"),
+        (Asked(seed=1, workload="small", record_bytes=99), "--record-bytes 99 contradicts value_bytes 100"),
+        (Asked(seed=1, workload="crowded", users=3), "--users 3 contradicts streams 24"),
+        (Asked(seed=1, workload="compressed", producer_config=["compression.type=gzip"]), "compression"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            resolve(asked)
+
+
 def test_a_retention_that_outlasts_the_run_is_taken() -> None:
     """The time limit and half an hour, or none."""
     for value in ("1860000", "-1"):
@@ -60,8 +77,10 @@ def test_a_retention_that_outlasts_the_run_is_taken() -> None:
         (Asked(seed=1, faults="kil-leader"), "kill-leader"),
         (Asked(seed=1, profile="kaos"), "chaos"),
         (Asked(seed=1, time_limit_s=2), "--time-limit"),
-        (Asked(seed=1, rate=0), "--rate"),
-        (Asked(seed=1, client="native"), "--client"),
+        (Asked(seed=1, rate=0), "rate"),
+        (Asked(seed=1, record_bytes=47), "48"),
+        (Asked(seed=1, client="nativ"), "--client nativ"),
+        (Asked(seed=1, users=2, load_processes=3), "--load-processes 3"),
         (Asked(seed=1, faults="all", schedule=Schedule(1, ())), "exclude"),
         (Asked(seed=1, overlap=True, schedule=Schedule(1, ())), "--overlap"),
         (Asked(seed=1, schedule=Schedule(1, (Injection(1, "no-such", 1),))), "no-such"),

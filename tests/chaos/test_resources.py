@@ -14,6 +14,7 @@ from chaos.conductor.settings import ExperimentSettings
 from chaos.exits import BadRequest
 from cluster.seams.clock import ManualClock
 from cluster.seams.memory_storage import MemoryStorage
+from loadgen.workload import Workload
 
 GB = 1_000_000_000
 
@@ -36,7 +37,7 @@ class _Child:
 
 def test_a_run_that_does_not_fit_is_refused_before_anything_starts() -> None:
     """Rate, size, replicas and time make the bytes; one line says how many, how many there are, and the way out."""
-    hour = ExperimentSettings(seed=1, rate=2000, record_bytes=200, time_limit_s=3600)
+    hour = ExperimentSettings(seed=1, workload=Workload("w", rate=2000, value_bytes=200), time_limit_s=3600)
     assert 7 * GB < hour.expected_disk_bytes() < 8.5 * GB
     assert check_disk(hour, _Disk(11 * GB), "/results") == pytest.approx(hour.expected_disk_bytes() / 1e9)
     with pytest.raises(BadRequest, match=r"expects to write 7\.\d GB .* /results has 9\.0 GB; .*--rate.*--out"):

@@ -13,15 +13,16 @@ from cluster.client.connection import BrokerConnection
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import SystemClock
+from loadgen.choices import Sizes
 from loadgen.clients.base import ClientCallbacks, ProducerClient
-from loadgen.clients.confluent import dispose_producer, producer_factory
+from loadgen.clients.confluent import producer_factory
 from loadgen.recorder import Recorder
+from loadgen.records import StreamRecords
 from loadgen.stream import ProducerStream
 from tests.simulation.client import Client, batch
 from tests.support.kafka_clients import Confluent
 from tests.support.up_cluster import UpCluster
 from verifier.evidence.history import read_history
-from verifier.evidence.values import ValueEncoder
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
@@ -35,24 +36,23 @@ def test_the_load_survives_a_fatal_error(shared_cluster: UpCluster, tmp_path: Pa
     history = tmp_path / "producers.arrow"
     recorder = Recorder("producers", history, clock)
     identities: list[int] = []
-    factory = producer_factory(shared_cluster.bootstrap, "fatal", {"statistics.interval.ms": 50})
+    factory = producer_factory(shared_cluster.bootstrap, "fatal", {"statistics.interval.ms": 50}, clock)
 
     def make_client(callbacks: ClientCallbacks) -> ProducerClient:
         def on_identity(producer_id: int, producer_epoch: int) -> None:
             identities.append(producer_id)
             callbacks.on_identity(producer_id, producer_epoch)
 
-        return factory(ClientCallbacks(callbacks.on_error, on_identity))
+        return factory(ClientCallbacks(callbacks.on_delivery, callbacks.on_error, on_identity))
 
     def dispose(client: ProducerClient) -> None:
-        dispose_producer(client, timeout_s=5, clock=clock)
+        client.dispose(5)
 
     stream = ProducerStream(
         stream=0,
         topic=TOPIC,
         partition=0,
-        encoder=ValueEncoder(1, 0),
-        record_bytes=100,
+        records=StreamRecords(1, 0, Sizes([48])),
         recorder=recorder,
         clock=clock,
         make_client=make_client,

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
+import psutil
 import pytest
 
 from chaos.schedules.model import from_yaml
+from loadgen.settings import PROCESS_ENV
 from tests.support.leftovers import Place
 from tests.support.require import require
+from verifier.evidence.history import read_histories
+from verifier.evidence.values import SENTINEL_STREAM
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
@@ -105,6 +111,66 @@ def test_a_run_that_shows_nothing_is_unknown(tmp_path: Path, arguments: str, rea
         assert verdict["verdict"] == "unknown"
         assert reason in verdict["reasons"], verdict["reasons"]
         assert sum(check["count"] for check in verdict["checks"].values()) == 0
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("client", ["native", "confluent"])
+def test_a_killed_load_process_makes_nothing_a_failure(tmp_path: Path, client: str) -> None:
+    """kill -9 of one of two producers' processes: the other goes on to the end, the run is judged, and of the killed
+    one's records each is known or unknown, none failed, none a phantom."""
+    require("java")
+    with Place(tmp_path) as place:
+        arguments = ["--time-limit", "24", "--faults", "none", "--load-processes", "2", "--client", client]
+        owner = place.start("run", *arguments, "--seed", "15")
+        place.wait_for("enough", RUN_S, lambda place: "enough" if _acked(place, "producers-2") > 2000 else "")
+        (killed,) = [process for process in place.processes() if _is_load(process, "producers-2")]
+        killed.kill()
+        assert owner.wait(RUN_S) == 2, place.out + place.err
+        place.assert_nothing_left(within_s=1.0)
+        run = _newest(place)
+        spans = {each["name"]: each for each in json.loads((run / "run.json").read_text())["phases"]}
+        assert spans["chaos"]["end_ns"] - spans["chaos"]["start_ns"] > 20e9
+        verdict = json.loads((run / "verdict.json").read_text())
+        told = [reason for reason in verdict["reasons"] if "load process" in reason]
+        assert told == ["load process producers-2 died (exit status -9)"], verdict["reasons"]
+        assert sum(check["count"] for check in verdict["checks"].values()) == 0
+        rows = read_histories(run / "history").table.to_pylist()
+        # its last half second is not in its history, and was read: reserved, hence unknown
+        assert _accounted(rows, "producers-1") == _reserved(rows, "producers-1")
+        lost = _reserved(rows, "producers-2") - _accounted(rows, "producers-2")
+        read = _sequences(
+            row for row in rows if row["process"] == "final-confluent" and row["stream"] < SENTINEL_STREAM
+        )
+        assert lost and lost & read
+        assert {row["type"] for row in rows if row["process"] == "producers-2" and row["f"] == "send"} == {"ok"}
+        assert read <= _reserved(rows, "producers-1") | _reserved(rows, "producers-2")
+
+
+def _is_load(process: psutil.Process, name: str) -> bool:
+    try:
+        return "locust" in process.cmdline()[:3] and process.environ().get(PROCESS_ENV) == name
+    except psutil.Error:
+        return False
+
+
+def _acked(place: Place, process: str) -> int:
+    """How many records a load process says were acknowledged so far."""
+    found = list(place.directory.glob(f"results/run/*/loadgen/{process}.status.json"))
+    return int(json.loads(found[0].read_text())["total_acked"]) if found else 0
+
+
+def _sequences(rows: Iterable[dict[str, Any]]) -> set[tuple[int, int]]:
+    return {
+        (row["stream"], sequence) for row in rows for sequence in range(row["first_sequence"], row["last_sequence"] + 1)
+    }
+
+
+def _reserved(rows: list[dict[str, Any]], process: str) -> set[tuple[int, int]]:
+    return _sequences(row for row in rows if row["process"] == process and row["f"] == "reserve")
+
+
+def _accounted(rows: list[dict[str, Any]], process: str) -> set[tuple[int, int]]:
+    return _sequences(row for row in rows if row["process"] == process and row["f"] == "send")
 
 
 @pytest.mark.full

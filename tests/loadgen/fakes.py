@@ -5,41 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from loadgen.clients.base import ClientCallbacks, ClientError, DeliveryCallback, Polled, SentResult
+from cluster.protocol.errors import ErrorCode
+from loadgen.clients.base import ClientCallbacks, Failure, Polled, SentResult
 
-
-@dataclass
-class FakeError:
-    """A KafkaError."""
-
-    text: str = "_MSG_TIMED_OUT"
-    is_fatal: bool = False
-
-    def code(self) -> int:
-        return -192
-
-    def name(self) -> str:
-        return self.text
-
-    def fatal(self) -> bool:
-        return self.is_fatal
-
-    def str(self) -> str:
-        return "told"
-
-
-@dataclass
-class FakeMessage:
-    """A delivered Message."""
-
-    _value: bytes
-    _offset: int | None = None
-
-    def value(self) -> bytes:
-        return self._value
-
-    def offset(self) -> int | None:
-        return self._offset
+TIMED_OUT = Failure("_MSG_TIMED_OUT: told", ErrorCode.REQUEST_TIMED_OUT)
 
 
 @dataclass
@@ -49,47 +18,44 @@ class FakeProducer:
     callbacks: ClientCallbacks
     capacity: int = 10**9
     values: list[bytes] = field(default_factory=list)
-    queue: list[tuple[bytes, DeliveryCallback]] = field(default_factory=list)
-    ready: list[tuple[DeliveryCallback, ClientError | None, FakeMessage]] = field(default_factory=list)
+    queue: list[int] = field(default_factory=list)
+    ready: list[tuple[int, Failure | None, int | None]] = field(default_factory=list)
     refuse: Exception | None = None
     purged: bool = False
-    closed: bool = False
+    disposed: bool = False
+    is_cooperative: bool = True
 
-    def produce(self, topic: str, value: bytes, *, partition: int, on_delivery: DeliveryCallback) -> None:
+    def produce(self, topic: str, partition: int, key: bytes | None, value: bytes, sequence: int) -> None:
         if self.refuse is not None:
             raise self.refuse
         if len(self.queue) >= self.capacity:
             raise BufferError("Local: Queue full")
         self.values.append(value)
-        self.queue.append((value, on_delivery))
+        self.queue.append(sequence)
 
     def deliver(self, count: int, base_offset: int) -> None:
         """Acknowledge the oldest records with offsets from ``base_offset`` on."""
-        for number, (value, callback) in enumerate(self._take(count)):
-            self.ready.append((callback, None, FakeMessage(value, base_offset + number)))
+        for number, sequence in enumerate(self._take(count)):
+            self.ready.append((sequence, None, base_offset + number))
 
-    def fail(self, count: int, error: FakeError) -> None:
-        for value, callback in self._take(count):
-            self.ready.append((callback, error, FakeMessage(value, -1001)))
+    def fail(self, count: int, failure: Failure) -> None:
+        for sequence in self._take(count):
+            self.ready.append((sequence, failure, -1001))
 
-    def poll(self, timeout: float) -> int:
+    def poll(self) -> None:
         ready, self.ready = self.ready, []
-        for callback, error, message in ready:
-            callback(error, message)
-        return len(ready)
+        for report in ready:
+            self.callbacks.on_delivery(*report)
 
-    def purge(self, *, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:
+    def purge(self) -> None:
         self.purged = True
-        self.fail(len(self.queue), FakeError("_PURGE_QUEUE"))
+        self.fail(len(self.queue), Failure("_PURGE_QUEUE: told", ErrorCode.REQUEST_TIMED_OUT))
 
-    def close(self) -> bool:
-        self.closed = True
+    def dispose(self, timeout_s: float) -> bool:
+        self.disposed = True
         return True
 
-    def __len__(self) -> int:
-        return len(self.queue) + len(self.ready)
-
-    def _take(self, count: int) -> list[tuple[bytes, DeliveryCallback]]:
+    def _take(self, count: int) -> list[int]:
         taken, self.queue[:count] = self.queue[:count], []
         return taken
 
@@ -101,6 +67,7 @@ class FakeReader:
     answers: list[Polled] = field(default_factory=list)
     assignments: list[dict[int, int]] = field(default_factory=list)
     closed: bool = False
+    is_cooperative: bool = True
 
     def assign(self, topic: str, offsets: Mapping[int, int]) -> None:
         self.assignments.append(dict(offsets))

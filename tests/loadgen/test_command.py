@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from loadgen.command import final_read_command, locust_commands, sentinel_command, settings_path
+from loadgen.command import final_read_command, locust_commands, sentinel_command, settings_path, shares
 from loadgen.settings import LoadSettings, SettingsError
 from verifier.evidence.run_directory import RunDirectory
 
@@ -37,6 +37,22 @@ def test_producers_and_readers_are_two_processes(tmp_path: Path, monkeypatch: py
         assert command.env["LOCUST_KAFKA_RUN_DIRECTORY"] == str(tmp_path)
         assert "LOCUST_RUN_TIME" not in command.env
         assert command.stop_timeout_s > 15
+
+
+def test_producers_are_shared_by_processes(tmp_path: Path) -> None:
+    """Each has its own name, its own streams and the same settings; no stream is missing and none has two."""
+    settings = LoadSettings(
+        run_id=1, producers_bootstrap="h:1", readers_bootstrap="h:2", producers=7, processes=3, first_stream=10
+    )
+    commands = locust_commands(settings, run_directory(tmp_path))
+    assert [command.name for command in commands] == ["producers-1", "producers-2", "producers-3", "readers"]
+    streams: list[int] = []
+    for command in commands[:3]:
+        first = int(command.argv[command.argv.index("--kafka-first-stream") + 1])
+        streams += range(first, first + int(command.argv[command.argv.index("--users") + 1]))
+        assert command.env["LOCUST_KAFKA_PROCESS"] == command.name
+    assert streams == list(range(10, 17))
+    assert shares(settings.with_changes({"processes": 9}))[-1] == ("producers-7", 16, 1)
 
 
 def test_a_web_interface_is_the_producers_and_this_machines(tmp_path: Path) -> None:

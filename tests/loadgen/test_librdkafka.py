@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from loadgen.clients.confluent import check_client_config
-from loadgen.clients.librdkafka import consumer_config, left_out, producer_config, producer_identity
+from loadgen.clients.confluent import TellingProducer, check_client_config
+from loadgen.clients.librdkafka import SENTINEL_NEEDS, consumer_config, left_out, producer_config, producer_identity
 from loadgen.settings import ConfigValue, LoadSettings, SettingsError
 
 JAVA_KEYS: dict[str, ConfigValue] = {
@@ -106,3 +106,20 @@ def test_producer_id_and_epoch_come_from_the_statistics() -> None:
     assert producer_identity(text % (4000, 2)) == (4000, 2)
     assert producer_identity(text % (-1, -1)) is None
     assert producer_identity('{"producer_id": 5}') is None
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"enable.idempotence": False, "max.in.flight.requests.per.connection": 6},
+        {"enable.idempotence": False, "retries": 0},
+        {"acks": "0"},
+        {"gapless.allow.unsafe.in.flight": True, "max.in.flight.requests.per.connection": 6},
+    ],
+)
+def test_a_sentinel_can_be_sent_whatever_the_producers_were_given(given: dict[str, ConfigValue]) -> None:
+    """It is idempotent always, and keys of ours are the native client's: librdkafka takes the configuration."""
+    config = producer_config("", "sentinel", {**given, **SENTINEL_NEEDS})
+    assert (config["acks"], config["enable.idempotence"]) == ("all", "true")
+    own = {key: value for key, value in config.items() if key != "bootstrap.servers"}
+    TellingProducer(own, lambda _: None).close()

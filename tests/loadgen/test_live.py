@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -121,6 +122,9 @@ def test_a_whole_load(cluster: MockCluster, start: Callable[[Command], subproces
         assert history_file(read_history(run.history(name))).closed
         for suffix in ("_stats.csv", "_stats_history.csv", ".html", ".json"):
             assert (run.loadgen_dir / f"{name}{suffix}").stat().st_size > 0
+    entries = json.loads((run.loadgen_dir / "producers.json").read_text())
+    counts = {entry["method"]: entry["num_requests"] for entry in entries}
+    assert counts["RECORD"] == len(acknowledged) > counts["KAFKA"] == len(rows_of(run, "send", type="ok"))
     points = list(read_series(run.series_jsonl("producers")))
     assert sum(point.acked for point in points) == points[-1].total_acked == len(acknowledged)
     assert all(point.latency_p50_ms for point in points if point.acked)
@@ -198,6 +202,40 @@ def test_locust_by_itself(
     table = read_history(RunDirectory(path).history("load"))
     assert history_file(table).closed
     assert {"reserve", "send", "poll"} <= set(table.column("f").to_pylist())
+
+
+@pytest.mark.full
+def test_locust_distributed(
+    cluster: MockCluster, start: Callable[[Command], subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    """A master and two workers: one run id and one directory, a history and streams of its own for each worker."""
+    locust = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE)]
+    options = ["--users", "5", "--host", cluster.bootstrap, "--only-summary", "--expect-workers", "2"]
+    options += ["--kafka-results", str(tmp_path / "results"), "--kafka-workload", "mixed", "--stop-timeout", "30"]
+    port = _free_port()
+    binding = ["--master-bind-host", "127.0.0.1", "--master-bind-port", port]
+    master = start(Command("master", [*locust, "--master", "--headless", *binding, *options], dict(os.environ), 30.0))
+    where = ["--worker", "--master-host", "127.0.0.1", "--master-port", port]
+    workers = [start(Command(f"worker-{number}", [*locust, *where], dict(os.environ), 30.0)) for number in (0, 1)]
+    results = tmp_path / "results" / "locust"
+    eventually(lambda: len(list(results.glob("*/loadgen/load-w*.status.json"))) == 2, "both workers' status")
+    (path,) = results.iterdir()
+    run = RunDirectory(path)
+    for number in (0, 1):
+        wait_until(run, f"load-w{number}", "total_acked", 100)
+    master.send_signal(signal.SIGINT)
+    assert [process.wait(40) for process in (master, *workers)] == [0, 0, 0]
+    histories = read_histories(run.history_dir)
+    assert [(file.process, file.closed) for file in histories.files] == [("load-w0", True), ("load-w1", True)]
+    sent = rows_of(run, "send", type="ok")
+    assert {row["stream"] >> 16 for row in sent} == {0, 1}
+    assert {row["process"] for row in sent} == {"load-w0", "load-w1"}
+    assert expand(rows_of(run, "poll")).items() <= expand(sent).items()
+
+
+def _free_port() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return str(server.getsockname()[1])
 
 
 def test_without_a_cluster_it_says_what_is_missing(tmp_path: Path) -> None:

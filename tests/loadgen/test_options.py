@@ -59,6 +59,19 @@ def test_the_settings_file_is_the_base_and_options_outrank_it(tmp_path: Path, mo
     assert (resolved.run.path, resolved.process) == (tmp_path / "run", "producers")
 
 
+def test_a_workload_by_hand_and_its_contradictions() -> None:
+    """Its fields are the load's; an option may fill a gap and not say otherwise."""
+    options = parse("--kafka-workload", "compressed", "--kafka-partitions", "3")
+    settle_options(options)
+    settings = resolve_options(options, None, producers=1).settings
+    assert (settings.rate, settings.partitions, settings.producer_config) == (2000, 3, {"compression.type": "lz4"})
+    for option in (("--kafka-rate", "5"), ("--kafka-producer-config", "compression.type=gzip")):
+        options = parse("--kafka-workload", "compressed", *option)
+        settle_options(options)
+        with pytest.raises(SettingsError, match="contradicts"):
+            resolve_options(options, None, producers=1)
+
+
 def test_workers_have_their_own_streams_and_histories() -> None:
     """Distributed: no stream number and no file twice."""
     options = parse("--kafka-first-stream", "3")

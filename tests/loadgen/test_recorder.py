@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cluster.seams.clock import ManualClock
 from loadgen.recorder import Recorder, StreamIdentity
 from loadgen.runs import SendRun
-from loadgen.tally import Tally
+from loadgen.tally import Tally, histogram
 from verifier.evidence.history import read_history
 from verifier.evidence.run_directory import read_json
 from verifier.evidence.series import SeriesPoint, read_series
@@ -22,7 +23,7 @@ def test_a_point_holds_one_interval_and_the_totals() -> None:
     """Counts and latencies start anew with each point; totals do not; no latency is no number."""
     tally = Tally("p", 0)
     tally.count("acked", 3)
-    tally.latencies([0, 1_000_000, 2_000_000], 3_000_000)
+    tally.latencies([3_000_000, 2_000_000, 1_000_000])
     tally.loop_lag(4.0)
     tally.loop_lag(1.0)
     first = tally.point(1_000_000_000, backlog=7)
@@ -32,6 +33,12 @@ def test_a_point_holds_one_interval_and_the_totals() -> None:
     assert (first.acked, first.total_acked, first.backlog, first.interval_ns) == (3, 3, 7, 10**9)
     assert (second.acked, second.total_acked, second.fatal, second.interval_ns) == (0, 3, 1, 1_500_000_000)
     assert (second.latency_p50_ms, second.latency_p99_ms, second.latency_max_ms) == (None, None, None)
+
+
+def test_a_histogram_rounds_as_locust_does() -> None:
+    """Whole milliseconds, then tens, hundreds and thousands; so that a report of an hour stays small."""
+    latencies = np.array([0.2, 0.2, 99.4, 104.0, 147.0, 3432.0, 58_760.0])
+    assert histogram(latencies) == {0: 2, 99: 1, 100: 1, 150: 1, 3400: 1, 59_000: 1}
 
 
 def test_status_and_series_are_written_every_second(tmp_path: Path) -> None:
@@ -56,7 +63,7 @@ def test_rows_reach_the_file_within_half_a_second(tmp_path: Path) -> None:
     """A killed process loses less than a second of its history."""
     clock = ManualClock()
     recorder = Recorder("p", tmp_path / "p.arrow", clock)
-    recorder.sent(WHO, [SendRun(0, 5, None, [0])], 48, "all")
+    recorder.sent(WHO, [SendRun(0, 5, None, [0])], lambda first, last: 48, "all")
     clock.advance_ms(500)
     recorder.tick()
     assert read_history(tmp_path / "p.arrow").num_rows == 1
@@ -91,6 +98,8 @@ def test_a_history_that_cannot_be_written_shows_it(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No space"):
         recorder.history.flush()
     recorder.note("after")
+    with pytest.raises(OSError, match="takes no more"):
+        recorder.reserve(WHO, 0, 9)
     recorder.close()
     table = read_history(tmp_path / "p.arrow")
     assert table.num_rows == 1

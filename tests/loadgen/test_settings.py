@@ -29,6 +29,10 @@ def test_round_trip_through_the_file(tmp_path: Path) -> None:
         ('{"run_id": 1, "value_bytes": 47}', "at least 48"),
         ('{"run_id": 1, "partitions": 0}', "at least 1"),
         ('{"run_id": 1, "topic": ""}', "topic is empty"),
+        ('{"run_id": 1, "client": "java"}', "native, confluent"),
+        ('{"run_id": 1, "shape": "wave"}', "constant, steps, bursts"),
+        ('{"run_id": 1, "keys": "some"}', "none, uniform, zipf"),
+        ('{"run_id": 1, "outstanding": -1}', "at least 0"),
     ],
 )
 def test_a_bad_file_is_one_clear_line(tmp_path: Path, text: str, message: str) -> None:

@@ -7,20 +7,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import ManualClock
-from loadgen.clients.base import ClientCallbacks, ProducerClient
+from loadgen.choices import Sizes
+from loadgen.clients.base import ClientCallbacks, ClientRefusal, Failure, ProducerClient
 from loadgen.recorder import Recorder, Request
+from loadgen.records import StreamRecords
 from loadgen.stream import RETIRE_NS, ProducerStream
-from tests.loadgen.fakes import FakeError, FakeMessage, FakeProducer
+from tests.loadgen.fakes import TIMED_OUT, FakeProducer
 from verifier.evidence.history import read_history
-from verifier.evidence.values import ValueEncoder, decode
+from verifier.evidence.values import decode
 
 RESERVE = 10
+REFUSED = Failure("INVALID_RECORD: told", ErrorCode.INVALID_RECORD)
 
 
 class Bench:
@@ -37,8 +40,7 @@ class Bench:
             stream=5,
             topic="t",
             partition=1,
-            encoder=ValueEncoder(9, 5),
-            record_bytes=48,
+            records=StreamRecords(9, 5, Sizes([48])),
             recorder=self.recorder,
             clock=self.clock,
             make_client=self.make_client,
@@ -87,7 +89,7 @@ def test_a_range_is_reserved_before_its_first_record_is_sent(bench: Bench) -> No
     """The reservation is in the file when the client is handed the first record, without any further flush."""
     seen: list[tuple[int, int]] = []
 
-    def produce(topic: str, value: bytes, *, partition: int, on_delivery: object) -> None:
+    def produce(topic: str, partition: int, key: bytes | None, value: bytes, sequence: int) -> None:
         rows = read_history(bench.path).to_pylist()
         last = max(row["last_sequence"] for row in rows if row["f"] == "reserve")
         decoded = decode(value)
@@ -115,9 +117,9 @@ def test_acknowledgements_become_runs_with_offsets(bench: Bench) -> None:
         ("ok", 3, 4, 110, 111),
     ]
     assert [(r["invoke_ns"], r["complete_ns"]) for r in rows] == [(1_000_000, 12_000_000), (4_000_000, 12_000_000)]
-    assert [(r.name, r.latency_ms, r.size_bytes, r.error) for r in bench.requests] == [
-        ("produce:t:acks=all", 11.0, 144, None),
-        ("produce:t:acks=all", 8.0, 96, None),
+    assert [(r.name, r.latency_ms, r.records, r.size_bytes, r.error) for r in bench.requests] == [
+        ("produce:t:acks=all", 11.0, 3, 144, None),
+        ("produce:t:acks=all", 8.0, 2, 96, None),
     ]
     point = bench.recorder.tally.point(bench.clock.monotonic_ns(), 0)
     assert (point.acked, point.latency_max_ms, point.latency_p50_ms) == (5, 11.0, 9.0)
@@ -145,13 +147,25 @@ def test_without_acknowledgements_no_offset_is_believed(tmp_path: Path) -> None:
 def test_a_delivery_error_is_unknown(bench: Bench) -> None:
     """A timed-out record may have been appended: info, with the client's error, and a failed request for Locust."""
     bench.send(3)
-    bench.producer.fail(2, FakeError())
+    bench.producer.fail(2, TIMED_OUT)
     bench.producer.deliver(1, 7)
     bench.stream.poll()
     assert [(r["type"], r["error"]) for r in bench.rows("send")] == [("info", "_MSG_TIMED_OUT: told"), ("ok", None)]
     assert bench.outcomes() == {0: "info", 1: "info", 2: "ok"}
     assert [request.error for request in bench.requests] == ["_MSG_TIMED_OUT: told", None]
     assert bench.stream.incarnation == 0
+
+
+def test_a_refusal_by_a_broker_is_a_failure(bench: Bench) -> None:
+    """Certainly not stored, says the client's table of codes: fail, counted as such, and the sequence goes on."""
+    bench.send(2)
+    bench.producer.fail(1, REFUSED)
+    bench.producer.fail(1, Failure("NOT_LEADER", ErrorCode.NOT_LEADER_OR_FOLLOWER))
+    bench.stream.poll()
+    assert bench.outcomes() == {0: "fail", 1: "info"}
+    tally = bench.recorder.tally
+    assert (tally.total("failed"), tally.total("unknown"), tally.total("errors")) == (1, 1, 2)
+    assert bench.stream.next_sequence == 2
 
 
 def test_a_full_queue_loses_no_sequence(bench: Bench) -> None:
@@ -167,7 +181,7 @@ def test_a_full_queue_loses_no_sequence(bench: Bench) -> None:
 
 def test_a_refusal_is_recorded_once_a_second_and_loses_no_sequence(bench: Bench) -> None:
     """The client's own exception leaves the sequence ours; the history is not flooded."""
-    bench.producer.refuse = KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION))
+    bench.producer.refuse = ClientRefusal(Failure("_UNKNOWN_PARTITION: told"))
     for _ in range(20):
         bench.clock.advance_ms(100)
         assert not bench.stream.send(bench.clock.monotonic_ns())
@@ -182,7 +196,7 @@ def test_a_fatal_error_starts_a_new_incarnation(bench: Bench) -> None:
     bench.send(4)
     first = bench.producer
     first.deliver(1, 0)
-    first.fail(1, FakeError("OUT_OF_ORDER_SEQUENCE_NUMBER", is_fatal=True))
+    first.fail(1, TIMED_OUT._replace(is_fatal=True))
     bench.stream.poll()
     assert first.purged and not bench.stream.send(0)
     bench.stream.poll()
@@ -203,8 +217,8 @@ def test_an_instance_that_stays_silent_is_replaced_after_a_while(bench: Bench) -
     """Retirement is bounded: what an instance never reports is info, and a late report touches nothing."""
     bench.send(2)
     silent = bench.producer
-    silent.purge = lambda **_: None  # type: ignore[method-assign]
-    silent.callbacks.on_error(FakeError("_FATAL", is_fatal=True))
+    silent.purge = lambda: None  # type: ignore[method-assign]
+    silent.callbacks.on_error(Failure("_FATAL", is_fatal=True))
     bench.stream.poll()
     bench.stream.poll()
     assert bench.stream.incarnation == 0
@@ -212,14 +226,14 @@ def test_an_instance_that_stays_silent_is_replaced_after_a_while(bench: Bench) -
     bench.stream.poll()
     assert bench.stream.incarnation == 1
     silent.deliver(2, 50)
-    silent.poll(0)
+    silent.poll()
     bench.stream.poll()
     assert bench.outcomes() == {0: "info", 1: "info"}
 
 
 def test_a_fatal_refusal_starts_a_new_incarnation_too(bench: Bench) -> None:
     """produce() raising the fatal error is the same as hearing of it."""
-    bench.producer.refuse = KafkaException(KafkaError(KafkaError._FATAL, "broken", fatal=True))
+    bench.producer.refuse = ClientRefusal(Failure("_FATAL: broken", is_fatal=True))
     assert not bench.stream.send(1)
     bench.stream.poll()
     bench.stream.poll()
@@ -244,10 +258,9 @@ def test_producer_id_and_epoch_are_recorded_when_known(bench: Bench) -> None:
 def test_a_second_report_of_a_record_is_noted_and_changes_nothing(bench: Bench) -> None:
     """The first word stands; that the client spoke twice is worth a row."""
     bench.send(1)
-    value, callback = bench.producer.queue[0]
     bench.producer.deliver(1, 8)
     bench.stream.poll()
-    callback(FakeError(), FakeMessage(value, 9))
+    bench.producer.callbacks.on_delivery(0, TIMED_OUT, 9)
     bench.stream.poll()
     assert bench.outcomes() == {0: "ok"}
     assert "not outstanding" in bench.rows("note")[0]["error"]
@@ -295,23 +308,21 @@ class StreamMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.bench.producer.queue)
     @rule(count=st.integers(1, 8), known=st.booleans(), gap=st.integers(0, 2))
     def deliver(self, count: int, known: bool, gap: int) -> None:
-        values = [value for value, _ in self.bench.producer.queue[:count]]
+        sequences = self.bench.producer.queue[:count]
         self.offset += gap
         self.bench.producer.deliver(count, self.offset if known else -1)
-        for value in values:
-            decoded = decode(value)
-            assert decoded is not None
-            self.acknowledged[decoded.sequence] = self.offset if known else -1
+        for sequence in sequences:
+            self.acknowledged[sequence] = self.offset if known else -1
             self.offset += 1
 
     @precondition(lambda self: self.bench.producer.queue)
-    @rule(count=st.integers(1, 8), fatal=st.booleans())
-    def fail(self, count: int, fatal: bool) -> None:
-        self.bench.producer.fail(count, FakeError(is_fatal=fatal))
+    @rule(count=st.integers(1, 8), fatal=st.booleans(), failure=st.sampled_from([TIMED_OUT, REFUSED]))
+    def fail(self, count: int, fatal: bool, failure: Failure) -> None:
+        self.bench.producer.fail(count, failure._replace(is_fatal=fatal))
 
     @rule()
     def fatal_without_a_record(self) -> None:
-        self.bench.producer.callbacks.on_error(FakeError("_FATAL", is_fatal=True))
+        self.bench.producer.callbacks.on_error(Failure("_FATAL", is_fatal=True))
 
     @rule(capacity=st.sampled_from([0, 5, 10**9]))
     def capacity(self, capacity: int) -> None:
@@ -344,8 +355,8 @@ class StreamMachine(RuleBasedStateMachine):
         # a range may be reserved for a record that the client then does not take
         assert max(0, len(ranges) - 1) * RESERVE <= handed <= len(ranges) * RESERVE
         assert sorted(outcomes) == list(range(len(ranges) * RESERVE))
-        assert counted["fail"] == len(ranges) * RESERVE - handed
         tally = self.bench.recorder.tally
+        assert counted["fail"] == len(ranges) * RESERVE - handed + tally.total("failed")
         assert (counted["ok"], counted["info"]) == (tally.total("acked"), tally.total("unknown"))
         for row in self.bench.rows("send"):
             for step in range(row["last_sequence"] - row["first_sequence"] + 1):

@@ -1,42 +1,83 @@
-"""The open model: records are due by the clock alone, at a constant rate, evenly spread."""
+"""Workloads: declared once, checked before anything starts, and no option says otherwise unheard."""
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from pathlib import Path
 
-from loadgen.workload import OpenSchedule, partition_of, staggered_start_ns
+import pytest
 
-rates = st.floats(0.01, 1e6)
-times = st.integers(0, 10**18)
-
-
-@given(times, rates, st.integers(0, 10**7))
-def test_due_count_is_the_inverse_of_due_time(start_ns: int, rate: float, number: int) -> None:
-    """A record is due exactly from its time on, never a nanosecond earlier."""
-    schedule = OpenSchedule(start_ns, rate)
-    due_ns = schedule.due_ns(number)
-    assert schedule.due_count(due_ns) >= number + 1
-    assert schedule.due_ns(schedule.due_count(due_ns) - 1) <= due_ns < schedule.due_ns(schedule.due_count(due_ns))
-    assert schedule.due_count(due_ns - 1) <= number
-    assert schedule.due_count(start_ns - 1) == 0
+from loadgen.settings import LoadSettings
+from loadgen.workload import Workload, WorkloadError
+from loadgen.workloads import CATALOGUE, find_workload
 
 
-def test_the_rate_is_kept() -> None:
-    """1000 records per second are 60000 in the first minute, the first of them at once."""
-    schedule = OpenSchedule(5, 1000.0)
-    assert schedule.due_count(5) == 1
-    assert schedule.due_count(5 + 60 * 10**9 - 1) == 60_000
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_every_workload_of_the_catalogue_is_one_of_a_load(name: str) -> None:
+    """It has a line about it, and its fields are settings that a load accepts."""
+    workload = find_workload(name)
+    assert workload.name == name and workload.summary
+    settings = LoadSettings(run_id=1, **workload.load_fields())
+    assert bool(settings.outstanding) == workload.is_unlimited
+    assert workload.mean_bytes == settings.sizes.mean
 
 
-@given(st.integers(1, 64), st.floats(0.1, 1e5))
-def test_users_are_spread_over_one_period(users: int, rate: float) -> None:
-    """No two users of a load start together, and none starts later than one period."""
-    starts = [staggered_start_ns(0, user, users, rate) for user in range(users)]
-    assert starts == sorted(starts) and starts[0] == 0
-    assert starts[-1] <= 1e9 / rate
+def test_a_file_declares_a_workload(tmp_path: Path) -> None:
+    """All fields, by the file's name."""
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "rate: 100\nshape: {bursts: {every_s: 10, for_s: 2, factor: 8}}\n"
+        "value_bytes: {uniform: {least: 48, most: 50}}\n"
+        "keys: {uniform: {keys: 3}}\npartitions: 2\nstreams: 4\ncompression: zstd\n"
+    )
+    workload = find_workload(str(path))
+    assert (workload.name, workload.partitions, workload.streams, workload.compression) == ("mine", 2, 4, "zstd")
+    assert workload.expected_records(20) == 4800
+    assert workload.mean_bytes == 49
+    assert set(workload.load_fields()) == {"rate", "shape", "value_bytes", "keys"}
 
 
-def test_streams_share_the_partitions_in_turn() -> None:
-    """Stream i writes to partition i modulo their number, and to no other."""
-    assert [partition_of(stream, 3) for stream in range(7)] == [0, 1, 2, 0, 1, 2, 0]
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "mapping"),
+        ("[1]", "mapping"),
+        ("rate: [", "cannot be read"),
+        ("rats: 3", "unknown field 'rats'"),
+        ("rate: 0", "above 0"),
+        ("rate: fast", "unlimited"),
+        ("rate: .nan", "above 0"),
+        ("rate: 5\noutstanding: 3", "unlimited"),
+        ("rate: unlimited\noutstanding: 0", "outstanding"),
+        ("rate: unlimited\nshape: {steps: [[1, 2]]}", "shape"),
+        ("streams: 1.5", "streams"),
+        ("compression: brotli", "compression"),
+        ("value_bytes: 40", "48"),
+        ("keys: {zipf: {keys: 0}}", "from 1"),
+    ],
+)
+def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path, text: str, says: str) -> None:
+    """In one line that names the file's workload and the field."""
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    with pytest.raises(WorkloadError, match=says):
+        find_workload(str(path))
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    """And says that there is no such file either."""
+    with pytest.raises(WorkloadError, match=r"steady.*no file"):
+        find_workload("stedy")
+
+
+def test_options_fill_what_a_workload_leaves_open_and_contradict_nothing() -> None:
+    """The same value twice is no contradiction; a default is for what neither says."""
+    workload = Workload("w", rate=100, partitions=3)
+    whole = workload.with_options(
+        {"rate": ("--rate", 100), "value_bytes": ("--record-bytes", 300), "streams": ("--users", None)},
+        {"rate": 1, "streams": 7},
+    )
+    assert (whole.rate, whole.value_bytes, whole.streams, whole.partitions) == (100, 300, 7, 3)
+    with pytest.raises(WorkloadError, match="--rate 200 contradicts rate 100 of workload w"):
+        workload.with_options({"rate": ("--rate", 200)})
+    with pytest.raises(WorkloadError, match="--rate 200 contradicts rate unlimited"):
+        CATALOGUE["unlimited"].with_options({"rate": ("--rate", 200)})

@@ -9,12 +9,13 @@ damage before the tail is not, and raises. What the rows mean for the verdict is
 from __future__ import annotations
 
 import logging
-import struct
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
+
+from verifier.evidence.arrow_stream import END_OF_STREAM, HistoryError, batch_message, split_messages
 
 logger = logging.getLogger(__name__)
 
@@ -52,15 +53,8 @@ SCHEMA = pa.schema(_COLUMNS)
 #: What reading returns: the same columns and ``row``, the number of the row within its process (its order).
 READ_SCHEMA = SCHEMA.append(pa.field("row", pa.int64(), nullable=False))
 
-#: Arrow's end of a stream.
-END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
-
 FLUSH_INTERVAL_NS = 500_000_000
 MAX_PENDING_ROWS = 4096
-
-
-class HistoryError(Exception):
-    """A history file is damaged before its tail, or is no history."""
 
 
 class MonotonicClock(Protocol):
@@ -145,9 +139,14 @@ class HistoryWriter:
             self.flush()
 
     def append_durably(self, row: HistoryRow) -> None:
-        """Take one row and hand it, and all before it, to the kernel before returning (reservations)."""
+        """Take one row and hand it, and all before it, to the kernel before returning (reservations).
+
+        Raises ``OSError`` also after a write that failed: what depends on the row must not go on without it.
+        """
         self.append(row)
         self.flush()
+        if self._torn:
+            raise OSError(f"history {self._path} could not be written before and takes no more rows")
 
     def flush_if_due(self) -> None:
         """Flush what is older than half a second; called by the process's own ticker, idle or not."""
@@ -163,7 +162,7 @@ class HistoryWriter:
         columns: list[tuple[object, ...]] = [(self._process,) * len(rows), *zip(*rows, strict=True)]
         arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
         try:
-            self._sink.write(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA).serialize())
+            self._sink.write(batch_message(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)))
         except OSError:
             # these rows are lost, and a message may be half written: nothing may follow it, no end mark either
             self._incomplete = self._torn = True
@@ -200,7 +199,7 @@ def read_history(path: str | Path) -> pa.Table:
     """
     with pa.memory_map(str(path)) if Path(path).stat().st_size else pa.BufferReader(b"") as source:
         data = memoryview(source.read_buffer())
-    messages, closed = _split_messages(data, str(path))
+    messages, closed = split_messages(data, str(path))
     torn_bytes = len(data) - sum(len(message) for message in messages) - (len(END_OF_STREAM) if closed else 0)
     table, process = _decode_messages(messages, str(path))
     if torn_bytes:
@@ -228,50 +227,6 @@ def read_histories(directory: str | Path) -> Histories:
     tables = [read_history(path) for path in sorted(Path(directory).glob("*.arrow"))]
     files = tuple(history_file(table) for table in tables)
     return Histories(pa.concat_tables([READ_SCHEMA.empty_table(), *(t.cast(READ_SCHEMA) for t in tables)]), files)
-
-
-def _split_messages(data: memoryview, path: str) -> tuple[list[memoryview], bool]:
-    """Whole messages (the schema first) and whether the end mark follows them.
-
-    Arrow's encapsulated form: 0xFFFFFFFF, int32 metadata size (0 ends the stream), metadata, body.
-    """
-    messages: list[memoryview] = []
-    position = 0
-    while len(data) - position >= 8:
-        mark, metadata_size = struct.unpack_from("<Ii", data, position)
-        if mark != 0xFFFFFFFF or metadata_size < 0:
-            raise HistoryError(f"{path}: no Arrow message at byte {position}")
-        if not metadata_size:
-            if position + 8 != len(data):
-                raise HistoryError(f"{path}: {len(data) - position - 8} bytes after the end mark")
-            return messages, True
-        body_start = position + 8 + metadata_size
-        if body_start > len(data):
-            break
-        body_size = _body_size(data[position + 8 : body_start], path, position)
-        if body_start + body_size > len(data):
-            break
-        messages.append(data[position : body_start + body_size])
-        position = body_start + body_size
-    return messages, False
-
-
-def _body_size(metadata: memoryview, path: str, position: int) -> int:
-    """``bodyLength`` of an Arrow ``Message``: field 3 of its flatbuffer table (format/Message.fbs)."""
-    try:
-        (table,) = struct.unpack_from("<I", metadata)
-        (vtable_distance,) = struct.unpack_from("<i", metadata, table)
-        vtable = table - vtable_distance
-        (vtable_size,) = struct.unpack_from("<H", metadata, vtable)
-        if vtable_size < 12:
-            return 0
-        (field_offset,) = struct.unpack_from("<H", metadata, vtable + 10)
-        size: int = struct.unpack_from("<q", metadata, table + field_offset)[0] if field_offset else 0
-    except struct.error:
-        size = -1
-    if size < 0:
-        raise HistoryError(f"{path}: damaged Arrow message at byte {position}")
-    return size
 
 
 def _decode_messages(messages: list[memoryview], path: str) -> tuple[pa.Table, str]:

@@ -89,9 +89,10 @@ class DecodedValues(NamedTuple):
 
 
 class ValueEncoder:
-    """Encodes the values of one stream; padding and its CRC are made once.
+    """Encodes the values of one stream; padding and its CRC are made once, or once for each size.
 
-    ``size_bytes`` is the whole value. Raises ``ValueError`` if it is below ``HEADER_BYTES`` or an id does not fit.
+    ``size_bytes`` is the whole value, of the largest where they differ. Raises ``ValueError`` if it is below
+    ``HEADER_BYTES`` or an id does not fit.
     """
 
     def __init__(self, run_id: int, stream_id: int, size_bytes: int = HEADER_BYTES, flags: int = 0) -> None:
@@ -106,17 +107,28 @@ class ValueEncoder:
         self._run_id = run_id
         self._stream_id = stream_id
         self._flags = flags
+        self._size_bytes = size_bytes
         self._padding = _padding(stream_id, size_bytes - HEADER_BYTES)
-        self._payload_crc = zlib.crc32(self._padding)
+        self._crcs = {size_bytes: zlib.crc32(self._padding)}
 
-    def encode(self, sequence: int, send_time_ns: int) -> bytes:
-        """The bytes of one value. Raises ``ValueError`` if a field is outside 0..2^63-1."""
+    def encode(self, sequence: int, send_time_ns: int, size_bytes: int | None = None) -> bytes:
+        """The bytes of one value, as large as the largest unless ``size_bytes`` says less.
+
+        Raises ``ValueError`` if a field is outside 0..2^63-1, or the size outside what this encoder has.
+        """
         if not (0 <= sequence <= MAX_FIELD and 0 <= send_time_ns <= MAX_FIELD):
             raise ValueError(f"sequence {sequence} or send time {send_time_ns} is outside 0..2^63-1")
+        size = self._size_bytes if size_bytes is None else size_bytes
+        padding = self._padding if size == self._size_bytes else self._padding[: size - HEADER_BYTES]
+        crc = self._crcs.get(size)
+        if crc is None:
+            if not HEADER_BYTES <= size <= self._size_bytes:
+                raise ValueError(f"a value of {size} bytes is outside {HEADER_BYTES}..{self._size_bytes}")
+            crc = self._crcs[size] = zlib.crc32(padding)
         header = _HEADER.pack(
-            MAGIC, VERSION, self._flags, 0, self._run_id, self._stream_id, 0, sequence, send_time_ns, self._payload_crc
+            MAGIC, VERSION, self._flags, 0, self._run_id, self._stream_id, 0, sequence, send_time_ns, crc
         )
-        return header + _CRC.pack(zlib.crc32(header)) + self._padding
+        return header + _CRC.pack(zlib.crc32(header)) + padding
 
     def __repr__(self) -> str:
         return f"ValueEncoder(run={self._run_id}, stream={self._stream_id}, padding={len(self._padding)})"

@@ -1,21 +1,15 @@
 """``report.html``: one page that needs no network, no script and no other file. Owns what stands on it, and where.
 
-The template has the words and the markup, ``timeline`` the drawing's coordinates. The page's own style is allowed by
-its hash; everything else is forbidden by its content security policy.
+The template has the words and the markup, ``timeline`` the drawing's coordinates, ``html`` what makes it whole.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-
-import jinja2
-from markupsafe import Markup
 
 from verifier import explain
 from verifier.anomalies import ANOMALIES, BY_NAME
@@ -24,6 +18,7 @@ from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import SeriesPoint
 from verifier.expectation import Expectation
 from verifier.facts import Found
+from verifier.report.html import number, self_contained
 from verifier.report.summary import recovery_text
 from verifier.report.timeline import timeline
 from verifier.verdict import CheckResult, Verdict
@@ -39,21 +34,13 @@ _WORDS = {
 
 def report_html(run: RunModel, injected: Sequence[Injected], verdict: Verdict, series: Sequence[SeriesPoint]) -> str:
     """The page as text."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )  # fmt: skip
-    environment.filters["number"] = _number
-    environment.filters["seconds"] = lambda ns: f"{ns / 1e9:.1f} s"
-    style = (_HERE / "report.css").read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     begin_ns = min((point.time_ns - point.interval_ns for point in series), default=run.started_ns)
-    return environment.get_template("report.html.j2").render(
+    return self_contained(
+        _HERE,
+        "report.html.j2",
         run=run,
         verdict=verdict,
         words=_WORDS[verdict.verdict],
-        style=Markup(style),
-        policy=f"default-src 'none'; style-src 'sha256-{digest}'",
         tiles=_tiles(verdict, injected, series),
         timeline=timeline(run, injected, series, verdict.availability),
         groups=_groups(verdict),
@@ -76,10 +63,6 @@ def _moment(text: str) -> str:
         return text
 
 
-def _number(value: Any) -> str:
-    return "-" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
-
-
 def _tiles(verdict: Verdict, injected: Sequence[Injected], series: Sequence[SeriesPoint]) -> list[tuple[str, str, str]]:
     """The large figures: value, label, small print."""
     stats = verdict.stats
@@ -88,11 +71,11 @@ def _tiles(verdict: Verdict, injected: Sequence[Injected], series: Sequence[Seri
     bit = sum(each.effective for each in injected)
     recovered = verdict.availability.get("recoveries") or {}
     return [
-        (_number(stats.get("acked", 0)), "acknowledged", _beside_the_acknowledged(stats)),
+        (number(stats.get("acked", 0)), "acknowledged", _beside_the_acknowledged(stats)),
         (
-            _number(stats.get("read", 0)),
+            number(stats.get("read", 0)),
             "read at the end",
-            f"{_number(stats.get('acked_and_read', 0))} of them acknowledged",
+            f"{number(stats.get('acked_and_read', 0))} of them acknowledged",
         ),
         (f"{bit} / {len(injected)}" if injected else "none", "faults that bit", "each probed at inject and heal"),
         ("-" if longest is None else _duration(longest), "longest ack gap", "of the worst partition"),
@@ -106,9 +89,9 @@ def _tiles(verdict: Verdict, injected: Sequence[Injected], series: Sequence[Seri
 
 
 def _beside_the_acknowledged(stats: Mapping[str, Any]) -> str:
-    unknown = f"{_number(stats.get('unknown', 0))} of unknown outcome"
+    unknown = f"{number(stats.get('unknown', 0))} of unknown outcome"
     deleted = stats.get("deleted")
-    return f"{unknown}; {_number(deleted)} deleted by retention or DeleteRecords" if deleted else unknown
+    return f"{unknown}; {number(deleted)} deleted by retention or DeleteRecords" if deleted else unknown
 
 
 def _duration(milliseconds: float) -> str:

@@ -25,7 +25,8 @@ from cluster.log.checkpoints import (
 )
 from cluster.log.clean_state import CLEAN_STATE_FILE, parse_clean_state
 from cluster.log.errors import CheckpointError
-from verifier.evidence.history import HistoryError, history_file, read_history
+from verifier.evidence.arrow_stream import HistoryError
+from verifier.evidence.history import history_file, read_history
 
 KNOWN = (
     ".log, .index, .timeindex, .txnindex, .snapshot, .producers, leader-epoch-checkpoint, *-offset-checkpoint, "

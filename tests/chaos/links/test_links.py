@@ -125,6 +125,22 @@ def test_a_lossy_cut_drops_and_closes_at_heal(links: Links, port: int, direction
         round_trip_ms(client)
 
 
+@pytest.mark.parametrize("direction", ["request", "response"])
+def test_a_reset_answers_the_next_bytes_with_a_reset(links: Links, port: int, direction: str) -> None:
+    """Both ends see the connection reset and its end is counted; after the heal a new connection works."""
+    with connect(port) as client:
+        round_trip_ms(client)
+        names = links.reset_connections("b1-b2", direction)  # type: ignore[arg-type]
+        assert names == (f"reset-{direction}",)
+        client.sendall(b"torn")
+        with pytest.raises(ConnectionResetError):
+            client.recv(1)
+        wait_until(lambda: (stats := links.stats("b1-b2")) is not None and stats.connections_closed == 1, "it is gone")
+        links.heal("b1-b2", names)
+    with connect(port) as client:
+        round_trip_ms(client)
+
+
 def test_two_faults_on_one_link(links: Links, port: int) -> None:
     """Cuts of different names live side by side; removing one leaves the other. A name is used once, or not at all."""
     first = links.cut("b1-b2", "response", lossless=True, name="f1")

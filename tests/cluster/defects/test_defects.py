@@ -55,7 +55,7 @@ def test_names(text: str, spec: DefectSpec) -> None:
     ("text", "hint"),
     [
         ("lose-aked", "did you mean 'lose-acked'"),
-        ("xyz", "there are forget-sequences, lose-acked"),
+        ("xyz", "there are forget-sequences, lose-acked, refuse-batches"),
         ("lose-acked:2", "above 0 and at most 1"),
         ("lose-acked:0", "above 0 and at most 1"),
         ("lose-acked:often", "above 0 and at most 1"),
@@ -140,6 +140,23 @@ def test_forget_sequences_appends_a_retry_again() -> None:
         assert (await client.fetch(TOPIC, 0)).values == [b"0", b"1", b"1", b"7"]
         assert [(line["base_sequence"], line["offset"]) for line in fired(storage)] == [(1, 2), (7, 3)]
         assert cluster.nodes[1].counters.produce_retries == 1
+        await cluster.__aexit__()
+
+    run(main())
+
+
+def test_refuse_batches_stores_nothing_and_says_so() -> None:
+    """A retriable error, no record in the log, and the same batch is taken when it comes again."""
+
+    async def main() -> None:
+        storage = MemoryStorage()
+        cluster, client = await cluster_with(planted(storage, "refuse-batches:0.3"))
+        for number in range(20):
+            while (answer := await client.produce(TOPIC, batch(b"%d" % number))).error:
+                assert answer.error is ErrorCode.NOT_ENOUGH_REPLICAS
+            assert answer.base_offset == number
+        assert fired(storage)
+        assert (await client.list_offset(TOPIC, -1))[1] == 20
         await cluster.__aexit__()
 
     run(main())

@@ -1,0 +1,131 @@
+"""Our producer beside kafka-python, aiokafka and confluent-kafka, against one broker of ours, in one sitting.
+
+    python -m bench client [--rounds N] [--seconds S] [--values BYTES,...] [--batches BYTES,...] [--partitions N,...]
+
+Idempotent, acks=all, linger 5 ms, the partition named with each record. Each client is a process of its own and sends
+as fast as it can for a while; clients take turns, and ratios are taken round by round. Then all send 100 records a
+second without linger. Owns the bars: ours at least 5x kafka-python, 2x aiokafka and 0.6x confluent-kafka in records/s
+at every setting, and a median acknowledgement no later than aiokafka's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Self
+
+from confluent_kafka.admin import NewTopic
+
+from bench.cluster import ALONE, create_topics, settle_disk
+from bench.measure import ROOT, Result, cpu_s, note, quantile, rotated
+from bench.peers import PEERS
+from tests.integration.local_cluster import LocalCluster
+
+#: What ours must reach of each, in records/s; then what is aimed at.
+BARS = {"kafka-python": 5.0, "aiokafka": 2.0, "confluent-kafka": 0.6}
+AIMS = {"kafka-python": 10.0, "aiokafka": 3.0, "confluent-kafka": 1.0}
+
+
+class PeerProcess:
+    """One client in its process, for as many jobs as are asked. End it after use."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "bench.peers", name],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __repr__(self) -> str:
+        return f"<PeerProcess {self.name}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def ask(self, job: dict[str, Any]) -> dict[str, Any]:
+        """What became of a job. Ends the benchmark if the client failed."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(json.dumps(job) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise SystemExit(f"{self.name} failed at {job}")
+        parsed: dict[str, Any] = json.loads(answer)
+        return parsed
+
+    def flood(self, result: Result, figure: str, job: dict[str, Any], broker_pid: int) -> None:
+        """Records/s and CPU per record of one turn, ours and the broker's."""
+        before = cpu_s(broker_pid)
+        answer = self.ask({"kind": "flood", **job})
+        records = answer["records"]
+        result.add(figure, "thousand records/s", records / answer["seconds"] / 1000)
+        result.add(f"{figure} CPU", "us/record", answer["cpu_s"] / records * 1e6)
+        result.add(f"{figure} broker CPU", "us/record", (cpu_s(broker_pid) - before) / records * 1e6)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=0.7, help="of one client in one round (0.7)")
+    parser.add_argument("--values", default="1000,100", help="bytes of a value")
+    parser.add_argument("--batches", default="16384,131072", help="values of batch.size")
+    parser.add_argument("--partitions", default="1,6", help="how many partitions are written")
+    parser.add_argument("--records", type=int, default=300, help="for the latency, of one client in one round (300)")
+    options = parser.parse_args()
+    values, batches, partitions = (
+        [int(number) for number in text.split(",")] for text in (options.values, options.batches, options.partitions)
+    )
+    result = Result("client", {"rounds": options.rounds, "seconds a turn": options.seconds})
+    with ExitStack() as stack:
+        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="gapless-bench-"))
+        cluster = stack.enter_context(LocalCluster(directory, brokers=1, properties=ALONE))
+        topics = {count: f"bench-{count}" for count in {1, *partitions}}
+        create_topics(cluster.bootstrap, [NewTopic(topic, count, 1) for count, topic in topics.items()])
+        broker_pid = cluster.children[1].pid
+        peers = {name: stack.enter_context(PeerProcess(name)) for name in PEERS}
+        for value, batch, count in itertools.product(values, batches, partitions):
+            setting = f"{value} B, batch {batch // 1024} KB, {count} partition{'s' if count > 1 else ''}"
+            job = {"bootstrap": cluster.bootstrap, "topic": topics[count], "partitions": count, "value_bytes": value}
+            job |= {"batch_bytes": batch, "seconds": options.seconds}
+            for round_number in range(options.rounds):
+                note(f"{setting}: round {round_number + 1} of {options.rounds}")
+                for name in rotated(list(peers), round_number):
+                    settle_disk(directory)
+                    peers[name].flood(result, f"{setting}: {name}", job, broker_pid)
+            for name, least in BARS.items():
+                ratio = result.ratios(f"{setting}: to {name}", f"{setting}: native", f"{setting}: {name}")
+                result.bar(f"{setting}: to {name} (aim {AIMS[name]:g})", ratio.median, at_least=least)
+        _latencies(result, peers, cluster.bootstrap, options.rounds, options.records)
+    return result.finish()
+
+
+def _latencies(result: Result, peers: dict[str, PeerProcess], bootstrap: str, rounds: int, records: int) -> None:
+    job = {"kind": "trickle", "bootstrap": bootstrap, "topic": "bench-1", "partitions": 1, "value_bytes": 1000}
+    job |= {"batch_bytes": 16384, "records": records, "rate": 100.0}
+    for round_number in range(rounds):
+        note(f"100 records/s: round {round_number + 1} of {rounds}")
+        for name in rotated(list(peers), round_number):
+            taken = peers[name].ask(job)["latencies_ms"]
+            result.add(f"100 records/s: {name} p50", "ms", quantile(taken, 0.5))
+            result.add(f"100 records/s: {name} p99", "ms", quantile(taken, 0.99))
+    ratio = result.ratios("p50 to aiokafka", "100 records/s: native p50", "100 records/s: aiokafka p50")
+    result.bar("p50 at 100 records/s, to aiokafka", ratio.median, at_most=1.0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

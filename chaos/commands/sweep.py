@@ -1,0 +1,207 @@
+"""``gapless sweep``: the options of a sweep, its cells as commands, and its outcome for people and scripts.
+
+Owns no cell and no judgement: what is swept is declared in ``chaos.sweeps``, each cell is one ``gapless run``.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from chaos.commands import options
+from chaos.commands.interrupts import Interrupts
+from chaos.commands.preflight import check_java, check_spark_master
+from chaos.commands.run import command_line
+from chaos.conductor.progress import Progress
+from chaos.conductor.resolve import resolve
+from chaos.exits import BadRequest
+from chaos.sweeps.catalogue import find_sweep
+from chaos.sweeps.directory import SweepDirectory
+from chaos.sweeps.model import Cell, Sweep, SweepError, Wanted, parse_filter, parse_seeds
+from chaos.sweeps.runner import Runner, stored
+from chaos.sweeps.summary import claims_line, exit_status, rows_of
+from cluster.process.supervisor import Supervisor
+from cluster.seams.clock import SystemClock
+
+RESULTS = "results"
+#: Where there is no terminal to fit into.
+PLAIN_WIDTH = 180
+
+HELP = """Run a matrix of experiments, one after the other, and show them side by side (gapless list sweeps).
+
+Each cell is a 'gapless run' in a directory of its own. Prints a table; sweep.json, sweep.md and sweep.html (which needs
+no network) lie in results/NAME/TIME. Exit status: that of the worst cell, by 255, 1, 2, 0.
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("sweep", help=HELP)(sweep)
+
+
+def sweep(
+    name: Annotated[str | None, typer.Argument(help="Which sweep (gapless list sweeps); not with --resume.")] = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="N for the seeds 1 to N, or seeds by comma. [dim]default: the sweep's[/dim]")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds of load in each cell. [dim]default: the sweep's[/dim]")
+    ] = None,
+    client: options.Client = "confluent",
+    rate: Annotated[
+        int | None, typer.Option(help="Records per second of each cell. [dim]default: the sweep's[/dim]")
+    ] = None,
+    faults: Annotated[str | None, typer.Option(help="Faults of the sweep 'seeds', as for gapless run.")] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--filter", metavar="DIM=VALUE[|VALUE],...", help="Run these cells alone. Repeatable."),
+    ] = None,
+    list_cells: Annotated[bool, typer.Option("--list", help="Show the cells and run none.")] = False,
+    resume: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Go on with a sweep: run its cells that have no verdict.")
+    ] = None,
+    out: Annotated[str | None, typer.Option(help="The sweep's directory itself, instead of results/NAME/TIME.")] = None,
+    keep: options.KeepOption = options.Keep.FAILED,
+    spark_master: options.SparkMaster = "local[2]",
+    as_json: Annotated[bool, typer.Option("--json", help="Print sweep.json's object alone on stdout.")] = False,
+) -> int:
+    """Build the cells, then run them."""
+    try:
+        if resume is not None:
+            if name or seeds or time_limit or rate or faults or out or client != "confluent":
+                raise SweepError(
+                    "--resume goes on with what was asked then; only --filter, --keep and --json go with it"
+                )
+            chosen, wanted, directory = _resumed(resume)
+        else:
+            if name is None:
+                raise SweepError("which sweep? See 'gapless list sweeps', or go on with one by --resume DIR")
+            wanted = Wanted(None if seeds is None else parse_seeds(seeds), time_limit, client, rate, faults)
+            chosen, directory = _built(name, wanted), None
+        cells = chosen.filtered(parse_filter(only or ()))
+        if not cells:
+            raise SweepError("no cell is left by --filter; --list shows them all")
+        if list_cells:
+            return _list(cells, as_json=as_json)
+        for cell in cells:
+            if not cell.inapplicable:
+                resolve(cell.asked)
+    except ValueError as error:
+        raise BadRequest(str(error)) from error
+    check_java()
+    check_spark_master(spark_master)
+    directory = directory or _directory(out, chosen.name)
+
+    def command(cell: Cell, path: Path, schedule: Path | None) -> list[str]:
+        where = ["--out", str(path), "--keep", keep.value, "--spark-master", spark_master]
+        return [sys.executable, "-m", "chaos.commands.main", *command_line(cell.asked, schedule), *where]
+
+    return _run(chosen, wanted, cells, directory, command, as_json=as_json)
+
+
+def _built(name: str, wanted: Wanted) -> Sweep:
+    """The sweep of that name. Raises SweepError."""
+    build = find_sweep(name)
+    if wanted.faults is not None and name != "seeds":
+        raise SweepError(f"--faults goes with the sweep 'seeds'; {name} has its own (--filter fault=... for some)")
+    return build(wanted)
+
+
+def _resumed(path: Path) -> tuple[Sweep, Wanted, SweepDirectory]:
+    """A sweep as it was asked for, from its directory. Raises SweepError."""
+    directory = SweepDirectory(path.resolve())
+    try:
+        whole = stored(directory)
+    except (OSError, ValueError) as error:
+        raise SweepError(f"--resume {path} is not a sweep's directory: it has no sweep.json ({error})") from error
+    wanted = Wanted.from_json(whole["wanted"])
+    return _built(whole["sweep"], wanted), wanted, directory
+
+
+def _directory(out: str | None, name: str) -> SweepDirectory:
+    try:
+        if out is not None:
+            return SweepDirectory.at(Path(out).resolve())
+        return SweepDirectory.create(Path(RESULTS).resolve(), name, datetime.now(UTC))
+    except OSError as error:
+        raise BadRequest(
+            f"the directory {out or RESULTS} cannot be used: {error.strerror or error}; see --out"
+        ) from error
+
+
+def _list(cells: tuple[Cell, ...], *, as_json: bool) -> int:
+    """Show what would be run."""
+    if as_json:
+        print(json.dumps({cell.name: {**cell.labels, "claims": cell.claims} for cell in cells}, indent=2))
+        return 0
+    for cell in cells:
+        remark = f"  (not run: {cell.inapplicable})" if cell.inapplicable else ""
+        print(f"{','.join(f'{name}={value}' for name, value in cell.labels.items())}{remark}")
+    seconds = sum(cell.asked.time_limit_s for cell in cells if not cell.inapplicable)
+    print(
+        f"{len(cells)} cells, {seconds / 60:.0f} minutes of load, and most of a minute more for each", file=sys.stderr
+    )
+    return 0
+
+
+def _run(
+    chosen: Sweep, wanted: Wanted, cells: tuple[Cell, ...], directory: SweepDirectory, command: Any, *, as_json: bool
+) -> int:
+    """Run them and say what they show. Returns the exit status."""
+    clock, interrupted = SystemClock(), False
+    started = stored(directory).get("started") if directory.sweep_json.exists() else None
+    logging.basicConfig(
+        filename=directory.path / "sweep.log", level=logging.INFO, format="%(asctime)s %(message)s", force=True
+    )
+    with Interrupts() as interrupts:
+        with Progress(clock) as progress:
+            progress.note(f"sweep {chosen.name}: {directory.path}")
+            with Supervisor(str(directory.path)) as supervisor:
+                runner = Runner(
+                    chosen,
+                    wanted.to_json(),
+                    directory,
+                    supervisor,
+                    clock,
+                    progress,
+                    command,
+                    insistent=lambda: interrupts.count > 1,
+                    started=started,
+                )
+                try:
+                    runner.run(cells)
+                except KeyboardInterrupt:
+                    interrupted = True
+        interrupts.ignore()
+        whole = runner.finish()
+        _say(chosen, runner, directory, whole, all_of_it=cells == chosen.cells, as_json=as_json)
+    if interrupted:
+        print(f"interrupted; go on with: gapless sweep --resume {directory.path}", file=sys.stderr)
+    return exit_status([runner.outcomes[cell.name] for cell in cells], interrupted=interrupted)
+
+
+def _say(
+    chosen: Sweep, runner: Runner, directory: SweepDirectory, whole: dict[str, Any], *, all_of_it: bool, as_json: bool
+) -> None:
+    """Print the table (of part of a sweep: the rows that have a verdict), or the object."""
+    if as_json:
+        print(json.dumps({**whole, "sweep_dir": str(directory.path)}))
+        return
+    from rich.console import Console
+
+    from chaos.sweeps.report.table import table
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=PLAIN_WIDTH)
+    rows = rows_of(chosen, runner.outcomes)
+    console.print(table(chosen, [row for row in rows if all_of_it or row.verdicts]))
+    if line := claims_line(rows):
+        console.print(line, markup=False, soft_wrap=True)
+    console.print(f"report: {directory.sweep_html}", markup=False, soft_wrap=True)

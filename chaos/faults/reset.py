@@ -1,0 +1,62 @@
+"""``reset``: the connections of the producers to a leader are reset in the middle of what they do.
+
+A ``reset_peer`` toxic answers the next bytes of a connection with a RST to both of its ends. At a response
+(``direction: response``, the default) batches were appended whose answer is lost with the connection, and the client
+must send them again; at a request (``direction: request``) the batch itself is lost, which only ``acks=0`` does not
+notice. While it lasts new connections are reset too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chaos.faults.base import Fault, Probe, until
+from chaos.faults.damage import Direction
+
+
+class Reset(Fault):
+    """Bites when connections of the producers were closed, which then were carrying something."""
+
+    name = "reset"
+    summary = "reset the producers' connections to a leader, at their next responses or requests"
+    duration_s = (0.2, 0.5)
+    recovery_s = 1.5
+    hits = "traffic"
+
+    async def choose(self) -> str:
+        self._broker_id, _ = await self._leader()
+        self._link = f"producers-b{self._broker_id}"
+        self._direction: Direction = self.injection.parameters.get("direction", "response")
+        return f"{self._link}, at the next {self._direction} of the leader of {self.cluster.topic}-{self._partition}"
+
+    async def inject(self) -> None:
+        self._before = await self.cluster.links.stats(self._link)
+        await self.damage.reset_connections(self._link, self._direction)
+
+    async def bites(self) -> Probe:
+        seen: dict[str, Any] = {"link": self._link, "direction": self._direction}
+
+        async def closed() -> bool:
+            now = await self.cluster.links.stats(self._link)
+            if now is None or self._before is None:
+                seen["counters"] = "none: a foreign Toxiproxy has no counters"
+                return await self.damage.in_place()
+            seen["closed_connections"] = now.closed_connections - self._before.closed_connections
+            return bool(seen["closed_connections"] > 0)
+
+        return Probe(await until(closed, clock=self.clock, timeout_ms=1_000, interval_ms=20), seen)
+
+    async def heal(self) -> None:
+        await self.damage.heal()
+
+    async def gone(self) -> Probe:
+        clear = await self.damage.clear()
+        before = await self.cluster.links.stats(self._link)
+
+        async def flows() -> bool:
+            now = await self.cluster.links.stats(self._link)
+            return now is None or before is None or now.request_bytes > before.request_bytes
+
+        # A leader that has moved meanwhile may get no more: that is no leftover.
+        flowing = await until(flows, clock=self.clock, timeout_ms=2_000)
+        return Probe(clear, {"link_clear": clear, "flows_again": flowing})

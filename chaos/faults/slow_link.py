@@ -1,0 +1,57 @@
+"""``slow-link``: the way from the producers to every broker takes some milliseconds longer, as between two sites.
+
+Nothing is lost and the order is kept (Toxiproxy's ``latency`` without jitter). It shows what requests in flight are
+for. ``parameters`` are ``latency_ms`` and ``direction``; the target may be one ``link: NAME``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chaos.faults.base import Fault, PreconditionMissing, Probe, until
+from chaos.faults.damage import Direction, stats_of
+
+
+class SlowLink(Fault):
+    """Bites when bytes are held back on the links."""
+
+    name = "slow-link"
+    summary = "let what the producers send arrive some milliseconds later, on all of their links"
+    duration_s = (3.0, 6.0)
+    recovery_s = 1.0
+    hits = "traffic"
+
+    async def choose(self) -> str:
+        parameters = self.injection.parameters
+        self._latency_ms = int(parameters.get("latency_ms", 50))
+        self._direction: Direction = parameters.get("direction", "request")
+        wanted = self.injection.target.get("link")
+        self._links = [name for name in self.cluster.link_names if wanted in (None, name)]
+        if wanted is None:
+            self._links = [name for name in self._links if name.startswith("producers-")]
+        if not self._links:
+            raise PreconditionMissing(f"there is no link {wanted!r}")
+        return f"{', '.join(self._links)}, {self._direction}s {self._latency_ms} ms later"
+
+    async def inject(self) -> None:
+        await self.damage.delay(self._links, self._direction, latency_ms=self._latency_ms)
+
+    async def bites(self) -> Probe:
+        seen: dict[str, Any] = {"links": self._links, "latency_ms": self._latency_ms, "direction": self._direction}
+
+        async def held() -> bool:
+            now = await stats_of(self.cluster.links, self._links)
+            if now is None:
+                seen["counters"] = "none: a foreign Toxiproxy has no counters"
+                return await self.damage.in_place()
+            seen["held_bytes"] = sum(stats.held_bytes for stats in now)
+            return bool(seen["held_bytes"] > 0)
+
+        return Probe(await until(held, clock=self.clock, timeout_ms=2_500, interval_ms=5), seen)
+
+    async def heal(self) -> None:
+        await self.damage.heal()
+
+    async def gone(self) -> Probe:
+        clear = await self.damage.clear()
+        return Probe(clear, {"links_clear": clear})

@@ -1,0 +1,132 @@
+"""The sweep ``delivery``: what the seeds' documents say of acks, idempotence and requests in flight, cell by cell.
+
+Owns the matrix, its dense schedules and the claims. What the settings allow is the verifier's expectation matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from chaos.conductor.resolve import Asked
+from chaos.schedules.model import Injection, Schedule
+from chaos.sweeps.model import Cell, Sweep, Wanted
+
+NAME = "delivery"
+SUMMARY = "acks x idempotence x in-flight x fault: what is lost, duplicated and out of order, and how fast it is"
+
+TIME_LIMIT_S = 16.0
+#: At full speed a million records say as much as two, and are judged in half the time.
+FREE_TIME_LIMIT_S = 10.0
+SEEDS = (1,)
+PARTITIONS = 3
+#: With faults that lose something: enough that something is always under way, and no more than a small machine carries.
+FAULTY_RATE = 10_000
+#: With the others: more than the load can send, so that the settings decide the throughput and not the rate.
+FREE_RATE = 100_000
+#: Kafka's default. With librdkafka's (1 MB) one request takes all that there is, and a second has nothing to carry.
+BATCH_BYTES = 16_384
+REFUSED = "refuse-batches:0.02"
+
+#: (acks, idempotence): it is refused without acks=all.
+PROMISES = (("0", False), ("1", False), ("all", False), ("all", True))
+IN_FLIGHT = (1, 5)
+#: As between two sites: there requests in flight show what they are for.
+LATENCY_MS = 5
+#: What loses nothing and is measured at full speed.
+FREE = ("none", "slow-link")
+FAULTS = (*FREE, "drop-response", "reset", "kill-leader", "refuse")
+
+NOTES = (
+    f"slow-link: what the producers send arrives {LATENCY_MS} ms later, all of the time.",
+    "kill-leader: the followers of the leader are kept from fetching for 1.2 s, less than replica.lag.time.max.ms, "
+    "before it is killed, so that there is something that it alone has.",
+    f"refuse: the brokers refuse one batch in fifty with NOT_ENOUGH_REPLICAS (the defect {REFUSED}). A lost connection "
+    "alone does not reorder first copies with these clients: all that was under way comes again in its order. One "
+    "batch that is refused while the next is taken does.",
+    "With librdkafka (--client confluent) refuse also reorders with one request in flight: what it has ready goes out "
+    "before the retry of what was refused (its issues 1092 and 2004).",
+    "records/s is the mean over the time of the load. With none and slow-link more is asked for than can be sent "
+    f"({FREE_RATE:,}/s), with the other faults {FAULTY_RATE:,}/s: compare the rows of those two.",
+)
+
+
+def build(wanted: Wanted) -> Sweep:
+    """The matrix for what is wanted."""
+    return Sweep(NAME, SUMMARY, "fault", tuple(_cells(wanted)), compared=FREE, notes=NOTES)
+
+
+def _cells(wanted: Wanted) -> Iterator[Cell]:
+    for fault in FAULTS:
+        for acks, idempotence in PROMISES:
+            for in_flight in IN_FLIGHT:
+                for seed in wanted.seeds or SEEDS:
+                    yield _cell(wanted, fault, acks, idempotence, in_flight, seed)
+
+
+def _cell(wanted: Wanted, fault: str, acks: str, idempotence: bool, in_flight: int, seed: int) -> Cell:
+    time_limit_s = wanted.time_limit_s or (FREE_TIME_LIMIT_S if fault in FREE else TIME_LIMIT_S)
+    labels = {
+        "acks": acks,
+        "idempotence": "on" if idempotence else "off",
+        "in-flight": str(in_flight),
+        "fault": fault,
+        "seed": str(seed),
+    }
+    asked = Asked(
+        seed=seed,
+        name=NAME,
+        time_limit_s=time_limit_s,
+        partitions=PARTITIONS,
+        acks=acks,
+        idempotence=idempotence,
+        rate=wanted.rate or (FREE_RATE if fault in FREE else FAULTY_RATE),
+        client=wanted.client,
+        faults="none" if fault in ("none", "refuse") else None,
+        defects=(REFUSED,) if fault == "refuse" else (),
+        producer_config=(f"max.in.flight.requests.per.connection={in_flight}", f"batch.size={BATCH_BYTES}"),
+    )
+    schedule = None if asked.faults else Schedule(seed, tuple(injections(fault, time_limit_s, acks)))
+    nothing_to_drop = "with acks=0 there is no response to drop" if (fault, acks) == ("drop-response", "0") else ""
+    claimed = () if nothing_to_drop else claims(fault, acks, idempotence, in_flight)
+    return Cell(labels, asked, schedule, claimed, nothing_to_drop)
+
+
+def claims(fault: str, acks: str, idempotence: bool, in_flight: int) -> tuple[str, ...]:
+    """What the seeds' documents say that this cell will show (000: what idempotence is for; 002: acks)."""
+    if fault in FREE:
+        return ()
+    if acks == "0":
+        # Nobody is told of what was under way, nor of a refusal.
+        return ("lost",)
+    found = ["lost"] if fault == "kill-leader" and acks == "1" else []
+    if not idempotence:
+        if fault in ("drop-response", "reset") or (fault, acks) == ("kill-leader", "all"):
+            # The batch was stored (with acks=all by the followers too), and its answer never came.
+            found.append("duplicated")
+        if fault == "refuse" and in_flight > 1:
+            found.append("out of order")
+    return tuple(found)
+
+
+def injections(fault: str, time_limit_s: float, acks: str) -> Iterator[Injection]:
+    """As many as fit, one partition after the other. Each kind comes at least once."""
+    if fault == "slow-link":
+        yield Injection(0.0, fault, time_limit_s - 1.0, {}, {"latency_ms": LATENCY_MS})
+        return
+    steps: Sequence[float] = _times(2.0, 7.0 if fault == "kill-leader" else 1.6, time_limit_s - 2.0)
+    for number, at_s in enumerate(steps):
+        target = {"partition": number % PARTITIONS}
+        if fault == "kill-leader":
+            held = {"direction": "response", "lossless": True}
+            yield Injection(at_s, "cut-link", 1.4, {**target, "link": "followers"}, held)
+            yield Injection(round(at_s + 1.2, 2), "kill-leader", 2.5, target, overlap=True)
+        elif fault == "reset":
+            # With acks=0 no response is waited for: what a reset loses is requests.
+            yield Injection(at_s, fault, 0.3, target, {"direction": "request" if acks == "0" else "response"})
+        else:
+            yield Injection(at_s, fault, 0.5, target)
+
+
+def _times(first_s: float, step_s: float, last_s: float) -> list[float]:
+    count = max(1, int((last_s - first_s) // step_s) + 1)
+    return [round(first_s + number * step_s, 2) for number in range(count)]

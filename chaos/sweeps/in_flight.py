@@ -1,0 +1,65 @@
+"""The sweep ``in-flight``: six requests in flight against a broker that remembers five batches (seed 000's question).
+
+Six batches are stored and none of their answers arrives. The retry of the first is older than what the broker
+remembers: by Kafka's rule it is out of order, by the rule that the seed's document proposes it is known to be stored.
+Only the native producer can be made to do it; librdkafka refuses more than five with idempotence. Owns the matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chaos.conductor.resolve import Asked
+from chaos.schedules.model import Schedule
+from chaos.sweeps.delivery import PARTITIONS, injections
+from chaos.sweeps.model import UNKNOWN, Cell, Sweep, Wanted
+
+NAME = "in-flight"
+SUMMARY = "six requests in flight against a broker that remembers five, by Kafka's rule and by the seed's"
+
+TIME_LIMIT_S = 16.0
+SEEDS = (1,)
+IN_FLIGHT = (5, 6)
+#: Rule -> gapless.unknown.producer.
+RULES = {"kafka": "kafka", "seed": "gapless"}
+FAULTS = ("drop-response", "reset")
+#: Small batches that are sent at once: while answers are dropped there are as many in flight as may be.
+RATE = 3_000
+PRODUCER = ("batch.size=1000", "linger.ms=0")
+
+NOTES = (
+    "rule: gapless.unknown.producer=kafka answers OUT_OF_ORDER_SEQUENCE_NUMBER to a batch below the last five; the "
+    "rule of the seed's document (gapless) answers DUPLICATE_SEQUENCE_NUMBER if the history is known without a hole.",
+)
+
+
+def build(wanted: Wanted) -> Sweep:
+    """The matrix for what is wanted; the client is always the native one."""
+    return Sweep(NAME, SUMMARY, "fault", tuple(_cells(wanted)), notes=NOTES)
+
+
+def _cells(wanted: Wanted) -> Iterator[Cell]:
+    time_limit_s = wanted.time_limit_s or TIME_LIMIT_S
+    for fault in FAULTS:
+        for rule, unknown in RULES.items():
+            for in_flight in IN_FLIGHT:
+                for seed in wanted.seeds or SEEDS:
+                    unsafe = ("gapless.allow.unsafe.in.flight=true",) if in_flight > 5 else ()
+                    asked = Asked(
+                        seed=seed,
+                        name=NAME,
+                        time_limit_s=time_limit_s,
+                        partitions=PARTITIONS,
+                        rate=wanted.rate or RATE,
+                        client="native",
+                        broker_config=(f"gapless.unknown.producer={unknown}",),
+                        producer_config=(
+                            f"max.in.flight.requests.per.connection={in_flight}",
+                            *unsafe,
+                            *PRODUCER,
+                        ),
+                    )
+                    labels = {"rule": rule, "in-flight": str(in_flight), "fault": fault, "seed": str(seed)}
+                    schedule = Schedule(seed, tuple(injections(fault, time_limit_s, "all")))
+                    claims = (UNKNOWN,) if rule == "kafka" and in_flight > 5 else ()
+                    yield Cell(labels, asked, schedule, claims)

@@ -1,0 +1,153 @@
+"""What a sweep is: cells, each one run with its settings, its faults and its seed. Pure; runs and judges nothing."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chaos.conductor.resolve import Asked
+from chaos.schedules.model import Schedule
+
+SEED = "seed"
+
+
+class SweepError(ValueError):
+    """What was asked of a sweep cannot be had; the message names the thing and the fix."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a cell is counted for: the check that finds it, and the cause by which the expectation matrix knows it."""
+
+    name: str
+    check: str
+    cause: str | None
+
+
+#: In the order of the columns.
+EFFECTS = (
+    Effect("lost", "lost-write", None),
+    Effect("duplicated", "log-duplicate", "broker"),
+    Effect("out of order", "log-reorder", "values"),
+)
+
+#: Beside them: records whose outcome the producer does not know. That is no anomaly, and any settings allow it.
+UNKNOWN = "unknown"
+COUNTED = (*(effect.name for effect in EFFECTS), UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The options of ``gapless sweep`` that shape its cells; None where the sweep's own default is to hold."""
+
+    seeds: tuple[int, ...] | None = None
+    time_limit_s: float | None = None
+    client: str = "confluent"
+    rate: int | None = None
+    faults: str | None = None
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "seeds": None if self.seeds is None else list(self.seeds),
+            "time_limit_s": self.time_limit_s,
+            "client": self.client,
+            "rate": self.rate,
+            "faults": self.faults,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Wanted:
+        """The inverse of ``to_json``. Raises SweepError."""
+        try:
+            seeds = value["seeds"]
+            return cls(**{**value, "seeds": None if seeds is None else tuple(map(int, seeds))})
+        except (KeyError, TypeError, ValueError) as error:
+            raise SweepError(f"what was wanted of the sweep cannot be read: {error!r}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One run of a sweep. ``labels`` are its place in the matrix, the seed last; ``claims`` the effects that the seeds'
+
+    documents say it will show (none: that it shows nothing). ``inapplicable`` says why it makes no sense to run it.
+    """
+
+    labels: Mapping[str, str]
+    asked: Asked
+    schedule: Schedule | None = None
+    claims: tuple[str, ...] = ()
+    inapplicable: str = ""
+
+    @property
+    def name(self) -> str:
+        """Its directory's name: no comma, which would part a broker's ``log.dirs``."""
+        return "_".join(f"{dimension}-{value}" for dimension, value in self.labels.items())
+
+    @property
+    def setting(self) -> tuple[str, ...]:
+        """Its place in the matrix without the seed: what several seeds are summed over."""
+        return tuple(value for dimension, value in self.labels.items() if dimension != SEED)
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """A matrix of cells. ``across`` is the dimension that a plot lays from left to right; ``compared`` are the values
+
+    of it at which throughput may be compared (none: at all of them).
+    """
+
+    name: str
+    summary: str
+    across: str
+    cells: tuple[Cell, ...]
+    compared: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """The dimensions of the matrix, the seed last."""
+        return tuple(self.cells[0].labels) if self.cells else ()
+
+    def filtered(self, terms: Sequence[tuple[str, frozenset[str]]]) -> tuple[Cell, ...]:
+        """The cells that every term lets pass. Raises SweepError for a dimension or a value that there is not."""
+        for dimension, values in terms:
+            if dimension not in self.dimensions:
+                raise SweepError(_unknown("dimension", dimension, self.dimensions))
+            known = dict.fromkeys(cell.labels[dimension] for cell in self.cells)
+            for value in sorted(values - known.keys()):
+                raise SweepError(_unknown(f"{dimension} in --filter:", value, tuple(known)))
+        return tuple(
+            cell for cell in self.cells if all(cell.labels[dimension] in values for dimension, values in terms)
+        )
+
+
+def parse_filter(texts: Iterable[str]) -> list[tuple[str, frozenset[str]]]:
+    """``acks=1,fault=reset|none`` as terms. Raises SweepError."""
+    terms = []
+    for term in (each.strip() for text in texts for each in text.split(",")):
+        dimension, separator, values = term.partition("=")
+        if not separator or not dimension or not values:
+            raise SweepError(f"--filter wants DIMENSION=VALUE[|VALUE], not {term!r}")
+        terms.append((dimension, frozenset(values.split("|"))))
+    return terms
+
+
+def parse_seeds(text: str) -> tuple[int, ...]:
+    """``N`` (the seeds 1 to N), or ``a,b,c`` (these; ``a,`` for one). Raises SweepError."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdigit() for part in parts if part) or not parts[0]:
+        raise SweepError(f"--seeds wants a number of seeds, or seeds by comma, not {text!r}")
+    if len(parts) == 1:
+        if not 1 <= int(text) <= 1000:
+            raise SweepError(
+                f"--seeds {text} asks for as many runs of each cell; 1 to 1000 can be had ({text}, is one)"
+            )
+        return tuple(range(1, int(text) + 1))
+    return tuple(dict.fromkeys(int(part) for part in parts if part))
+
+
+def _unknown(what: str, name: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"unknown {what} {name!r}; " + (f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}")

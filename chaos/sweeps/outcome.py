@@ -1,0 +1,120 @@
+"""What became of one cell: read from its run directory, beside what its settings allow. Judges nothing itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from chaos.sweeps.model import COUNTED, EFFECTS, UNKNOWN, Cell
+from verifier.evidence.run_directory import RunDirectory, read_json
+from verifier.evidence.run_model import PhaseSpan, RunModel
+from verifier.evidence.series import SeriesPoint, read_all_series
+from verifier.expectation import Expectation
+
+#: ``failed``: the harness itself; ``not run``: not yet; ``inapplicable``: it makes no sense to run it.
+Status = Literal["judged", "failed", "not run", "inapplicable"]
+
+#: The phase of a run in which the load flows and faults are injected.
+LOAD_PHASE = "chaos"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One cell. ``found`` counts each effect; ``allowed`` holds the expectation matrix' reason, where there is one."""
+
+    status: Status
+    verdict: str = ""
+    exit_status: int | None = None
+    found: Mapping[str, int] = field(default_factory=dict)
+    allowed: Mapping[str, str] = field(default_factory=dict)
+    forbidden: Mapping[str, int] = field(default_factory=dict)
+    acked: int = 0
+    read: int = 0
+    records_per_s: float | None = None
+    longest_gap_ms: float | None = None
+    faults_injected: int = 0
+    faults_effective: int = 0
+    seconds: float | None = None
+    reasons: tuple[str, ...] = ()
+    repro: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "reasons": list(self.reasons)}
+
+
+def shows_what_is_claimed(cell: Cell, outcome: Outcome) -> bool | None:
+    """Whether the claim came true: each claimed effect was found; or none at all where none is claimed.
+
+    None where that cannot be said: the cell was not judged, or its evidence is not complete and shows nothing.
+    """
+    if outcome.status != "judged":
+        return None
+    found = {name for name, count in outcome.found.items() if count and (name != UNKNOWN or name in cell.claims)}
+    if outcome.verdict == "unknown" and not (cell.claims and set(cell.claims) <= found):
+        return None
+    return set(cell.claims) <= found if cell.claims else not found
+
+
+def is_judged(directory: RunDirectory) -> bool:
+    """Whether a run came to its own end and has a verdict; one that was interrupted has not."""
+    try:
+        run = directory.read_run()
+        read_json(directory.verdict_json)
+    except (OSError, ValueError):
+        return False
+    return run.get("exit_status") is not None and not run.get("interrupted")
+
+
+def outcome_of(directory: RunDirectory) -> Outcome:
+    """The outcome of a run that is judged. Raises ``OSError`` or ``ValueError`` for a directory that is damaged."""
+    run, verdict = RunModel.from_json(directory.read_run()), read_json(directory.verdict_json)
+    checks, stats = verdict["checks"], verdict["stats"]
+    expectation = Expectation(run.settings)
+    allowed = {effect.name: expectation.reason(effect.check, effect.cause) for effect in EFFECTS}
+    faults = stats.get("faults") or {}
+    counts = [*(int(checks[effect.check]["count"]) for effect in EFFECTS), int(stats.get("unknown", 0))]
+    return Outcome(
+        status="judged",
+        verdict=str(verdict["verdict"]),
+        exit_status=run.exit_status,
+        found=dict(zip(COUNTED, counts, strict=True)),
+        allowed={name: reason for name, reason in allowed.items() if reason is not None},
+        forbidden={
+            name: int(check["count"] - check["allowed_count"])
+            for name, check in checks.items()
+            if check["count"] > check["allowed_count"]
+        },
+        acked=int(stats.get("acked", 0)),
+        read=int(stats.get("read", 0)),
+        records_per_s=throughput(run.phases, read_all_series(directory.loadgen_dir)),
+        longest_gap_ms=verdict["availability"].get("longest_gap_ms"),
+        faults_injected=int(faults.get("injected", 0)),
+        faults_effective=int(faults.get("effective", 0)),
+        seconds=_seconds(run.phases),
+        reasons=tuple(verdict["reasons"]),
+        repro=run.repro,
+    )
+
+
+def throughput(phases: list[PhaseSpan], series: list[SeriesPoint]) -> float | None:
+    """Acknowledged records per second over the time of the load, from its own series; None if that is not known."""
+    span = next((phase for phase in phases if phase.name == LOAD_PHASE and phase.end_ns is not None), None)
+    if span is None or span.end_ns is None or span.end_ns <= span.start_ns:
+        return None
+    inside = [
+        point
+        for point in series
+        if span.start_ns < point.time_ns - point.interval_ns // 2 and point.time_ns <= span.end_ns
+    ]
+    producers = {point.process for point in inside if point.acked}
+    total = 0.0
+    for process in producers:
+        points = [point for point in inside if point.process == process]
+        total += sum(point.acked for point in points) / (sum(point.interval_ns for point in points) / 1e9)
+    return round(total, 1) if producers else None
+
+
+def _seconds(phases: list[PhaseSpan]) -> float | None:
+    ends = [phase.end_ns for phase in phases if phase.end_ns is not None]
+    return round((max(ends) - phases[0].start_ns) / 1e9, 1) if ends else None

@@ -1,0 +1,20 @@
+"""The pages of a sweep: ``sweep.md``, ``sweep.html`` and the table of the terminal. Owns that they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from chaos.sweeps.directory import SweepDirectory
+from chaos.sweeps.model import Sweep
+from chaos.sweeps.outcome import Outcome
+from chaos.sweeps.report.markdown import sweep_md
+from chaos.sweeps.report.page import sweep_html
+from chaos.sweeps.summary import rows_of
+from verifier.evidence.run_directory import write_text_atomic
+
+
+def write_reports(directory: SweepDirectory, sweep: Sweep, outcomes: Mapping[str, Outcome]) -> None:
+    """Write both pages. Raises ``OSError``."""
+    rows = rows_of(sweep, outcomes)
+    write_text_atomic(directory.sweep_md, sweep_md(sweep, rows))
+    write_text_atomic(directory.sweep_html, sweep_html(sweep, rows, outcomes))

@@ -1,0 +1,37 @@
+"""``sweep.html``: one page that needs no network, no script and no other file. Owns what stands on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from chaos.sweeps.model import EFFECTS, UNKNOWN, Sweep
+from chaos.sweeps.outcome import Outcome
+from chaos.sweeps.report.plots import matrix, throughputs
+from chaos.sweeps.report.words import HEADINGS, columns, figures
+from chaos.sweeps.summary import Row, claims_line, counted
+from verifier.report.html import self_contained
+
+_HERE = Path(__file__).parent
+
+
+def sweep_html(sweep: Sweep, rows: Sequence[Row], outcomes: Mapping[str, Outcome]) -> str:
+    """The page as text."""
+    wanted = columns(rows)
+    return self_contained(
+        _HERE,
+        "sweep.html.j2",
+        "sweep.css",
+        sweep=sweep,
+        rows=rows,
+        headings=[*(rows[0].labels if rows else ()), *(HEADINGS[index] for index in wanted)],
+        table=[[*row.labels.values(), *(figures(row)[index] for index in wanted)] for row in rows],
+        counts=counted(list(outcomes.values())),
+        claims=claims_line(rows),
+        plots=[matrix(sweep, rows), *throughputs(sweep, rows)],
+        effects=[
+            *((effect.name, effect.name.replace(" ", "-"), effect.check) for effect in EFFECTS),
+            (UNKNOWN, UNKNOWN, "the producer does not know the outcome"),
+        ],
+        cells=[(cell, outcomes[cell.name]) for cell in sweep.cells if outcomes[cell.name].status != "inapplicable"],
+    )

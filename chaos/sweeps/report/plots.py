@@ -1,0 +1,161 @@
+"""The plots of a sweep as coordinates: the matrix of what was found, and throughput. Pure; the template draws them.
+
+Owns scales and places, in the units of an SVG of ``WIDTH``. Counts are drawn on a logarithmic scale: one record that is
+lost is as much of a finding as a thousand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from chaos.sweeps.model import COUNTED, UNKNOWN, Sweep
+from chaos.sweeps.report.words import speed
+from chaos.sweeps.summary import Row
+
+WIDTH = 1000
+LABELS = 240
+BOX_HEIGHT = 66
+BAR = 10
+ROW = 24
+#: The longest bar of the logarithmic scale stands for at least so many records.
+LEAST_TOP = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar; ``kind`` is its style, ``label`` stands behind it."""
+
+    x: float
+    y: float
+    width: float
+    kind: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """One place of the matrix. ``state`` is its style; ``mark`` says what of the claim did not come true."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    state: str
+    title: str
+    words: str
+    mark: str
+    bars: tuple[Bar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A text at a place."""
+
+    x: float
+    y: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """What the template draws."""
+
+    title: str
+    height: float
+    columns: tuple[Label, ...] = ()
+    rows: tuple[Label, ...] = ()
+    boxes: tuple[Box, ...] = ()
+    bars: tuple[Bar, ...] = ()
+    width: float = field(default=WIDTH)
+
+
+def matrix(sweep: Sweep, rows: Sequence[Row]) -> Plot:
+    """Settings from top to bottom, the sweep's ``across`` from left to right, and in each place what was found."""
+    columns = list(dict.fromkeys(row.labels[sweep.across] for row in rows))
+    settings = list(dict.fromkeys(_setting(sweep, row) for row in rows))
+    width = (WIDTH - LABELS) / max(1, len(columns))
+    top = max((count for row in rows for count in row.found.values()), default=0)
+    boxes = tuple(
+        _box(row, columns.index(row.labels[sweep.across]), settings.index(_setting(sweep, row)), width, top)
+        for row in rows
+    )
+    return Plot(
+        "Found in each setting (records, logarithmic)",
+        28 + BOX_HEIGHT * len(settings),
+        columns=tuple(Label(LABELS + width * (n + 0.5), 16, name) for n, name in enumerate(columns)),
+        rows=tuple(Label(LABELS - 10, 28 + BOX_HEIGHT * (n + 0.5) + 4, name) for n, name in enumerate(settings)),
+        boxes=boxes,
+    )
+
+
+def _box(row: Row, column: int, line: int, width: float, top: int) -> Box:
+    x, y = LABELS + width * column, 28.0 + BOX_HEIGHT * line
+    bars = []
+    for number, name in enumerate(COUNTED):
+        count = row.found.get(name, 0)
+        if count:
+            kind = name.replace(" ", "-")
+            length = _logarithmic(count, top) * max(10.0, width - 80)
+            bars.append(Bar(round(x + 8, 1), y + 8 + number * (BAR + 3), round(length, 1), kind, f"{count:,}"))
+    claim = "" if row.shown in (True, None) else f"not shown: {', '.join(row.claims) or 'nothing'}"
+    words = "" if bars else _nothing(row)
+    allowed = "; ".join(dict.fromkeys(row.allowed.values())) or "the settings allow nothing"
+    title = f"{', '.join(row.labels.values())}: {row.verdict}; {allowed}"
+    return Box(
+        round(x + 2, 1), y + 2, round(width - 4, 1), BOX_HEIGHT - 4, state(row), title, words, claim, tuple(bars)
+    )
+
+
+def state(row: Row) -> str:
+    """How a place is coloured: by its verdict, and a valid one by whether something that is allowed was found."""
+    if row.verdict == "valid":
+        return "allowed" if any(count for name, count in row.found.items() if name != UNKNOWN) else "valid"
+    return {"-": "absent", "failed": "invalid"}.get(row.verdict, row.verdict)
+
+
+def _nothing(row: Row) -> str:
+    return {"valid": "nothing", "-": "does not apply" if row.inapplicable else "not run"}.get(row.verdict, row.verdict)
+
+
+def _logarithmic(count: int, top: int) -> float:
+    """From just above 0 for one record to 1 for the most."""
+    return math.log10(1 + count) / math.log10(1 + max(top, LEAST_TOP))
+
+
+def throughputs(sweep: Sweep, rows: Sequence[Row]) -> list[Plot]:
+    """A bar for each setting, all plots on one scale: one where throughput may be compared at all places alike, else
+
+    one for each value at which it may. None where nothing was measured.
+    """
+    measured = [row for row in rows if row.middle_records_per_s is not None]
+    groups: list[tuple[str, str | None]] = [(f" ({sweep.across}: {value})", value) for value in sweep.compared]
+    chosen = {
+        title: [row for row in measured if value in (None, row.labels.get(sweep.across))]
+        for title, value in groups or [("", None)]
+    }
+    top = max((row.middle_records_per_s or 0.0 for group in chosen.values() for row in group), default=0.0) or 1.0
+    return [_speeds(sweep, f"Throughput{title}", group, top) for title, group in chosen.items() if group]
+
+
+def _speeds(sweep: Sweep, title: str, rows: Sequence[Row], top: float) -> Plot:
+    names = [_setting(sweep, row) if sweep.compared else ", ".join(row.labels.values()) for row in rows]
+    bars = tuple(
+        Bar(
+            LABELS,
+            8.0 + ROW * number,
+            round((row.middle_records_per_s or 0.0) / top * (WIDTH - LABELS - 160), 1),
+            "speed",
+            f"{speed(row)} records/s",
+        )
+        for number, row in enumerate(rows)
+    )
+    places = tuple(Label(LABELS - 10, 8.0 + ROW * number + 14, name) for number, name in enumerate(names))
+    return Plot(title, 16.0 + ROW * len(rows), rows=places, bars=bars)
+
+
+def _setting(sweep: Sweep, row: Row) -> str:
+    """The labels of a row without the one that is laid across, in few words."""
+    rest = {name: value for name, value in row.labels.items() if name != sweep.across}
+    return ", ".join(f"{name} {value}" for name, value in rest.items()) or sweep.name

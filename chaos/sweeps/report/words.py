@@ -1,0 +1,65 @@
+"""A row of a sweep in words, the same on every page. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chaos.sweeps.model import COUNTED
+from chaos.sweeps.summary import Row
+
+#: Headings of what follows a row's labels.
+HEADINGS = ("verdict", *COUNTED, "settings allow", "seeds say", "shown", "records/s", "bit")
+
+
+def figures(row: Row) -> list[str]:
+    """The columns of ``HEADINGS``."""
+    counts = [f"{row.found[name]:,}" if row.found else "" for name in COUNTED]
+    return [verdict(row), *counts, allowed(row), said(row), shown(row), speed(row), bit(row)]
+
+
+def verdict(row: Row) -> str:
+    """The verdict, and of how many runs, if there were several."""
+    if len(row.verdicts) < 2:
+        return row.verdict
+    same = row.verdicts.count(row.verdict)
+    return f"{row.verdict} {same}/{len(row.verdicts)}"
+
+
+def allowed(row: Row) -> str:
+    """What the expectation matrix lets pass."""
+    return (", ".join(row.allowed) or "nothing") if row.found else ""
+
+
+def said(row: Row) -> str:
+    """What the seeds' documents claim."""
+    return "" if row.inapplicable else ", ".join(row.claims) or "nothing"
+
+
+def shown(row: Row) -> str:
+    """Whether that came true."""
+    return {None: "", True: "yes", False: "NO"}[row.shown]
+
+
+def speed(row: Row) -> str:
+    """Records per second: the median, and the extremes of several seeds."""
+    middle = row.middle_records_per_s
+    if middle is None:
+        return ""
+    spread = f" ({min(row.records_per_s):,.0f}-{max(row.records_per_s):,.0f})" if len(row.records_per_s) > 1 else ""
+    return f"{middle:,.0f}{spread}"
+
+
+def bit(row: Row) -> str:
+    """How many of the faults took effect."""
+    return f"{row.faults[1]}/{row.faults[0]}" if row.faults[0] else ""
+
+
+def has_claims(rows: Sequence[Row]) -> bool:
+    """Whether the sweep claims anything; one that does not needs no columns for it."""
+    return any(row.claims for row in rows)
+
+
+def columns(rows: Sequence[Row]) -> list[int]:
+    """The indexes of ``HEADINGS`` that say something in this sweep."""
+    hidden = set() if has_claims(rows) else {HEADINGS.index("seeds say"), HEADINGS.index("shown")}
+    return [index for index in range(len(HEADINGS)) if index not in hidden]

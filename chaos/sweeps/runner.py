@@ -1,0 +1,180 @@
+"""Runs the cells of a sweep, one after the other, each as a process of its own. Owns their order and their record.
+
+Side by side they would take the machine from each other: throughput would mean nothing, and a harness that comes too
+late makes its run ``unknown``. What a cell does is ``gapless run``'s; what it showed is read from its directory.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from chaos.conductor.progress import Progress
+from chaos.exits import Exit
+from chaos.schedules.model import to_yaml
+from chaos.sweeps.directory import CELLS, SweepDirectory
+from chaos.sweeps.model import COUNTED, Cell, Sweep
+from chaos.sweeps.outcome import Outcome, is_judged, outcome_of
+from chaos.sweeps.report import write_reports
+from chaos.sweeps.summary import sweep_json
+from cluster.process.supervisor import Child, Supervisor
+from cluster.seams.clock import Clock
+from verifier.evidence.run_directory import read_json, write_json_atomic, write_text_atomic
+
+log = logging.getLogger(__name__)
+
+#: Start, final read, verification: what a cell needs beside its load, until one has shown it.
+BESIDE_THE_LOAD_S = 45.0
+LOOK_EVERY_S = 0.5
+#: An interrupted run heals, stops and judges what there is.
+INTERRUPTED_S = 300.0
+
+#: (cell, its run directory, its schedule's file or None) -> the command that runs it.
+Command = Callable[[Cell, Path, Path | None], list[str]]
+
+
+class Runner:
+    """One sweep in its directory. ``outcomes`` are by the name of the cell and always complete.
+
+    ``insistent`` says whether a second interrupt came; ``started`` is when an earlier part of the sweep was.
+    """
+
+    def __init__(
+        self,
+        sweep: Sweep,
+        wanted: dict[str, Any],
+        directory: SweepDirectory,
+        supervisor: Supervisor,
+        clock: Clock,
+        progress: Progress,
+        command: Command,
+        *,
+        insistent: Callable[[], bool] = lambda: False,
+        started: str | None = None,
+    ) -> None:
+        self._sweep = sweep
+        self._wanted = wanted
+        self._directory = directory
+        self._supervisor = supervisor
+        self._clock = clock
+        self._progress = progress
+        self._command = command
+        self._insistent = insistent
+        self._times: dict[str, Any] = {"started": started or _now(clock), "ended": None}
+        self._took_s: list[float] = []
+        self._left = 0
+        self.outcomes = {cell.name: self._before(cell) for cell in sweep.cells}
+
+    def __repr__(self) -> str:
+        return f"<Runner {self._sweep.name} {self._directory.path}>"
+
+    def run(self, cells: Sequence[Cell]) -> None:
+        """Run those of these cells that have no verdict. KeyboardInterrupt ends the present one well and is raised."""
+        open_cells = [cell for cell in cells if self.outcomes[cell.name].status == "not run"]
+        if judged := sum(self.outcomes[cell.name].status == "judged" for cell in cells):
+            self._progress.note(f"{judged} cells have a verdict already")
+        self.record()
+        for number, cell in enumerate(open_cells, 1):
+            self._left = len(open_cells) - number
+            self._progress.phase(f"cell {number}/{len(open_cells)}", f"{cell.name}; {self._time_left(cell, 0.0)}")
+            started_ms = self._clock.monotonic_ms()
+            try:
+                self.outcomes[cell.name] = self._conduct(cell, started_ms)
+            finally:
+                self._took_s.append((self._clock.monotonic_ms() - started_ms) / 1000)
+                self.record()
+            self._progress.note("  " + _sentence(self.outcomes[cell.name]))
+
+    def finish(self) -> dict[str, Any]:
+        """Note the end and write all files; ``sweep.json``'s object."""
+        self._times["ended"] = _now(self._clock)
+        return self.record()
+
+    def record(self) -> dict[str, Any]:
+        """Write what is known now: ``sweep.json`` and the pages."""
+        ran = {
+            cell.name: f"{CELLS}/{cell.name}" for cell in self._sweep.cells if self._directory.run(cell).path.is_dir()
+        }
+        whole = sweep_json(self._sweep, self._wanted, self.outcomes, ran, **self._times)
+        write_json_atomic(self._directory.sweep_json, whole)
+        write_reports(self._directory, self._sweep, self.outcomes)
+        return whole
+
+    def _before(self, cell: Cell) -> Outcome:
+        """What is known of a cell before it is run: nothing, or what an earlier part of the sweep found."""
+        if cell.inapplicable:
+            return Outcome("inapplicable")
+        directory = self._directory.run(cell)
+        return outcome_of(directory) if is_judged(directory) else Outcome("not run")
+
+    def _conduct(self, cell: Cell, started_ms: int) -> Outcome:
+        if (aside := self._directory.set_aside(cell)) is not None:
+            self._progress.note(f"  what an unfinished run left is kept in {aside.name}")
+        schedule = None
+        if cell.schedule is not None:
+            schedule = self._directory.schedule(cell)
+            write_text_atomic(schedule, to_yaml(cell.schedule))
+        directory, log_path = self._directory.run(cell), self._directory.log(cell)
+        argv = self._command(cell, directory.path, schedule)
+        try:
+            child = self._supervisor.start_program(cell.name, argv, None, None, str(log_path))
+            status = self._wait(cell, child, started_ms)
+        except KeyboardInterrupt:
+            self._progress.note("interrupted: the present cell heals, stops and is judged (once more: not judged)")
+            # Not the one named above: the interrupt may have come before it had its name.
+            for each in self._supervisor.children:
+                self._end(each)
+            raise
+        if status in (Exit.VALID, Exit.INVALID, Exit.UNKNOWN) and is_judged(directory):
+            return outcome_of(directory)
+        return Outcome(
+            "failed", exit_status=status, reasons=(f"it ended with {status} and no verdict; see {log_path}",)
+        )
+
+    def _wait(self, cell: Cell, child: Child, started_ms: int) -> int:
+        while (status := child.wait(LOOK_EVERY_S)) is None:
+            elapsed_s = (self._clock.monotonic_ms() - started_ms) / 1000
+            self._progress.status(f"{cell.name}  {elapsed_s:.0f} s; {self._time_left(cell, elapsed_s)}")
+        return status
+
+    def _end(self, child: Child) -> None:
+        """Ask a run to end, once more if the user does, and wait for it. What is stuck then ends with us."""
+        if not child.is_running():
+            return
+        child.interrupt()
+        deadline_ms, asked_twice = self._clock.monotonic_ms() + INTERRUPTED_S * 1000, False
+        while child.wait(LOOK_EVERY_S) is None and self._clock.monotonic_ms() < deadline_ms:
+            if self._insistent() and not asked_twice:
+                asked_twice = True
+                child.interrupt()
+
+    def _time_left(self, cell: Cell, elapsed_s: float) -> str:
+        """For a person: what is left if the cells to come take as long as those before."""
+        each_s = fmean(self._took_s) if self._took_s else BESIDE_THE_LOAD_S + cell.asked.time_limit_s
+        left_s = max(0.0, each_s - elapsed_s) + each_s * self._left
+        return f"about {left_s / 60:.0f} min left" if left_s >= 90 else f"about {left_s:.0f} s left"
+
+
+def stored(directory: SweepDirectory) -> dict[str, Any]:
+    """What the ``sweep.json`` of an earlier part says. Raises ``OSError`` or ``ValueError``."""
+    whole = read_json(directory.sweep_json)
+    if not isinstance(whole.get("sweep"), str) or not isinstance(whole.get("wanted"), dict):
+        raise ValueError(f"{directory.sweep_json} is not a sweep's: {json.dumps(whole)[:80]}")
+    return whole
+
+
+def _sentence(outcome: Outcome) -> str:
+    if outcome.status != "judged":
+        return f"{outcome.status}: {'; '.join(outcome.reasons)}"
+    found = ", ".join(f"{name} {outcome.found[name]:,}" for name in COUNTED if outcome.found.get(name))
+    speed = "" if outcome.records_per_s is None else f", {outcome.records_per_s:,.0f} records/s"
+    return f"{outcome.verdict}: {found or 'nothing lost, duplicated or out of order'}{speed}"
+
+
+def _now(clock: Clock) -> str:
+    return datetime.fromtimestamp(clock.wall_ms() / 1000, UTC).isoformat()

@@ -1,0 +1,32 @@
+"""The sweep ``seeds``: the default run of ``gapless run``, with one seed after the other. Owns its matrix."""
+
+from __future__ import annotations
+
+from chaos.conductor.resolve import Asked
+from chaos.sweeps.model import Cell, Sweep, Wanted
+
+NAME = "seeds"
+SUMMARY = "the default run with one seed after the other (10 seeds of 40 s, --faults basic): all are to be valid"
+
+TIME_LIMIT_S = 40.0
+RATE = 1_500
+SEEDS = tuple(range(1, 11))
+
+
+def build(wanted: Wanted) -> Sweep:
+    """A cell for each seed."""
+    cells = [
+        Cell(
+            {"client": wanted.client, "seed": str(seed)},
+            Asked(
+                seed=seed,
+                name=NAME,
+                time_limit_s=wanted.time_limit_s or TIME_LIMIT_S,
+                client=wanted.client,
+                rate=wanted.rate or RATE,
+                faults=wanted.faults,
+            ),
+        )
+        for seed in wanted.seeds or SEEDS
+    ]
+    return Sweep(NAME, SUMMARY, "seed", tuple(cells))

@@ -1,0 +1,172 @@
+"""What a sweep shows: its cells' outcomes summed over seeds, its exit status, and ``sweep.json``. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from chaos.exits import Exit
+from chaos.sweeps.model import COUNTED, SEED, Cell, Sweep
+from chaos.sweeps.outcome import Outcome, shows_what_is_claimed
+
+SCHEMA = 1
+
+#: What outranks what in a sweep (design section 8); a cell that could not even be started is the harness's failure.
+_SEVERITY = (Exit.VALID, Exit.UNKNOWN, Exit.INVALID, Exit.HARNESS_FAILED)
+_STATUS = {Exit.BAD_ARGUMENTS: Exit.HARNESS_FAILED}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One place of the matrix, all its seeds together. ``verdicts`` are in the order of the seeds."""
+
+    labels: Mapping[str, str]
+    claims: tuple[str, ...]
+    verdicts: tuple[str, ...]
+    found: Mapping[str, int]
+    allowed: Mapping[str, str]
+    forbidden: Mapping[str, int]
+    shown: bool | None
+    records_per_s: tuple[float, ...]
+    rate_asked: int | None
+    faults: tuple[int, int]
+    inapplicable: str = ""
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """The one that outranks the others; a dash if nothing was run."""
+        for verdict in ("failed", "invalid", "unknown", "valid"):
+            if verdict in self.verdicts:
+                return verdict
+        return "-"
+
+    @property
+    def middle_records_per_s(self) -> float | None:
+        """The median over the seeds."""
+        return median(self.records_per_s) if self.records_per_s else None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "labels": dict(self.labels),
+            "claims": list(self.claims),
+            "shown": self.shown,
+            "verdict": self.verdict,
+            "verdicts": list(self.verdicts),
+            "found": dict(self.found),
+            "allowed": dict(self.allowed),
+            "forbidden": dict(self.forbidden),
+            "records_per_s": self.middle_records_per_s,
+            "rate_asked": self.rate_asked,
+            "faults": {"injected": self.faults[0], "effective": self.faults[1]},
+            "inapplicable": self.inapplicable,
+            "reasons": list(self.reasons),
+        }
+
+
+def rows_of(sweep: Sweep, outcomes: Mapping[str, Outcome]) -> list[Row]:
+    """A row for each setting, in the order of the cells. ``outcomes`` by the name of the cell."""
+    settings: dict[tuple[str, ...], list[Cell]] = {}
+    for cell in sweep.cells:
+        # Where there is nothing but seeds, each is a row of its own.
+        key = cell.setting if sweep.across != SEED else (*cell.setting, cell.name)
+        settings.setdefault(key, []).append(cell)
+    return [_row(cells, [outcomes[cell.name] for cell in cells], sweep.across) for cells in settings.values()]
+
+
+def _row(cells: Sequence[Cell], outcomes: Sequence[Outcome], across: str) -> Row:
+    first, judged = cells[0], [outcome for outcome in outcomes if outcome.status == "judged"]
+    shown = [shows_what_is_claimed(cell, outcome) for cell, outcome in zip(cells, outcomes, strict=True)]
+    said = [each for each in shown if each is not None]
+    # What may show has come true if one seed showed it; that nothing shows must hold for all.
+    true = (any(said) if first.claims else all(said)) if said else None
+    forbidden: dict[str, int] = {}
+    for outcome in judged:
+        for name, count in outcome.forbidden.items():
+            forbidden[name] = forbidden.get(name, 0) + count
+    return Row(
+        labels={name: value for name, value in first.labels.items() if name != SEED or across == SEED},
+        claims=first.claims,
+        verdicts=tuple(_verdict(outcome) for outcome in outcomes if _verdict(outcome)),
+        found={name: sum(each.found.get(name, 0) for each in judged) for name in COUNTED if judged},
+        allowed=judged[0].allowed if judged else {},
+        forbidden=forbidden,
+        shown=true,
+        records_per_s=tuple(each.records_per_s for each in judged if each.records_per_s is not None),
+        rate_asked=first.asked.rate,
+        faults=(sum(each.faults_injected for each in judged), sum(each.faults_effective for each in judged)),
+        inapplicable=first.inapplicable,
+        reasons=tuple(reason for each in outcomes for reason in each.reasons),
+    )
+
+
+def _verdict(outcome: Outcome) -> str:
+    return {"judged": outcome.verdict, "failed": "failed"}.get(outcome.status, "")
+
+
+def exit_status(outcomes: Sequence[Outcome], *, interrupted: bool = False) -> int:
+    """255, then 1, then 2, then 0. What an interrupt left out is unknown."""
+    statuses = [Exit.UNKNOWN] if interrupted else [Exit.VALID]
+    statuses += [_known(outcome.exit_status) for outcome in outcomes if outcome.exit_status is not None]
+    return int(max(statuses, key=_SEVERITY.index))
+
+
+def _known(status: int) -> Exit:
+    """A status that no command of ours ends with (a signal's) is the harness's failure too."""
+    try:
+        known = Exit(status)
+    except ValueError:
+        return Exit.HARNESS_FAILED
+    return _STATUS.get(known, known)
+
+
+def counted(outcomes: Sequence[Outcome]) -> dict[str, int]:
+    """How many cells ended how, and how many did not."""
+    names = [_verdict(outcome) or outcome.status for outcome in outcomes]
+    return {name: names.count(name) for name in ("valid", "invalid", "unknown", "failed", "not run") if name in names}
+
+
+def claims_line(rows: Sequence[Row]) -> str:
+    """How many of the claims came true, in words."""
+    judged = [row for row in rows if row.shown is not None]
+    if not any(row.claims for row in rows):
+        return ""
+    missing = [", ".join(row.labels.values()) for row in judged if not row.shown]
+    left = f"; not shown: {'; '.join(missing)}" if missing else ""
+    return f"{len(judged) - len(missing)} of {len(judged)} settings show what the seeds' documents say{left}"
+
+
+def sweep_json(
+    sweep: Sweep, wanted: Mapping[str, Any], outcomes: Mapping[str, Outcome], run_dirs: Mapping[str, str], **times: Any
+) -> dict[str, Any]:
+    """``sweep.json``'s object. ``run_dirs`` are relative to the sweep's directory."""
+    rows = rows_of(sweep, outcomes)
+    return {
+        "schema": SCHEMA,
+        "sweep": sweep.name,
+        "summary": sweep.summary,
+        "wanted": dict(wanted),
+        **times,
+        "counts": counted(list(outcomes.values())),
+        "claims": claims_line(rows),
+        "notes": list(sweep.notes),
+        "rows": [row.to_json() for row in rows],
+        "cells": list(_cells(sweep, outcomes, run_dirs)),
+    }
+
+
+def _cells(sweep: Sweep, outcomes: Mapping[str, Outcome], run_dirs: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    for cell in sweep.cells:
+        outcome = outcomes[cell.name]
+        yield {
+            "cell": cell.name,
+            "labels": dict(cell.labels),
+            "claims": list(cell.claims),
+            "shown": shows_what_is_claimed(cell, outcome),
+            "run_dir": run_dirs.get(cell.name),
+            "rate_asked": cell.asked.rate,
+            "inapplicable": cell.inapplicable,
+            **outcome.to_json(),
+        }

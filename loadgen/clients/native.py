@@ -1,0 +1,147 @@
+"""Our own client behind the load's shapes. Owns the adapters and the defaults of a load; keys are Kafka's own.
+
+The client is plain Python: under Locust its thread is a greenlet, and its waiting lets the others run. A ``send`` that
+may not wait (``max.block.ms`` 0) says at once that it has no room or does not know the topic yet; the record is then
+offered again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from functools import partial
+from threading import get_ident
+
+from cluster.client import Consumer, Producer
+from cluster.client.consumer.values import ConsumerError
+from cluster.client.producer.values import FatalProducerError, ProduceError, RecordMetadata
+from cluster.config import consumer, producer
+from cluster.config.errors import ConfigError
+from cluster.seams.clock import Clock
+from loadgen.clients.base import ClientCallbacks, ClientRefusal, Failure, Polled, ProducerFactory, first_line
+from loadgen.runs import ReadRecord
+from loadgen.settings import ConfigValue, LoadSettings, SettingsError
+
+PRODUCER_DEFAULTS: dict[str, ConfigValue] = {"max.block.ms": 0}
+CONSUMER_DEFAULTS: dict[str, ConfigValue] = {
+    "auto.offset.reset": "none",
+    "allow.auto.create.topics": False,
+    "fetch.max.wait.ms": 100,
+}
+#: How often a producer is asked for its id and epoch.
+IDENTITY_INTERVAL_NS = 250_000_000
+
+
+def producer_factory(bootstrap: str, client_id: str, given: Mapping[str, ConfigValue], clock: Clock) -> ProducerFactory:
+    """Makes the producers of one stream, one per incarnation. The factory raises ``ConfigError`` for a bad key."""
+    config = {**PRODUCER_DEFAULTS, **given, "bootstrap.servers": bootstrap, "client.id": client_id}
+    return lambda callbacks: NativeProducer(config, callbacks, clock)
+
+
+class NativeProducer:
+    """``ProducerClient`` on ours. Its outcomes come on its own thread, and are kept for the next ``poll``."""
+
+    is_cooperative = True
+
+    def __init__(self, config: Mapping[str, object], callbacks: ClientCallbacks, clock: Clock) -> None:
+        self._callbacks = callbacks
+        self._clock = clock
+        self._done: deque[tuple[int, ProduceError | None, int]] = deque()
+        self._caller: int | None = None
+        self._refusal: ProduceError | None = None
+        self._identity_ns = clock.monotonic_ns()
+        self._is_fatal = False
+        self._producer = Producer(config)
+
+    def produce(self, topic: str, partition: int, key: bytes | None, value: bytes, sequence: int) -> None:
+        self._caller = get_ident()
+        try:
+            self._producer.send(topic, value, key, partition, on_delivery=partial(self._on_delivery, sequence))
+        except (ProduceError, ValueError) as error:
+            raise ClientRefusal(_failure(error)) from error
+        finally:
+            self._caller = None
+        if self._refusal is None:
+            return
+        refusal, self._refusal = self._refusal, None
+        if refusal.retriable:
+            raise BufferError(str(refusal))
+        raise ClientRefusal(_failure(refusal))
+
+    def poll(self) -> None:
+        while self._done:
+            sequence, error, offset = self._done.popleft()
+            self._callbacks.on_delivery(sequence, None if error is None else _failure(error), offset)
+        now_ns = self._clock.monotonic_ns()
+        if now_ns - self._identity_ns >= IDENTITY_INTERVAL_NS:
+            self._identity_ns = now_ns
+            self._tell_identity()
+
+    def purge(self) -> None:
+        """Nothing: a producer that failed for good has failed all that it held, and the outcomes are on their way."""
+
+    def dispose(self, timeout_s: float) -> bool:
+        self._producer.close(0.0)
+        return True
+
+    def _on_delivery(self, sequence: int, error: ProduceError | None, metadata: RecordMetadata) -> None:
+        if self._caller is not None and self._caller == get_ident():
+            # from within ``send``: it got into no batch
+            self._refusal = error
+        else:
+            self._done.append((sequence, error, metadata.offset))
+
+    def _tell_identity(self) -> None:
+        metrics = self._producer.metrics()
+        producer_id, producer_epoch = int(metrics["producer-id"]), int(metrics["producer-epoch"])
+        if producer_id >= 0:
+            self._callbacks.on_identity(producer_id, producer_epoch)
+        error = self._producer.fatal_error
+        if error is not None and not self._is_fatal:
+            self._is_fatal = True
+            self._callbacks.on_error(_failure(error))
+
+    def __repr__(self) -> str:
+        return f"NativeProducer({self._producer})"
+
+
+class NativeReader:
+    """``RecordReader`` on our consumer."""
+
+    is_cooperative = True
+
+    def __init__(self, bootstrap: str, client_id: str, given: Mapping[str, ConfigValue]) -> None:
+        self._consumer = Consumer(
+            {**CONSUMER_DEFAULTS, **given, "bootstrap.servers": bootstrap, "client.id": client_id}
+        )
+
+    def assign(self, topic: str, offsets: Mapping[int, int]) -> None:
+        self._consumer.assign([(topic, partition) for partition in offsets])
+        for partition, offset in offsets.items():
+            self._consumer.seek((topic, partition), offset)
+
+    def poll(self, max_records: int, timeout_s: float) -> Polled:
+        """At most ``max.poll.records``, whatever ``max_records`` says."""
+        try:
+            found = self._consumer.poll(timeout_s)
+        except ConsumerError as error:
+            return Polled([], [f"{error.error_code.name}: {first_line(error)}"], broken=True)
+        return Polled([ReadRecord(each.partition, each.offset, each.value) for each in found], [], broken=False)
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def check_client_config(settings: LoadSettings) -> None:
+    """The rules of producers' and consumers' configuration. Raises ``SettingsError``."""
+    try:
+        producer.validate(settings.producer_config)
+        consumer.validate(settings.consumer_config)
+    except ConfigError as error:
+        raise SettingsError(str(error)) from error
+
+
+def _failure(error: ProduceError | ValueError) -> Failure:
+    if isinstance(error, ProduceError):
+        return Failure(first_line(error), error.error_code, isinstance(error, FatalProducerError))
+    return Failure(f"{type(error).__name__}: {first_line(error)}")

@@ -1,0 +1,39 @@
+"""What one stream writes: the key and the value of each of its sequences. Pure; the same sequence gives the same bytes.
+
+Owns putting sizes, keys and sequenced values together. Does not own the draws (``loadgen.choices``) nor the layout of
+a value (``verifier.evidence.values``).
+"""
+
+from __future__ import annotations
+
+from loadgen.choices import Keys, Sizes
+from verifier.evidence.values import ValueEncoder
+
+
+class StreamRecords:
+    """The records of one stream."""
+
+    def __init__(self, run_id: int, stream: int, sizes: Sizes, keys: Keys | None = None) -> None:
+        self._seed = run_id ^ (stream << 32)
+        self._sizes = sizes
+        self._keys = keys or Keys()
+        self._encoder = ValueEncoder(run_id, stream, sizes.most)
+
+    def key(self, sequence: int) -> bytes | None:
+        """The key of a record; None if the workload has none."""
+        return self._keys.of(self._seed, sequence)
+
+    def value(self, sequence: int, intended_ns: int) -> bytes:
+        """The value of a record that is to be sent at ``intended_ns``."""
+        if self._sizes.is_constant:
+            return self._encoder.encode(sequence, intended_ns)
+        return self._encoder.encode(sequence, intended_ns, self._sizes.of(self._seed, sequence))
+
+    def size_bytes(self, first: int, last: int) -> int:
+        """The bytes of the values of a closed range of sequences."""
+        if self._sizes.is_constant:
+            return self._sizes.most * (last - first + 1)
+        return sum(self._sizes.of(self._seed, sequence) for sequence in range(first, last + 1))
+
+    def __repr__(self) -> str:
+        return f"StreamRecords({self._encoder})"

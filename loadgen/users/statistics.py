@@ -1,0 +1,75 @@
+"""What Locust is told: an event for each request, and the latencies of its records in bulk. Owns both; judges nothing.
+
+An event costs microseconds and fires for a produce request or a poll, never for a record; its ``context`` has the
+number of ``records``. Locust's line ``KAFKA`` counts those. The line ``RECORD`` of the same name counts records: their
+latencies are kept for a second and then merged into its histogram at once. It is no part of Locust's "Aggregated",
+which would count everything twice.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any
+
+import numpy as np
+from locust.stats import StatsEntry
+
+from cluster.seams.clock import Clock
+from loadgen.recorder import Request
+from loadgen.tally import histogram
+
+MERGE_INTERVAL_NS = 1_000_000_000
+
+
+class DeliveryError(Exception):
+    """What Locust shows for records whose acknowledgement did not come; the history says what is known of them."""
+
+
+class LocustStatistics:
+    """The requests of one Locust process."""
+
+    def __init__(self, environment: Any, clock: Clock) -> None:
+        self._environment = environment
+        self._clock = clock
+        self._merged_ns = clock.monotonic_ns()
+        self._latencies_ns: dict[str, array[int]] = {}
+        self._bytes: dict[str, int] = {}
+
+    def count(self, request: Request) -> None:
+        """Fire the event of one request, and keep the latencies of its records."""
+        self._environment.events.request.fire(
+            request_type="KAFKA",
+            name=request.name,
+            response_time=request.latency_ms,
+            response_length=request.size_bytes,
+            exception=None if request.error is None else DeliveryError(request.error),
+            context={"records": request.records},
+        )
+        if request.latencies_ns:
+            self._latencies_ns.setdefault(request.name, array("q")).extend(request.latencies_ns)
+            self._bytes[request.name] = self._bytes.get(request.name, 0) + request.size_bytes
+
+    def merge_if_due(self) -> None:
+        """Merge what was kept once a second; call it a few times as often."""
+        if self._clock.monotonic_ns() - self._merged_ns >= MERGE_INTERVAL_NS:
+            self.merge()
+
+    def merge(self) -> None:
+        """Bring everything that was kept into Locust's statistics."""
+        self._merged_ns = self._clock.monotonic_ns()
+        now_s = self._clock.wall_ms() / 1000
+        latencies, self._latencies_ns = self._latencies_ns, {}
+        sizes, self._bytes = self._bytes, {}
+        statistics = self._environment.stats
+        for name, of_name in latencies.items():
+            milliseconds = np.frombuffer(of_name, dtype=np.int64) / 1e6
+            entry = StatsEntry(statistics, name, "RECORD", use_response_times_cache=False)
+            entry.num_requests = milliseconds.size
+            entry.total_content_length = sizes[name]
+            entry.total_response_time = float(milliseconds.sum())
+            entry.min_response_time = float(milliseconds.min())
+            entry.max_response_time = float(milliseconds.max())
+            entry.last_request_timestamp = now_s
+            entry.num_reqs_per_sec[int(now_s)] = milliseconds.size
+            entry.response_times.update(histogram(milliseconds))
+            statistics.get(name, "RECORD").extend(entry)

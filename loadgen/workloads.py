@@ -1,0 +1,79 @@
+"""The catalogue of workloads, and their files. Owns names and reading; the form is ``loadgen.workload``'s."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+from loadgen.workload import DEFAULT_OUTSTANDING, UNLIMITED, Workload, WorkloadError
+
+CATALOGUE: dict[str, Workload] = {
+    each.name: each
+    for each in (
+        Workload("steady", "records of 200 B at an even rate, 1,500 a second unless --rate says otherwise"),
+        Workload("small", "10,000 records of 100 B a second", rate=10_000, value_bytes=100),
+        Workload("large", "20 records of 100 KB a second", rate=20, value_bytes=100_000),
+        Workload(
+            "mixed",
+            "500 records a second of 48 B to 20 KB, lognormal, with keys of a zipf distribution over 1,000",
+            rate=500,
+            value_bytes={"lognormal": {"median": 300, "sigma": 1.2, "least": 48, "most": 20_000}},
+            keys={"zipf": {"keys": 1000, "exponent": 1.1}},
+        ),
+        Workload(
+            "bursts",
+            "500 records a second, and in the last two of each ten seconds eight times as many",
+            rate=500,
+            shape={"bursts": {"every_s": 10, "for_s": 2, "factor": 8}},
+        ),
+        Workload(
+            "steps",
+            "250 records a second, doubled every ten seconds up to 4,000",
+            rate=250,
+            shape={"steps": [[10, 1], [10, 2], [10, 4], [10, 8], [10, 16]]},
+        ),
+        Workload(
+            "unlimited",
+            "records of 200 B as fast as they are acknowledged, 500 unacknowledged per producer",
+            rate=UNLIMITED,
+            outstanding=DEFAULT_OUTSTANDING,
+        ),
+        Workload(
+            "compressed",
+            "2,000 records a second of 100 B to 1 KB in lz4 batches",
+            rate=2000,
+            value_bytes={"uniform": {"least": 100, "most": 1000}},
+            compression="lz4",
+        ),
+        Workload(
+            "crowded", "24 producers on 6 partitions, 50 records a second each", rate=1200, partitions=6, streams=24
+        ),
+    )
+}
+
+
+def find_workload(text: str) -> Workload:
+    """The workload of that name in the catalogue, or of the YAML file at that path. Raises WorkloadError."""
+    if text in CATALOGUE:
+        return CATALOGUE[text]
+    path = Path(text)
+    if not path.is_file():
+        raise WorkloadError(f"no workload {text!r}: there are {', '.join(CATALOGUE)}, and no file has that name")
+    return read_workload(path)
+
+
+def read_workload(path: Path) -> Workload:
+    """A workload's file. Raises WorkloadError."""
+    import yaml
+
+    try:
+        with path.open(encoding="utf-8") as file:
+            document = yaml.safe_load(file)
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise WorkloadError(f"workload {path}: it cannot be read: {error}") from error
+    known = {each.name for each in fields(Workload)} - {"name"}
+    if not isinstance(document, dict):
+        raise WorkloadError(f"workload {path}: it is a mapping with some of {', '.join(sorted(known))}")
+    if unknown := [key for key in document if key not in known]:
+        raise WorkloadError(f"workload {path}: unknown field {unknown[0]!r}; it has {', '.join(sorted(known))}")
+    return Workload(name=path.stem, **document)

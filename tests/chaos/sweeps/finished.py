@@ -1,0 +1,69 @@
+"""Finished runs of cells, written by hand: what the runner and the reports read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from chaos.sweeps.directory import SweepDirectory
+from chaos.sweeps.model import Cell
+from verifier.anomalies import NAMES
+from verifier.evidence.run_directory import append_json_line, write_json_atomic
+from verifier.evidence.run_model import PhaseSpan, RunModel, RunSettings
+from verifier.evidence.series import SeriesPoint
+
+SECOND = 1_000_000_000
+
+
+def finish(
+    directory: SweepDirectory,
+    cell: Cell,
+    *,
+    verdict: str = "valid",
+    allowed: Mapping[str, int] | None = None,
+    forbidden: Mapping[str, int] | None = None,
+    records_per_s: int = 1_000,
+    interrupted: bool = False,
+) -> None:
+    """Leave the run directory of a cell that came to a verdict; ``allowed`` and ``forbidden`` count by check."""
+    let_off, not_let_off = dict(allowed or {}), dict(forbidden or {})
+    run = directory.run(cell)
+    run.path.mkdir()
+    run.prepare()
+    asked = cell.asked
+    model = RunModel(
+        name=asked.name,
+        seed=asked.seed,
+        run_id=1,
+        started="2026-01-01T00:00:00+00:00",
+        settings=RunSettings(
+            acks=asked.acks or "all",
+            idempotence=asked.idempotence is not False,
+            max_in_flight=int(cell.labels.get("in-flight", "5")),
+        ),
+        phases=[PhaseSpan("start", 0, SECOND), PhaseSpan("chaos", SECOND, 4 * SECOND)],
+        interrupted=interrupted,
+        repro=f".venv/bin/gapless run --seed {asked.seed}",
+        exit_status={"valid": 0, "invalid": 1, "unknown": 2}[verdict],
+    )
+    write_json_atomic(run.run_json, model.to_json())
+    for second in range(1, 6):
+        # The first lies before the load and the last behind it.
+        point = SeriesPoint("producers", second * SECOND, SECOND, acked=records_per_s if 1 < second < 5 else 77)
+        append_json_line(run.series_jsonl("producers"), point.to_json())
+    checks = {
+        name: {
+            "count": let_off.get(name, 0) + not_let_off.get(name, 0),
+            "allowed_count": let_off.get(name, 0),
+            "allowed": name in let_off and name not in not_let_off,
+        }
+        for name in NAMES
+    }
+    stats = {
+        "acked": 3 * records_per_s,
+        "read": 3 * records_per_s,
+        "unknown": 5,
+        "faults": {"injected": 3, "effective": 2},
+    }
+    reasons = [] if verdict == "valid" else [f"{verdict} on purpose"]
+    written = {"verdict": verdict, "reasons": reasons, "checks": checks, "stats": stats}
+    write_json_atomic(run.verdict_json, {**written, "availability": {"longest_gap_ms": 12.5}})

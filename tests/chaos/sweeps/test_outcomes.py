@@ -1,0 +1,183 @@
+"""What is read from finished cells, how it is summed up, and how it ends."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from chaos.sweeps.catalogue import find_sweep
+from chaos.sweeps.directory import SweepDirectory
+from chaos.sweeps.model import Cell, Sweep, Wanted
+from chaos.sweeps.outcome import Outcome, is_judged, outcome_of, shows_what_is_claimed
+from chaos.sweeps.report import write_reports
+from chaos.sweeps.report.plots import matrix, throughputs
+from chaos.sweeps.report.table import table
+from chaos.sweeps.summary import claims_line, exit_status, rows_of, sweep_json
+from tests.chaos.sweeps.finished import finish
+
+SWEEP: Sweep = find_sweep("delivery")(Wanted(seeds=(1, 2)))
+
+
+def _cells(**labels: str) -> list[Cell]:
+    return [cell for cell in SWEEP.cells if labels.items() <= cell.labels.items()]
+
+
+LOSING = _cells(acks="1", fault="kill-leader", **{"in-flight": "5"})
+SAFE = _cells(acks="all", idempotence="on", fault="reset", **{"in-flight": "5"})
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> SweepDirectory:
+    return SweepDirectory.at(tmp_path / "sweep")
+
+
+def _outcomes(directory: SweepDirectory) -> dict[str, Outcome]:
+    return {
+        cell.name: Outcome("inapplicable")
+        if cell.inapplicable
+        else outcome_of(directory.run(cell))
+        if is_judged(directory.run(cell))
+        else Outcome("not run")
+        for cell in SWEEP.cells
+    }
+
+
+def test_an_outcome_is_what_the_run_left(directory: SweepDirectory) -> None:
+    """Counts by effect beside what the settings allow, and throughput over the time of the load alone."""
+    finish(directory, LOSING[0], allowed={"lost-write": 9, "inconsistent-offsets": 4}, records_per_s=500)
+    outcome = outcome_of(directory.run(LOSING[0]))
+    assert (outcome.verdict, outcome.exit_status) == ("valid", 0)
+    assert outcome.found == {"lost": 9, "duplicated": 0, "out of order": 0, "unknown": 5}
+    assert set(outcome.allowed) == {"lost", "duplicated", "out of order"}
+    assert outcome.forbidden == {}
+    assert outcome.records_per_s == 500.0
+    assert (outcome.faults_injected, outcome.faults_effective) == (3, 2)
+
+
+def test_a_run_that_was_interrupted_is_not_judged(directory: SweepDirectory) -> None:
+    """Nor is one that has not ended; what it left is kept aside and the cell is run again."""
+    first, second = LOSING
+    assert not is_judged(directory.run(first))
+    finish(directory, first, interrupted=True)
+    assert not is_judged(directory.run(first))
+    assert directory.set_aside(first) == directory.path / "cells" / f"{first.name}.unfinished-1"
+    finish(directory, first, interrupted=True)
+    assert directory.set_aside(first) == directory.path / "cells" / f"{first.name}.unfinished-2"
+    assert directory.set_aside(second) is None
+    finish(directory, second)
+    assert is_judged(directory.run(second))
+
+
+def test_incomplete_evidence_shows_no_claim(directory: SweepDirectory) -> None:
+    """An unknown run that shows nothing neither proves that nothing happens, nor refutes that something does."""
+    finish(directory, LOSING[0], verdict="unknown")
+    finish(directory, LOSING[1], verdict="unknown", allowed={"lost-write": 3})
+    finish(directory, SAFE[0], verdict="unknown")
+    shown = [shows_what_is_claimed(cell, outcome_of(directory.run(cell))) for cell in (*LOSING, SAFE[0])]
+    assert shown == [None, True, None]
+
+
+def test_seeds_are_summed_into_one_row(directory: SweepDirectory) -> None:
+    """Counts add up, throughput has its extremes, a claim that one seed showed is shown."""
+    finish(directory, LOSING[0], allowed={"lost-write": 9}, records_per_s=500)
+    finish(directory, LOSING[1], records_per_s=700)
+    finish(directory, SAFE[0])
+    finish(directory, SAFE[1], verdict="invalid", forbidden={"log-duplicate": 1})
+    rows = {tuple(row.labels.values()): row for row in rows_of(SWEEP, _outcomes(directory))}
+    losing, safe = rows["1", "off", "5", "kill-leader"], rows["all", "on", "5", "reset"]
+    assert (losing.verdict, losing.found["lost"], losing.shown) == ("valid", 9, True)
+    assert losing.records_per_s == (500.0, 700.0)
+    assert (safe.verdict, safe.verdicts, safe.shown) == ("invalid", ("valid", "invalid"), False)
+    assert safe.forbidden == {"log-duplicate": 1}
+    assert rows["0", "off", "1", "drop-response"].inapplicable == "with acks=0 there is no response to drop"
+    line = claims_line(list(rows.values()))
+    assert line.startswith("1 of 2 settings show") and "not shown: all, on, 5, reset" in line
+
+
+def test_where_there_are_only_seeds_each_is_a_row(directory: SweepDirectory) -> None:
+    """The sweep ``seeds`` shows every run, and claims nothing."""
+    sweep = find_sweep("seeds")(Wanted(seeds=(1, 2, 3)))
+    rows = rows_of(sweep, {cell.name: Outcome("not run") for cell in sweep.cells})
+    assert [row.labels["seed"] for row in rows] == ["1", "2", "3"]
+    assert claims_line(rows) == ""
+
+
+@pytest.mark.parametrize(
+    ("statuses", "interrupted", "expected"),
+    [
+        ((0, 0), False, 0),
+        ((0, 2), False, 2),
+        ((2, 1, 0), False, 1),
+        ((1, 255, 2), False, 255),
+        ((0, 254), False, 255),
+        ((0, -9), False, 255),
+        ((0, None), False, 0),
+        ((0,), True, 2),
+        ((1,), True, 1),
+        ((), False, 0),
+    ],
+)
+def test_the_worst_cell_decides_the_exit_status(
+    statuses: tuple[int | None, ...], interrupted: bool, expected: int
+) -> None:
+    """255, then 1, then 2, then 0; a cell that was refused or killed is a failure of the harness."""
+    outcomes = [Outcome("judged", exit_status=status) for status in statuses]
+    assert exit_status(outcomes, interrupted=interrupted) == expected
+
+
+def test_the_pages_say_the_same(directory: SweepDirectory) -> None:
+    """Table, Markdown, HTML and JSON hold each row's counts, what is allowed and whether the claim came true."""
+    finish(directory, LOSING[0], allowed={"lost-write": 4321}, records_per_s=1234)
+    finish(directory, SAFE[0], verdict="invalid", forbidden={"log-duplicate": 17})
+    outcomes = _outcomes(directory)
+    write_reports(directory, SWEEP, outcomes)
+    page, text = directory.sweep_html.read_text(), directory.sweep_md.read_text()
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(table(SWEEP, rows_of(SWEEP, outcomes)))
+    for shown in (page, text, console.export_text()):
+        for word in ("4,321", "1,234", "kill-leader", "invalid", "out of order", "NO"):
+            assert word in shown
+    whole = sweep_json(SWEEP, Wanted().to_json(), outcomes, {}, started="x", ended=None)
+    assert json.loads(json.dumps(whole)) == whole
+    rows = [row for row in whole["rows"] if row["found"]]
+    assert [(row["found"]["lost"], row["shown"], row["verdict"]) for row in rows] == [
+        (0, False, "invalid"),
+        (4321, True, "valid"),
+    ]
+    assert whole["counts"] == {"valid": 1, "invalid": 1, "not run": len(SWEEP.cells) - 2 - 4}
+
+
+def test_the_page_needs_nothing_else(directory: SweepDirectory) -> None:
+    """No script, no address, no style that its own policy would refuse."""
+    finish(directory, LOSING[0], allowed={"lost-write": 3})
+    write_reports(directory, SWEEP, _outcomes(directory))
+    page = directory.sweep_html.read_text()
+    assert "default-src 'none'" in html.unescape(page)
+    assert not re.search(r"<script|<link|<img|https?://|\bstyle=", page)
+
+
+def test_the_plots_lie_inside_their_frames(directory: SweepDirectory) -> None:
+    """A place for every setting and fault, a bar for every effect that was found, and room for its figure."""
+    finish(directory, LOSING[0], allowed={"lost-write": 10_000_000, "log-duplicate": 1})
+    for cell in (*_cells(fault="none", seed="1"), *_cells(fault="slow-link", seed="1")):
+        slower = 10 if cell.labels["fault"] == "none" else 1
+        finish(directory, cell, records_per_s=100 * slower * int(cell.labels["in-flight"]))
+    rows = rows_of(SWEEP, _outcomes(directory))
+    plot = matrix(SWEEP, rows)
+    assert len(plot.boxes) == 48
+    assert sum(len(box.bars) for box in plot.boxes) == 2 + 1 + 16
+    for box in plot.boxes:
+        assert box.x >= 0 and box.x + box.width <= plot.width and box.y + box.height <= plot.height
+        assert all(box.x < bar.x and bar.x + bar.width < box.x + box.width for bar in box.bars)
+    plain, slow = throughputs(SWEEP, rows)
+    assert (plain.title, slow.title) == ("Throughput (fault: none)", "Throughput (fault: slow-link)")
+    widths = [bar.width for bar in (*plain.bars, *slow.bars)]
+    assert len(widths) == 16
+    assert widths[1] == pytest.approx(5 * widths[0], rel=0.01) == pytest.approx(50 * widths[8], rel=0.01)
+    assert throughputs(SWEEP, rows_of(SWEEP, {cell.name: Outcome("not run") for cell in SWEEP.cells})) == []

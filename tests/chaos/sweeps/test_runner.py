@@ -1,0 +1,116 @@
+"""The runner with programs that only look like ``gapless run``: order, resuming, failures, interrupts."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from chaos.conductor.progress import Progress
+from chaos.sweeps.catalogue import find_sweep
+from chaos.sweeps.directory import SweepDirectory
+from chaos.sweeps.model import Cell, Sweep, Wanted
+from chaos.sweeps.runner import Runner, stored
+from cluster.process.supervisor import Supervisor
+from cluster.seams.clock import SystemClock
+from tests.chaos.sweeps.finished import finish
+
+SWEEP: Sweep = find_sweep("seeds")(Wanted(seeds=(1, 2, 3)))
+
+
+class Place:
+    """A sweep's directory, and a runner whose cells print, and end as they are told to."""
+
+    def __init__(self, path: Path, supervisor: Supervisor) -> None:
+        self.directory = SweepDirectory.at(path)
+        self.supervisor = supervisor
+        self.ran: list[str] = []
+        self.programs: dict[str, str] = {}
+
+    def runner(self) -> Runner:
+        clock = SystemClock()
+        wanted = Wanted(seeds=(1, 2, 3)).to_json()
+        return Runner(SWEEP, wanted, self.directory, self.supervisor, clock, Progress(clock), self.command)
+
+    def command(self, cell: Cell, path: Path, schedule: Path | None) -> list[str]:
+        """A cell's program: by default it leaves at once, and a finished run lies there."""
+        self.ran.append(cell.labels["seed"])
+        program = self.programs.get(cell.labels["seed"])
+        if program is None:
+            finish(self.directory, cell)
+        return [sys.executable, "-I", "-S", "-c", program or "print('done')"]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> object:
+    with Supervisor(str(tmp_path)) as supervisor:
+        yield Place(tmp_path / "sweep", supervisor)
+
+
+def test_cells_run_in_order_and_a_resumed_sweep_runs_the_rest(place: Place) -> None:
+    """Who has a verdict is not run again; who failed is, and what it left stands aside."""
+    place.programs["2"] = "raise SystemExit(255)"
+    first = place.runner()
+    first.run(SWEEP.cells)
+    assert place.ran == ["1", "2", "3"]
+    statuses = [first.outcomes[cell.name].status for cell in SWEEP.cells]
+    assert statuses == ["judged", "failed", "judged"]
+    assert first.outcomes[SWEEP.cells[1].name].exit_status == 255
+    whole = first.finish()
+    assert stored(place.directory) == json.loads(json.dumps(whole))
+    assert whole["counts"] == {"valid": 2, "failed": 1}
+    place.directory.run(SWEEP.cells[1]).path.mkdir()
+    del place.programs["2"]
+    again = place.runner()
+    place.ran.clear()
+    again.run(SWEEP.cells)
+    assert place.ran == ["2"]
+    assert {outcome.status for outcome in again.outcomes.values()} == {"judged"}
+    assert len(list((place.directory.path / "cells").glob("*.unfinished-1"))) == 1
+
+
+def test_a_run_that_says_valid_and_left_nothing_has_failed(place: Place) -> None:
+    """The exit status alone is no verdict."""
+    place.programs["1"] = "print('valid, honestly')"
+    runner = place.runner()
+    runner.run(SWEEP.cells[:1])
+    outcome = runner.outcomes[SWEEP.cells[0].name]
+    assert outcome.status == "failed"
+    assert "no verdict; see" in outcome.reasons[0]
+    assert "honestly" in place.directory.log(SWEEP.cells[0]).read_text()
+
+
+def test_an_interrupt_lets_the_present_cell_end_and_starts_no_other(place: Place) -> None:
+    """The cell gets SIGINT and time to heal and to judge; the record says what was not run."""
+    place.programs["1"] = (
+        "import os, signal, time\n"
+        "def end(*_): print('healed'); raise SystemExit(2)\n"
+        "signal.signal(signal.SIGINT, end)\n"
+        "os.kill(int(os.environ['OWNER']), signal.SIGINT)\n"
+        "time.sleep(60)"
+    )
+    runner = place.runner()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OWNER", str(os.getpid()))
+        previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                runner.run(SWEEP.cells)
+        finally:
+            signal.signal(signal.SIGINT, previous)
+    assert place.ran == ["1"]
+    assert "healed" in place.directory.log(SWEEP.cells[0]).read_text()
+    assert runner.finish()["counts"] == {"not run": 3}
+    assert not any(child.is_running() for child in place.supervisor.children)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"sweep": 3, "wanted": {}}', '{"sweep": "seeds"}'])
+def test_what_is_no_record_of_a_sweep_is_refused(place: Place, text: str) -> None:
+    """A directory of something else is not gone on with."""
+    place.directory.sweep_json.write_text(text)
+    with pytest.raises(ValueError, match=r".+"):
+        stored(place.directory)
