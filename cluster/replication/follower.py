@@ -76,7 +76,7 @@ def truncation_offset(
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Wipe the log and start again at ``offset``: the leader's log begins behind our end."""
+    """Wipe the log and start again at ``offset``: the leader's log begins elsewhere than ours can go on."""
 
     offset: int
 
@@ -88,3 +88,14 @@ def out_of_range_position(leader_start_offset: int, leader_end_offset: int, log_
     if leader_start_offset > log_end_offset:
         return Restart(leader_start_offset)
     return log_end_offset
+
+
+def restart_within(log_start_offset: int, log_end_offset: int, first_offset: int, last_offset: int) -> Restart | None:
+    """What to do about a fetch that brought a first batch of these offsets, which does not continue our log.
+
+    A fetch gives whole batches, so from a leader whose log start lies within a batch (DeleteRecords) an empty log is
+    given that batch, and takes it whole: it starts again where the batch begins. None: the batch is to be refused.
+    As Kafka's ``Partition.appendRecordsToFollowerOrFutureReplica``.
+    """
+    is_empty = log_start_offset == log_end_offset
+    return Restart(first_offset) if is_empty and first_offset < log_end_offset <= last_offset else None

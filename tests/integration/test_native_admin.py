@@ -28,11 +28,11 @@ def admin(shared_cluster: UpCluster) -> Iterator[Admin]:
 
 @pytest.fixture(scope="module")
 def topic(shared_cluster: UpCluster, admin: Admin) -> str:
-    """Two partitions; the first has some records of an idempotent producer."""
+    """Two partitions; the first has some records of an idempotent producer, in one batch."""
     name = f"admin-{uuid.uuid4().hex[:8]}"
     admin.create_topics([NewTopic(name, assignment={0: [1, 2], 1: [2, 3]}, configs={"retention.ms": "-1"})])
     producer = confluent_kafka.Producer(
-        {"bootstrap.servers": shared_cluster.bootstrap, "enable.idempotence": True, **QUIET}
+        {"bootstrap.servers": shared_cluster.bootstrap, "enable.idempotence": True, "linger.ms": 1000, **QUIET}
     )
     for number in range(RECORDS):
         producer.produce(name, b"%d" % number, partition=0)
@@ -84,19 +84,21 @@ def test_topics_and_settings(admin: Admin):
 
 
 def test_partitions(admin: Admin, topic: str):
-    """Offsets, deletion, producers, elections and moves."""
+    """Offsets, deletion, producers, elections; a log that begins within a batch moves to a new broker."""
     place = (topic, 0)
     assert admin.list_offsets({place: LATEST_TIMESTAMP})[place].offset == RECORDS
     ((producer,),) = admin.describe_producers([place]).values()
     assert (producer.producer_epoch, producer.last_sequence, producer.coordinator_epoch) == (0, RECORDS - 1, -1)
     assert admin.elect_leaders(partitions=[place]) == {place: ErrorCode.ELECTION_NOT_NEEDED}
     assert admin.elect_leaders(UNCLEAN, [place]) == {place: ErrorCode.ELECTION_NOT_NEEDED}
+    assert admin.delete_records({place: 5, (topic, 1): -1}) == {place: 5, (topic, 1): 0}
     admin.alter_partition_reassignments({place: [3, 1]})
     wait_for(lambda: not admin.list_partition_reassignments(), "the reassignment")
     assert admin.describe_topics([topic])[topic].partitions[0].replicas == (3, 1)
     with pytest.raises(AdminError, match="NO_REASSIGNMENT_IN_PROGRESS"):
         admin.alter_partition_reassignments({place: None})
-    assert admin.delete_records({place: 5, (topic, 1): -1}) == {place: 5, (topic, 1): 0}
+    admin.elect_leaders(partitions=[place])
+    wait_for(lambda: admin.describe_topics([topic])[topic].partitions[0].leader == 3, "the new replica to lead")
     assert admin.list_offsets({place: EARLIEST_TIMESTAMP})[place].offset == 5
     with pytest.raises(AdminError, match=f"OFFSET_OUT_OF_RANGE: records of {topic}-0"):
         admin.delete_records({place: RECORDS + 1})

@@ -131,6 +131,17 @@ class Client:
         found = response.topics[0].partitions[0]
         return ErrorCode(found.error_code), found.offset
 
+    async def delete_records(
+        self, topic: str, offset: int, *, partition: int = 0, timeout_ms: int = 5000, version: int = 2
+    ) -> tuple[ErrorCode, int]:
+        """(error, low watermark) for one partition."""
+        request = request_class(ApiKey.DELETE_RECORDS)
+        asked = request.DeleteRecordsTopic.DeleteRecordsPartition(partition_index=partition, offset=offset)
+        topics = [request.DeleteRecordsTopic(name=topic, partitions=[asked])]
+        response = await self.send(ApiKey.DELETE_RECORDS, version, topics=topics, timeout_ms=timeout_ms)
+        (found,) = response.topics[0].partitions
+        return ErrorCode(found.error_code), found.low_watermark
+
     async def send(self, api_key: ApiKey, version: int, **fields: Any) -> Any:
         """Any other request."""
         return await self.connection.send(request_class(api_key)(**fields), version)

@@ -110,6 +110,39 @@ def test_a_partition_moves_under_load():
     run(body())
 
 
+def test_a_partition_that_begins_within_a_batch_moves():
+    """Fetches give whole batches, so the new replica holds the one that the log start lies in, and begins there too."""
+
+    async def body():
+        async with MemoryCluster(2, {"min.insync.replicas": "1"}) as cluster:
+            await create(cluster, [1])
+            await cluster.until(lambda: cluster.leader("t") == 1)
+            client = Client(await cluster.connect(1))
+            values = [b"%d" % n for n in range(20)]
+            written = batch(*values, producer_id=7, base_sequence=0)
+            assert (await client.produce("t", written)).error is ErrorCode.NONE
+            assert await client.delete_records("t", 5) == (ErrorCode.NONE, 5)
+            await move(cluster, [1, 2])
+            await cluster.until(lambda: cluster.isr("t") == {1, 2})
+            added = cluster.nodes[2].replicas.partitions["t", 0]
+            assert (added.log.log_start_offset, added.log.log_end_offset) == (5, 20)
+            assert cluster.log_bytes(2, "t") == cluster.log_bytes(1, "t") != b""
+            ((_, epoch_began),) = added.log.epochs.entries
+            assert epoch_began == 5
+            await move(cluster, [2])
+            await cluster.until(lambda: cluster.leader("t") == 2)
+            client = Client(await cluster.connect(2))
+            assert (await client.fetch("t", 5)).records == list(enumerate(values))[5:]
+            assert (await client.fetch("t", 4)).error is ErrorCode.OFFSET_OUT_OF_RANGE
+            assert await client.list_offset("t", -2) == (ErrorCode.NONE, 5)
+            again = await client.produce("t", written)
+            assert (again.error, again.base_offset) == (ErrorCode.NONE, 0), "it knows the producer by the whole batch"
+            assert (await client.produce("t", batch(b"20", producer_id=7, base_sequence=20))).base_offset == 20
+            assert not cluster.failures
+
+    run(body())
+
+
 def test_the_preferred_leader_leads_again_by_itself():
     """``auto.leader.rebalance.enable``: after the first broker came back, its partitions return to it."""
 

@@ -292,6 +292,26 @@ def deleted_by_request(story: Story) -> None:
     story.delete_below(0, 3, "asked for", broker=2)
 
 
+def added_after_a_deletion(story: Story) -> None:
+    """Legal: a replica was added after records below 4 were deleted; its first batch is the one that holds 4."""
+    story.partitions[0].log_start_offset = 4
+    story.delete_below(0, 4)
+    story.delete_below(0, 4, "the leader's log begins later", broker=3)
+    on_follower(story, lambda batches: batches.__delitem__(0))
+
+
+def led_by_one_added_after_a_deletion(story: Story) -> None:
+    """Legal: the same replica leads in the end, and those before it still hold the first batch too."""
+    added_after_a_deletion(story)
+    story.partitions[0].leader = 3
+
+
+def added_without_its_first_batch(story: Story) -> None:
+    """A replica that was added after a deletion below 4 begins behind the batch that holds 4: it lacks 4 and 5."""
+    added_after_a_deletion(story)
+    on_follower(story, lambda batches: batches.__delitem__(0))
+
+
 def follower_ahead_in_retention(story: Story) -> None:
     """Legal: each replica looks at the time by itself; one has deleted what its leader still has."""
     story.delete_below(0, 6, "time", broker=3)
@@ -576,6 +596,11 @@ PLANTED: Mapping[str, Planted] = {
         },
     ),
     "deleted by request": Planted(deleted_by_request),
+    "a replica that was added after a deletion": Planted(added_after_a_deletion),
+    "led by a replica that was added after a deletion": Planted(led_by_one_added_after_a_deletion),
+    "added after a deletion without the batch of its start": Planted(
+        added_without_its_first_batch, {("log-divergence", "missing"): {"count": 1, "offset": 3}}
+    ),
     "a follower that deleted first": Planted(follower_ahead_in_retention),
     "a follower that lost its beginning": Planted(
         follower_lost_its_beginning, {("log-divergence", "missing"): {"count": 2, "offset": 0}}

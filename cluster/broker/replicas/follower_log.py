@@ -11,10 +11,12 @@ import logging
 from cluster.broker.metrics import Counters
 from cluster.broker.replicas.values import TopicPartition
 from cluster.broker.rules import Rules
+from cluster.log.errors import UnexpectedOffset
 from cluster.log.partition_log import PartitionLog
+from cluster.protocol.batch import parse_header
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchResult
-from cluster.replication.follower import FetchPosition, Reaction, reaction, truncation_offset
+from cluster.replication.follower import FetchPosition, Reaction, reaction, restart_within, truncation_offset
 from cluster.replication.high_watermark import follower_high_watermark
 
 logger = logging.getLogger(__name__)
@@ -80,12 +82,27 @@ class FollowerLog:
         log = self._log
         records = result.records
         if isinstance(records, memoryview) and len(records):
-            log.append_as_follower(records)
+            self._append_records(records)
             self._traffic.replication_bytes_in += len(records)
         if result.log_start_offset > log.log_start_offset:
             log.advance_log_start_offset(min(result.log_start_offset, log.log_end_offset))
         self.lag = max(0, result.high_watermark - log.log_end_offset)
         self.high_watermark = follower_high_watermark(self.high_watermark, result.high_watermark, log.log_end_offset)
+
+    def _append_records(self, records: memoryview) -> None:
+        log = self._log
+        try:
+            log.append_as_follower(records)
+        except UnexpectedOffset:
+            first = parse_header(records)
+            again = restart_within(log.log_start_offset, log.log_end_offset, first.base_offset, first.last_offset)
+            if again is None:
+                raise
+        else:
+            return
+        logger.info("%s-%d: the leader's log begins within a batch, starting at its %d", *self._key, again.offset)
+        self._start_at(again.offset)
+        log.append_as_follower(records)
 
     def cut(self, offset: int) -> None:
         """Let the log end at ``offset``, if it does not end before. Raises ``LogError``."""
@@ -97,7 +114,10 @@ class FollowerLog:
         log = self._log
         logger.warning("%s-%d: the leader's log begins at %d, starting again there", *self._key, offset)
         self._counters.truncated_records += log.log_end_offset - log.log_start_offset
-        log.truncate_fully_and_start_at(offset)
+        self._start_at(offset)
+
+    def _start_at(self, offset: int) -> None:
+        self._log.truncate_fully_and_start_at(offset)
         self.high_watermark = offset
 
     def _truncate(self, offset: int) -> None:

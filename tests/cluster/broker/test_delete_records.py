@@ -21,12 +21,7 @@ Answer = tuple[ErrorCode, int]
 async def delete(
     client: Client, offset: int, topic: str = TOPIC, partition: int = 0, timeout_ms: int = 5000, version: int = 2
 ) -> Answer:
-    request = request_class(ApiKey.DELETE_RECORDS)
-    asked = request.DeleteRecordsTopic.DeleteRecordsPartition(partition_index=partition, offset=offset)
-    topics = [request.DeleteRecordsTopic(name=topic, partitions=[asked])]
-    response = await client.send(ApiKey.DELETE_RECORDS, version, topics=topics, timeout_ms=timeout_ms)
-    (found,) = response.topics[0].partitions
-    return ErrorCode(found.error_code), found.low_watermark
+    return await client.delete_records(topic, offset, partition=partition, timeout_ms=timeout_ms, version=version)
 
 
 async def fill(client: Client, count: int = 5) -> None:

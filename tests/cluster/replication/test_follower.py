@@ -15,6 +15,7 @@ from cluster.replication.follower import (
     initial_truncation,
     out_of_range_position,
     reaction,
+    restart_within,
     truncation_offset,
 )
 from cluster.replication.leader_epochs import (
@@ -124,6 +125,28 @@ def test_nothing_known_of_an_epoch_is_an_error_of_its_own() -> None:
 def test_where_to_go_on_when_out_of_range(start: int, end: int, expected: int | Restart) -> None:
     """Our log ends at 10."""
     assert out_of_range_position(start, end, 10) == expected
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "first", "last", "expected"),
+    [
+        (5, 5, 0, 19, Restart(0)),
+        (5, 5, 4, 5, Restart(4)),
+        (5, 5, 0, 4, None),
+        (5, 5, 5, 9, None),
+        (5, 5, 6, 9, None),
+        (4, 5, 0, 19, None),
+    ],
+    ids=[
+        "it spans our end", "its last record is at our end", "it ends before our end", "it continues our log",
+        "it leaves a hole", "we have records",
+    ],
+)  # fmt: skip
+def test_an_empty_log_takes_the_batch_within_which_it_was_to_begin(
+    start: int, end: int, first: int, last: int, expected: Restart | None
+) -> None:
+    """The leader's log start lies within a batch, and it sends whole ones; any other misfit is refused."""
+    assert restart_within(start, end, first, last) == expected
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,96 @@
+"""FollowerLog: what it does with the batches of its leader. The decisions alone are tested with ``replication``."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.broker.metrics import Counters
+from cluster.broker.replicas.follower_log import FollowerLog
+from cluster.broker.rules import Rules
+from cluster.log.errors import LogError, StorageFailed, UnexpectedOffset
+from cluster.log.partition_log import PartitionLog
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.fetch import FetchResult
+from cluster.replication.follower import FetchPosition, Reaction
+from tests.cluster.log.builders import bench, make_batch, open_log, read_all, replicated
+
+EPOCH = 3
+#: The leader's log start and high watermark.
+START, WATERMARK = 5, 19
+
+
+def follower(start: int) -> tuple[FollowerLog, PartitionLog]:
+    """One that has begun where its leader's log begins."""
+    log = open_log(bench())
+    found = FollowerLog(("t", 0), log, 0, Counters(), Rules())
+    found.begin()
+    found.restart(start)
+    return found, log
+
+
+def apply(found: FollowerLog, log: PartitionLog, *batches: bytearray) -> Reaction:
+    result = FetchResult("t", 0, ErrorCode.NONE, WATERMARK, WATERMARK, START, replicated(*batches))
+    return found.apply(FetchPosition(EPOCH, log.log_end_offset), EPOCH, result)
+
+
+def test_an_empty_log_takes_the_batch_that_its_leader_s_start_lies_in() -> None:
+    """It is stored whole with what follows; the log begins where the leader's does, and its epoch with it."""
+    found, log = follower(START)
+    batches = [make_batch(20, base_offset=0, leader_epoch=1), make_batch(2, base_offset=20, leader_epoch=2)]
+    assert apply(found, log, *batches) is Reaction.APPEND
+    assert (log.log_start_offset, log.log_end_offset, log.segment_base_offsets) == (START, 22, [0])
+    assert read_all(log) == b"".join(batches)
+    assert log.epochs.entries == ((1, START), (2, 20))
+    assert found.high_watermark == WATERMARK
+
+
+def test_a_log_with_records_takes_no_batch_that_begins_below_its_end() -> None:
+    """What it has may not be wiped for a leader that sends what does not continue it."""
+    found, log = follower(START)
+    apply(found, log, make_batch(2, base_offset=5, leader_epoch=1))
+    with pytest.raises(UnexpectedOffset, match="sent offset 6 where 7 is due"):
+        apply(found, log, make_batch(9, base_offset=6, leader_epoch=1))
+    assert (log.log_start_offset, log.log_end_offset) == (START, 7)
+
+
+@pytest.mark.parametrize(("base_offset", "count"), [(0, 5), (6, 4)], ids=["it ends before our end", "a hole"])
+def test_an_empty_log_refuses_other_batches(base_offset: int, count: int) -> None:
+    """Only a batch that spans its end is the one that the leader's log begins in."""
+    found, log = follower(START)
+    with pytest.raises(UnexpectedOffset, match=f"sent offset {base_offset} where 5 is due"):
+        apply(found, log, make_batch(count, base_offset=base_offset, leader_epoch=1))
+    assert (log.log_start_offset, log.log_end_offset, found.high_watermark) == (START, START, START)
+
+
+def test_the_second_batch_makes_no_log_begin_anew() -> None:
+    """The first one continues the log, so a second one below it is wrong, however far it reaches."""
+    found, log = follower(START)
+    with pytest.raises(UnexpectedOffset, match="sent offset 3 where 7 is due"):
+        apply(found, log, make_batch(2, base_offset=5, leader_epoch=1), make_batch(9, base_offset=3, leader_epoch=1))
+    assert (log.log_start_offset, log.log_end_offset) == (START, START)
+
+
+def test_a_damaged_batch_makes_no_log_begin_anew() -> None:
+    """Its offsets are worth nothing: they are looked at after its checksum."""
+    found, log = follower(START)
+    damaged = make_batch(20, base_offset=0, leader_epoch=1)
+    damaged[-1] ^= 1
+    with pytest.raises(LogError, match="CORRUPT_MESSAGE"):
+        apply(found, log, damaged)
+    assert (log.log_start_offset, log.log_end_offset) == (START, START)
+
+
+def test_what_fails_after_the_new_beginning_leaves_nothing_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log is empty then and says so: its next fetch is out of range, and it starts again at the leader's start."""
+    found, log = follower(START)
+    append = log.append_as_follower
+
+    def fail(records: memoryview) -> object:
+        if log.log_end_offset == 0:
+            raise StorageFailed("no space is left")
+        return append(records)
+
+    monkeypatch.setattr(log, "append_as_follower", fail)
+    with pytest.raises(StorageFailed):
+        apply(found, log, make_batch(20, base_offset=0, leader_epoch=1))
+    assert (log.log_start_offset, log.log_end_offset, found.high_watermark) == (0, 0, 0)
