@@ -94,7 +94,8 @@ def test_partitions(admin: Admin, topic: str):
     assert admin.delete_records({place: 5, (topic, 1): -1}) == {place: 5, (topic, 1): 0}
     admin.alter_partition_reassignments({place: [3, 1]})
     wait_for(lambda: not admin.list_partition_reassignments(), "the reassignment")
-    assert admin.describe_topics([topic])[topic].partitions[0].replicas == (3, 1)
+    # The controller knows first; whichever broker is asked for metadata hears of it a moment later.
+    wait_for(lambda: admin.describe_topics([topic])[topic].partitions[0].replicas == (3, 1), "metadata of the move")
     with pytest.raises(AdminError, match="NO_REASSIGNMENT_IN_PROGRESS"):
         admin.alter_partition_reassignments({place: None})
     admin.elect_leaders(partitions=[place])
