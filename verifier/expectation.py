@@ -97,8 +97,9 @@ def _reordered(settings: RunSettings) -> str:
         )
     if settings.client == "confluent":
         return (
-            "idempotence is off, and librdkafka, even with one batch in flight, sends what it has ready before it "
-            "retries what was refused (seen with 2.16; its issues 1092 and 2004): the client's doing, not the cluster's"
+            "idempotence is off, and librdkafka, even with one batch in flight, has the next request ready and sends "
+            "it before it retries what was refused (seen with 2.16; compare its issue 1092): the client's doing, not "
+            "the cluster's"
         )
     return ""
 

@@ -44,7 +44,7 @@ NOTES = (
     "alone does not reorder first copies with these clients: all that was under way comes again in its order. One "
     "batch that is refused while the next is taken does.",
     "With librdkafka (--client confluent) refuse also reorders with one request in flight: what it has ready goes out "
-    "before the retry of what was refused (its issues 1092 and 2004).",
+    "before the retry of what was refused (compare its issue 1092).",
     "records/s is the mean over the time of the load. With none and slow-link more is asked for than can be sent "
     f"({FREE_RATE:,}/s), with the other faults {FAULTY_RATE:,}/s: compare the rows of those two.",
 )
