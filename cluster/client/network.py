@@ -63,9 +63,13 @@ class NetworkClient:
 
     # Requests
 
-    def can_send(self, node_id: int) -> bool:
-        """Whether the node takes a request now: ready, not throttled, with room in flight and in its socket."""
-        return self.nodes.can_send(node_id, self._clock.monotonic_ms()) and not self._selector.is_sending(node_id)
+    def can_send(self, node_id: int, now_ms: int | None = None) -> bool:
+        """Whether the node takes a request now: ready, not throttled, with room in flight and in its socket.
+
+        ``now_ms`` is the time, of whoever has just asked for it.
+        """
+        now_ms = self._clock.monotonic_ms() if now_ms is None else now_ms
+        return self.nodes.can_send(node_id, now_ms) and not self._selector.is_sending(node_id)
 
     def ready(self, broker: BrokerAddress) -> bool:
         """The same; a node that is disconnected, and whose pause is over, is connected to."""
@@ -102,12 +106,13 @@ class NetworkClient:
         one that cannot be; if the answer has a ``throttle_time_ms``, that is obeyed. ``context`` is not None. Raises
         ``ConnectionError`` if the node takes no request now.
         """
-        if not self.can_send(node_id):
+        now_ms = self._clock.monotonic_ms()
+        if not self.can_send(node_id, now_ms):
             raise ConnectionError(f"node {node_id} takes no request now: it is {self.nodes.state(node_id).value}")
         request = Request(api_key, version, decode, context)
         correlation_id = self.nodes.next_correlation_id(node_id)
         header = messages.encode_request_header(api_key, version, correlation_id, self._client_id)
-        self._send(node_id, correlation_id, request, [header, *body], expects_response, timeout_ms)
+        self._send(node_id, correlation_id, request, [header, *body], expects_response, timeout_ms, now_ms)
 
     def send_message(self, node_id: int, message: Any, context: Any, *, timeout_ms: int | None = None) -> None:
         """Send a message of ``cluster.protocol.messages``, in the greatest version that the node and we know.
@@ -127,8 +132,8 @@ class NetworkClient:
         parts: Sequence[Bytes],
         expects_response: bool,
         timeout_ms: int | None,
+        now_ms: int,
     ) -> None:
-        now_ms = self._clock.monotonic_ms()
         deadline_ms = now_ms + (self._request_timeout_ms if timeout_ms is None else timeout_ms)
         if expects_response:
             self.nodes.sent(node_id, correlation_id, deadline_ms, request, now_ms)
@@ -230,7 +235,7 @@ class NetworkClient:
         request = Request(ApiKey.API_VERSIONS, version, _decoding(ApiKey.API_VERSIONS, version), None)
         correlation_id = self.nodes.next_correlation_id(node_id)
         frame = messages.encode_request(api_versions_request(), version, correlation_id, self._client_id)
-        self._send(node_id, correlation_id, request, [frame], True, None)
+        self._send(node_id, correlation_id, request, [frame], True, None, self._clock.monotonic_ms())
 
     def _versions_told(self, node_id: int, answer: Any, version: int, now_ms: int) -> None:
         try:

@@ -52,6 +52,7 @@ class _Node(Generic[Context]):
         "state",
         "state_since_ms",
         "throttled_until_ms",
+        "versions",
         "windows",
     )
 
@@ -60,6 +61,8 @@ class _Node(Generic[Context]):
         self.state_since_ms = 0
         self.pipeline: RequestPipeline[Context] = RequestPipeline()
         self.windows: Windows = {}
+        # What was chosen of them so far.
+        self.versions: dict[ApiKey, int] = {}
         # Connections that ended, were refused or took too long, since one was ready; since one was open.
         self.failures = 0
         self.failed_connects = 0
@@ -141,7 +144,11 @@ class Nodes(Generic[Context]):
         """The greatest version of an API that a ready node and we know. Raises ``UnsupportedVersion``."""
         if self.state(node_id) is not NodeState.READY:
             raise UnsupportedVersion(f"node {node_id} has not told its versions")
-        return choose_version(api_key, self._nodes[node_id].windows)
+        node = self._nodes[node_id]
+        version = node.versions.get(api_key)
+        if version is None:
+            version = node.versions[api_key] = choose_version(api_key, node.windows)
+        return version
 
     def least_loaded(self, node_ids: Sequence[int], now_ms: int) -> int | None:
         """The node to ask what any can answer: a ready one with the fewest requests in flight, else one that is
@@ -173,15 +180,17 @@ class Nodes(Generic[Context]):
 
     def next_event_ms(self) -> float | None:
         """When ``expired`` will next have something to say, unless something happens before; None for never."""
-        times: list[float] = []
+        event_ms: float | None = None
         for node in self._nodes.values():
             if node.state is NodeState.CONNECTING:
-                times.append(node.state_since_ms + node.connect_timeout_ms)
-            elif (deadline_ms := node.pipeline.next_deadline_ms()) is not None:
-                times.append(deadline_ms)
-            elif node.state is not NodeState.DISCONNECTED and self._max_idle_ms >= 0:
-                times.append(node.active_ms + self._max_idle_ms)
-        return min(times, default=None)
+                next_ms: float | None = node.state_since_ms + node.connect_timeout_ms
+            else:
+                next_ms = node.pipeline.next_deadline_ms()
+                if next_ms is None and node.state is not NodeState.DISCONNECTED and self._max_idle_ms >= 0:
+                    next_ms = node.active_ms + self._max_idle_ms
+            if next_ms is not None and (event_ms is None or next_ms < event_ms):
+                event_ms = next_ms
+        return event_ms
 
     def expired(self, now_ms: int) -> Iterator[Expired]:
         """The connections to close now: not made in time, an answer overdue, or idle for too long."""
@@ -219,6 +228,7 @@ class Nodes(Generic[Context]):
         node.state = NodeState.READY
         node.state_since_ms = now_ms
         node.windows = windows
+        node.versions = {}
         node.failures = 0
 
     def disconnected(self, node_id: int, now_ms: int) -> list[InFlight[Context]]:

@@ -66,7 +66,11 @@ class RequestPipeline(Generic[Context]):
 
     def next_deadline_ms(self) -> float | None:
         """When the first request in flight expires; None while there is none."""
-        return min((request.deadline_ms for request in self._in_flight), default=None)
+        deadline_ms: float | None = None
+        for request in self._in_flight:
+            if deadline_ms is None or request.deadline_ms < deadline_ms:
+                deadline_ms = request.deadline_ms
+        return deadline_ms
 
     def expired(self, now_ms: float) -> bool:
         """Whether any request waited beyond its deadline.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from cluster.protocol import interbroker, schema_decoder
@@ -134,13 +134,14 @@ def encode_request(message: Any, version: int, correlation_id: int, client_id: s
 
 def encode_request_header(api_key: int, version: int, correlation_id: int, client_id: str | None) -> bytes:
     """The header of a request whose body is encoded elsewhere (Produce, Fetch)."""
-    header = _REQUEST_HEADER.pack(api_key, version, correlation_id)
+    return _REQUEST_HEADER.pack(api_key, version, correlation_id) + _header_tail(api_key, version, client_id)
+
+
+@lru_cache(maxsize=1024)
+def _header_tail(api_key: int, version: int, client_id: str | None) -> bytes:
     header_version = request_header_version(api_key, version)
-    if header_version > 0:
-        header += write_nullable_string(client_id)
-    if header_version > 1:
-        header += b"\x00"
-    return header
+    tail = write_nullable_string(client_id) if header_version > 0 else b""
+    return tail + b"\x00" if header_version > 1 else tail
 
 
 def encode_response(api_key: int, version: int, correlation_id: int, message: Any) -> bytes:

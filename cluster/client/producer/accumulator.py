@@ -75,6 +75,11 @@ class RecordAccumulator:
         """Whether every batch has its outcome."""
         return not self._incomplete
 
+    @property
+    def has_queued(self) -> bool:
+        """Whether any batch waits to be sent."""
+        return bool(self._queues)
+
     def ready(self, view: ClusterView, now_ms: int) -> Ready:
         """Which nodes there is something to be sent to, and when to look again."""
         nodes: set[int] = set()
@@ -167,7 +172,11 @@ class RecordAccumulator:
 
     def next_expiry_ms(self) -> int | None:
         """When the first of the queued batches expires."""
-        oldest_ms = min((queue[0].created_ms for queue in self._queues.values()), default=None)
+        oldest_ms: int | None = None
+        for queue in self._queues.values():
+            made_ms = queue[0].created_ms
+            if oldest_ms is None or made_ms < oldest_ms:
+                oldest_ms = made_ms
         return None if oldest_ms is None else oldest_ms + self._delivery_timeout_ms
 
     def is_incomplete(self, batch: ProducerBatch) -> bool:

@@ -98,8 +98,11 @@ class Connections:
 
     def wake_at_ms(self, now_ms: int) -> int | None:
         """When the next throttled node takes requests again."""
-        times = [state.throttled_until_ms for state in self._nodes.values() if state.throttled_until_ms > now_ms]
-        return min(times, default=None)
+        wake_at_ms: int | None = None
+        for state in self._nodes.values():
+            if state.throttled_until_ms > now_ms and (wake_at_ms is None or state.throttled_until_ms < wake_at_ms):
+                wake_at_ms = state.throttled_until_ms
+        return wake_at_ms
 
     def _node(self, node: int) -> _Node:
         state = self._nodes.get(node)

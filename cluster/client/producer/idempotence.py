@@ -134,6 +134,11 @@ class ProducerIdentity:
     def is_ready(self) -> bool:
         return self.state is IdentityState.READY
 
+    @property
+    def is_troubled(self) -> bool:
+        """Whether there is something for ``settle``."""
+        return bool(self._troubled)
+
     def asked(self) -> None:
         """An id was asked for."""
         if self.state is IdentityState.UNINITIALIZED:
@@ -166,11 +171,12 @@ class ProducerIdentity:
             return True
         if partition.is_restarting:
             return False
+        first = partition.first
         if batch.has_sequence:
-            return partition.first is batch
-        if partition.first is None:
+            return first is batch
+        if first is None:
             return not partition.is_unresolved
-        is_near = partition.numbered - partition.in_flight[partition.first] < self._max_in_flight
+        is_near = partition.numbered - partition.in_flight[first] < self._max_in_flight
         return is_near and not partition.is_unresolved and self._is_current(partition)
 
     def drained(self, batch: ProducerBatch) -> None:
@@ -204,10 +210,10 @@ class ProducerIdentity:
     def completed(self, batch: ProducerBatch) -> None:
         """``batch`` was acknowledged; also one that has expired meanwhile, if its numbers still count."""
         partition = self._partitions[(batch.topic, batch.partition)]
-        if (batch.producer_id, batch.producer_epoch) == (partition.producer_id, partition.producer_epoch):
-            last = partition.last_acked_sequence
-            if last == NO_SEQUENCE or is_after(batch.last_sequence, last):
-                partition.last_acked_sequence = batch.last_sequence
+        if batch.producer_epoch == partition.producer_epoch and batch.producer_id == partition.producer_id:
+            last, sequence = partition.last_acked_sequence, batch.last_sequence
+            if last == NO_SEQUENCE or is_after(sequence, last):
+                partition.last_acked_sequence = sequence
         partition.forget(batch)
 
     def failed(self, batch: ProducerBatch) -> None:

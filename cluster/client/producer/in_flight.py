@@ -6,7 +6,7 @@ own the batches' fate (``sender.py``) nor how many a node may have (``connection
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,7 +20,9 @@ class _Request:
         self.node = node
         self.batches = batches
         #: When the oldest of its batches that have not expired was made.
-        self.oldest_ms: int | None = min(batch.created_ms for batch in batches)
+        self.oldest_ms: int | None = (
+            batches[0].created_ms if len(batches) == 1 else min([batch.created_ms for batch in batches])
+        )
 
 
 class RequestsInFlight:
@@ -67,8 +69,11 @@ class RequestsInFlight:
                 )
         return found
 
-    def next_expiries_ms(self, delivery_timeout_ms: int) -> Iterable[int]:
-        """When the batches of each request begin to expire."""
+    def next_expiry_ms(self, delivery_timeout_ms: int) -> int | None:
+        """When the next batch expires."""
+        oldest_ms: int | None = None
         for request in self._requests.values():
-            if request.oldest_ms is not None:
-                yield request.oldest_ms + delivery_timeout_ms
+            made_ms = request.oldest_ms
+            if made_ms is not None and (oldest_ms is None or made_ms < oldest_ms):
+                oldest_ms = made_ms
+        return None if oldest_ms is None else oldest_ms + delivery_timeout_ms

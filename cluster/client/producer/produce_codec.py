@@ -7,8 +7,8 @@ batches are not copied: they are parts of the frame. Does not own records, nor w
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from cluster.client.producer.actions import PartitionResult, ProduceResults
@@ -38,6 +38,14 @@ _INDEX_SIZE = struct.Struct(">ii")
 _RESULT_V3 = struct.Struct(">ihqq")
 _RESULT_V5 = struct.Struct(">ihqqq")
 _NO_TAGS = b"\x00"
+#: A flexible answer of one partition behind its topic: the count of partitions, what _RESULT_V5 has, what else may be
+#: said (record errors, message, tags of partition and topic), throttle time, tags.
+_SINGLE_RESULT = struct.Struct(">Bihqqq4siB")
+_NOTHING_ELSE = b"\x01\x00\x00\x00"
+#: The bytes before the topic's name: correlation id, tags, the count of topics, the length of the name.
+_SINGLE_NAME_AT = 7
+#: The tags of the last partition, its topic and the request.
+_SINGLE_TAIL = 3 * _NO_TAGS
 
 
 class ProduceAnswer(NamedTuple):
@@ -47,13 +55,18 @@ class ProduceAnswer(NamedTuple):
     throttle_time_ms: int
 
 
-def encode_request(version: int, acks: int, timeout_ms: int, batches: Iterable[tuple[str, int, bytes]]) -> list[Bytes]:
+def encode_request(version: int, acks: int, timeout_ms: int, batches: Sequence[tuple[str, int, bytes]]) -> list[Bytes]:
     """The body of a request without transaction, in parts: (topic, partition, finished batch), grouped by topic.
 
     Raises ``ValueError`` for a version below 3, which has other records.
     """
     if version < PRODUCE_MIN_VERSION:
         raise ValueError(f"Produce version {version} cannot carry batches of magic 2")
+    if len(batches) == 1 and is_flexible(ApiKey.PRODUCE, version):
+        # The usual case, as below, with all of the head that does not change made once.
+        ((topic, partition, data),) = batches
+        head = _single_head(acks, timeout_ms, topic) + INT32.pack(partition) + write_uvarint(len(data) + 1)
+        return [head, data, _SINGLE_TAIL]
     topics: dict[str, list[tuple[int, bytes]]] = {}
     for topic, partition, data in batches:
         topics.setdefault(topic, []).append((partition, data))
@@ -88,6 +101,8 @@ def decode_response(version: int, frame: memoryview) -> ProduceAnswer:
 
     Of record errors (KIP-467) the text for the whole batch is kept; those of single records are passed over.
     """
+    if is_flexible(ApiKey.PRODUCE, version) and (answer := _single_answer(frame)) is not None:
+        return answer
     with refusing_malformed("Produce response"):
         position = skip_tags(frame, 4) if response_header_version(ApiKey.PRODUCE, version) > 0 else 4
         if is_flexible(ApiKey.PRODUCE, version):
@@ -96,6 +111,32 @@ def decode_response(version: int, frame: memoryview) -> ProduceAnswer:
             results, position = _plain_results(frame, position, version)
         (throttle_time_ms,) = INT32.unpack_from(frame, position)
     return ProduceAnswer(results, throttle_time_ms if version >= _THROTTLED_FROM else 0)
+
+
+def _single_answer(frame: memoryview) -> ProduceAnswer | None:
+    """The same in one step, of the answer that is usual: flexible, one partition, and nothing said but the result."""
+    name_bytes = len(frame) - _SINGLE_NAME_AT - _SINGLE_RESULT.size
+    if not 0 <= name_bytes < 0x7F or frame[4:_SINGLE_NAME_AT] != bytes((0, 2, name_bytes + 1)):
+        return None
+    name_end = _SINGLE_NAME_AT + name_bytes
+    (
+        count, partition, code, base_offset, log_append_time_ms, log_start_offset, rest, throttle_time_ms, tags,
+    ) = _SINGLE_RESULT.unpack_from(frame, name_end)  # fmt: skip
+    if count != 2 or rest != _NOTHING_ELSE or tags != 0:
+        return None
+    try:
+        topic = str(frame[_SINGLE_NAME_AT:name_end], "utf-8")
+    except UnicodeDecodeError:
+        return None
+    error_code = ErrorCode.NONE if code == 0 else ErrorCode.of(code)
+    result = PartitionResult(error_code, base_offset, log_append_time_ms, log_start_offset)
+    return ProduceAnswer({(topic, partition): result}, throttle_time_ms)
+
+
+@lru_cache(maxsize=16)
+def response_decoder(version: int) -> Callable[[memoryview], ProduceAnswer]:
+    """``decode_response`` of that version."""
+    return partial(decode_response, version)
 
 
 def _plain_results(frame: memoryview, position: int, version: int) -> tuple[ProduceResults, int]:
@@ -140,6 +181,12 @@ def _flexible_results(frame: memoryview, position: int) -> tuple[ProduceResults,
             )
         position = skip_tags(frame, position)
     return results, position
+
+
+@lru_cache(maxsize=1024)
+def _single_head(acks: int, timeout_ms: int, topic: str) -> bytes:
+    """What comes before the only partition's index."""
+    return write_compact_nullable_string(None) + _ACKS_TIMEOUT.pack(acks, timeout_ms) + b"\x02" + _compact_name(topic) + b"\x02"
 
 
 @lru_cache(maxsize=1024)

@@ -86,6 +86,8 @@ class SenderCore:
         self._doubtful: set[ProducerBatch] = set()
         self._stale_topics: set[str] = set()
         self._is_all_stale = False
+        # Nothing that was there at the last tick expires before.
+        self._expiry_ms = 0
         self._actions: list[Action] = []
 
     def __repr__(self) -> str:
@@ -153,15 +155,19 @@ class SenderCore:
 
     def tick(self, now_ms: int) -> list[Action]:
         """Everything that is to be done now, in order."""
-        self._expire(now_ms)
+        if now_ms >= self._expiry_ms:
+            self._expire(now_ms)
+        identity = self._identity
         is_fatal = False
-        if self._identity is not None:
-            for batch in self._identity.settle(self._doubtful):
-                self._fail(batch, failures.not_sent_again(batch))
-            self._actions += self._question.ask(self._identity, self._view, self._connections, now_ms)
-            is_fatal = self._identity.state is IdentityState.FATAL
-            if is_fatal:
-                self._abort_fatally()
+        if identity is not None:
+            if identity.is_troubled:
+                for batch in identity.settle(self._doubtful):
+                    self._fail(batch, failures.not_sent_again(batch))
+            if not identity.is_ready:
+                self._actions += self._question.ask(identity, self._view, self._connections, now_ms)
+                is_fatal = identity.state is IdentityState.FATAL
+                if is_fatal:
+                    self._abort_fatally()
         delay_ms = None if is_fatal else self._send(now_ms)
         if self._stale_topics or self._is_all_stale:
             self._actions.append(RefreshMetadata(() if self._is_all_stale else tuple(sorted(self._stale_topics))))
@@ -181,27 +187,40 @@ class SenderCore:
 
     def _send(self, now_ms: int) -> int | None:
         """Send until nothing is ready or no node takes more; returns in how long something may be, without an event."""
-        settings = self._settings
+        settings, accumulator = self._settings, self._accumulator
         while True:
-            ready = self._accumulator.ready(self._view, now_ms)
+            ready = accumulator.ready(self._view, now_ms)
             usable, connect = self._connections.usable(ready.nodes, ready.leaders, now_ms)
             self._actions += connect
-            drained = self._accumulator.drain(self._view, usable, settings.max_request_size, now_ms, self._identity)
+            if not usable:
+                break
+            drained = accumulator.drain(self._view, usable, settings.max_request_size, now_ms, self._identity)
+            if not drained:
+                break
             for node, drained_batches in drained.items():
                 request_id, batches = self._requests.add(node, drained_batches)
                 self._connections.sent(node)
                 if settings.max_in_flight == 1:
                     for batch in batches:
-                        self._accumulator.mute((batch.topic, batch.partition))
+                        accumulator.mute((batch.topic, batch.partition))
                 self._actions.append(SendProduce(node, request_id, settings.acks, settings.request_timeout_ms, batches))
-            if not drained:
-                self._stale_topics.update(ready.unknown_leader_topics)
-                return ready.next_check_delay_ms
+            if not accumulator.has_queued:
+                return None
+        self._stale_topics.update(ready.unknown_leader_topics)
+        return ready.next_check_delay_ms
 
     def _judge(self, batch: ProducerBatch, result: PartitionResult, now_ms: int) -> None:
         """Carry out what a result means for one batch of a request that has ended."""
         if self._settings.max_in_flight == 1:
             self._accumulator.unmute((batch.topic, batch.partition))
+        if result.error_code is ErrorCode.NONE:
+            # As below for this outcome, which needs no facts: nearly every answer.
+            if self._identity is not None:
+                self._identity.completed(batch)
+            if self._accumulator.withdraw(batch):
+                self._doubtful.discard(batch)
+                self._actions.append(CompleteBatch(batch, result.base_offset, result.log_append_time_ms))
+            return
         outcome = produce_outcome(result.error_code, self._facts(batch, result, now_ms))
         if outcome.step is Step.COMPLETE and self._identity is not None:
             self._identity.completed(batch)
@@ -282,8 +301,16 @@ class SenderCore:
             self._judge(batch, result, now_ms)
 
     def _wake_at_ms(self, now_ms: int, delay_ms: int | None) -> int | None:
-        settings = self._settings
-        times = [None if delay_ms is None else now_ms + delay_ms, self._accumulator.next_expiry_ms()]
-        times += self._requests.next_expiries_ms(settings.delivery_timeout_ms)
-        times += [self._question.wake_at_ms, self._connections.wake_at_ms(now_ms)]
-        return min((each for each in times if each is not None), default=None)
+        timeout_ms = self._settings.delivery_timeout_ms
+        wake_at_ms = _earlier(self._accumulator.next_expiry_ms(), self._requests.next_expiry_ms(timeout_ms))
+        # What is made later does not expire earlier than what would be made now.
+        self._expiry_ms = now_ms + timeout_ms if wake_at_ms is None else min(wake_at_ms, now_ms + timeout_ms)
+        if delay_ms is not None:
+            wake_at_ms = _earlier(wake_at_ms, now_ms + delay_ms)
+        return _earlier(_earlier(wake_at_ms, self._question.wake_at_ms), self._connections.wake_at_ms(now_ms))
+
+
+def _earlier(one: int | None, other: int | None) -> int | None:
+    if one is None:
+        return other
+    return one if other is None or one <= other else other
