@@ -41,14 +41,14 @@ class MetadataUpdater:
     def __repr__(self) -> str:
         return f"MetadataUpdater({self._metadata!r}, asked {self._asked!r})"
 
-    def maybe_update(self) -> int | None:
-        """Ask if it is time to, and some node takes the question.
+    def maybe_update(self, now_ms: int | None = None) -> int | None:
+        """Ask if it is time to, and some node takes the question. ``now_ms`` is the time, of whoever just asked for it.
 
         Returns after how many milliseconds to call again; None if poll will return for what is awaited.
         """
-        now_ms = self._clock.monotonic_ms()
         if self._asked is not None:
             return None
+        now_ms = self._clock.monotonic_ms() if now_ms is None else now_ms
         if delay_ms := self._metadata.next_update_ms(now_ms):
             return delay_ms
         brokers = self._metadata.view.brokers
@@ -70,6 +70,8 @@ class MetadataUpdater:
 
     def absorb(self, polled: Polled) -> list[ClientResponse]:
         """Take in what concerns metadata; returns the responses that are others'."""
+        if self._asked is None and not polled.lost:
+            return polled.responses
         others = []
         for response in polled.responses:
             if self._asked is not None and response.context is self._asked:

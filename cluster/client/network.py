@@ -110,8 +110,21 @@ class NetworkClient:
         if not self.can_send(node_id, now_ms):
             raise ConnectionError(f"node {node_id} takes no request now: it is {self.nodes.state(node_id).value}")
         request = Request(api_key, version, decode, context)
+        self.send_now(node_id, request, body, now_ms, expects_response=expects_response, timeout_ms=timeout_ms)
+
+    def send_now(
+        self,
+        node_id: int,
+        request: Request,
+        body: Sequence[Bytes],
+        now_ms: int,
+        *,
+        expects_response: bool = True,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """The same, for whoever has just heard from ``can_send`` that the node takes a request, at ``now_ms``."""
         correlation_id = self.nodes.next_correlation_id(node_id)
-        header = messages.encode_request_header(api_key, version, correlation_id, self._client_id)
+        header = messages.encode_request_header(request.api_key, request.version, correlation_id, self._client_id)
         self._send(node_id, correlation_id, request, [header, *body], expects_response, timeout_ms, now_ms)
 
     def send_message(self, node_id: int, message: Any, context: Any, *, timeout_ms: int | None = None) -> None:
@@ -151,7 +164,8 @@ class NetworkClient:
 
         Returns early, and possibly with nothing, after ``wakeup`` and when a deadline of a connection has come.
         """
-        if any(self._polled):
+        early = self._polled
+        if early.responses or early.ready or early.lost:
             timeout_ms = 0
         event_ms = self._next_event_ms()
         if event_ms is not None:

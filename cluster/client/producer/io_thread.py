@@ -95,11 +95,13 @@ class ProducerIo:
         wake_at_ms = self._carry_out(actions, now_ms)
         if is_over:
             return False
-        delays = [self._requests.send(), self._io.updater.maybe_update()]
+        # Callbacks may have taken their time.
+        sending_ms = shared.clock.monotonic_ms()
+        delays = [self._requests.send(sending_ms), self._io.updater.maybe_update(sending_ms)]
         if wake_at_ms is not None:
             delays.append(wake_at_ms - now_ms)
-        polled = self._io.network.poll(min((each for each in delays if each is not None), default=None))
-        self._polled = polled._replace(responses=self._io.updater.absorb(polled))
+        polled = self._io.network.poll(min([each for each in delays if each is not None], default=None))
+        self._polled = Polled(self._io.updater.absorb(polled), polled.ready, polled.lost)
         return True
 
     def _carry_out(self, actions: list[Action], now_ms: int) -> int | None:

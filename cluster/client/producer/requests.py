@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from functools import partial
 from typing import Any
 
 from cluster.client.errors import UnsupportedVersion
-from cluster.client.exchange import ClientResponse, Polled
+from cluster.client.exchange import ClientResponse, Polled, Request
 from cluster.client.nodes import NodeState
 from cluster.client.producer.actions import AskProducerId, ProduceResults, SendProduce
 from cluster.client.producer.metrics import ProducerMetrics
-from cluster.client.producer.produce_codec import ProduceAnswer, decode_response, encode_request
+from cluster.client.producer.produce_codec import ProduceAnswer, encode_request, response_decoder
 from cluster.client.producer.shared import ProducerShared
 from cluster.client.wiring import ClientIo
 from cluster.protocol.apis import PRODUCE_MIN_VERSION, ApiKey
@@ -74,7 +73,7 @@ class ProducerRequests:
 
     # What is done about it
 
-    def send(self) -> int | None:
+    def send(self, now_ms: int) -> int | None:
         """Connect and send as far as possible. Returns after how many milliseconds to try again, if not by an event."""
         delays: list[int | None] = []
         network = self._io.network
@@ -82,16 +81,17 @@ class ProducerRequests:
             delays += self._connect()
         if self._asking is not None:
             delays.append(self._ask(self._asking))
-        for node, queue in list(self._unsent.items()):
-            while queue and network.can_send(node):
-                self._send(queue.popleft())
-            if queue:
-                delays.append(network.delay_ms(node))
-            else:
-                del self._unsent[node]
+        if self._unsent:
+            for node, queue in list(self._unsent.items()):
+                while queue and network.can_send(node, now_ms):
+                    self._send(queue.popleft(), now_ms)
+                if queue:
+                    delays.append(network.delay_ms(node))
+                else:
+                    del self._unsent[node]
         if self._connected or self._failed or self._id_error is not None:
             return 0
-        return min((each for each in delays if each is not None), default=None)
+        return min((each for each in delays if each is not None), default=None) if delays else None
 
     def _connect(self) -> list[int | None]:
         delays: list[int | None] = []
@@ -121,7 +121,7 @@ class ProducerRequests:
             self._id_error = ErrorCode.UNSUPPORTED_VERSION
         return None
 
-    def _send(self, action: SendProduce) -> None:
+    def _send(self, action: SendProduce, now_ms: int) -> None:
         network = self._io.network
         batches = []
         for batch in action.batches:
@@ -142,15 +142,8 @@ class ProducerRequests:
             return
         body = encode_request(version, action.acks, action.timeout_ms, batches)
         self._metrics.request_total += 1
-        network.send(
-            action.node,
-            ApiKey.PRODUCE,
-            version,
-            body,
-            partial(decode_response, version),
-            _Sent(action, self._shared.clock.monotonic_ms()),
-            expects_response=action.acks != 0,
-        )
+        request = Request(ApiKey.PRODUCE, version, response_decoder(version), _Sent(action, now_ms))
+        network.send_now(action.node, request, body, now_ms, expects_response=action.acks != 0)
 
     # What came of it
 
@@ -158,34 +151,37 @@ class ProducerRequests:
         """Tell the sender what has happened since the last turn, answers before losses."""
         shared = self._shared
         core = shared.core
-        for topic, codec, ratio in self._ratios:
-            shared.ratios.update(topic, codec, ratio)
-        self._ratios.clear()
+        if self._ratios:
+            for topic, codec, ratio in self._ratios:
+                shared.ratios.update(topic, codec, ratio)
+            self._ratios.clear()
         for response in polled.responses:
             self._tell_response(response, now_ms)
-        for action, code in self._failed:
-            core.produced(action.node, action.request_id, code, now_ms)
-        self._failed.clear()
+        if self._failed:
+            for action, code in self._failed:
+                core.produced(action.node, action.request_id, code, now_ms)
+            self._failed.clear()
         if self._id_error is not None:
             core.producer_id(now_ms, self._id_error)
             self._id_error = None
-        # All that was in flight to a lost node ends together, in an order that the sender knows to keep.
-        late = {response.node_id for response in polled.responses if response.is_timeout}
-        for lost in polled.lost:
-            self._forget(lost.node_id)
-            core.disconnected(lost.node_id, now_ms, lost.node_id in late)
-        for node in (*polled.ready, *self._connected):
-            if self._io.network.nodes.state(node) is NodeState.READY:
-                self._connecting.discard(node)
-                core.connected(node)
-        self._connected.clear()
+        if polled.lost:
+            # All that was in flight to a lost node ends together, in an order that the sender knows to keep.
+            late = {response.node_id for response in polled.responses if response.is_timeout}
+            for lost in polled.lost:
+                self._forget(lost.node_id)
+                core.disconnected(lost.node_id, now_ms, lost.node_id in late)
+        if polled.ready or self._connected:
+            for node in (*polled.ready, *self._connected):
+                if self._io.network.nodes.state(node) is NodeState.READY:
+                    self._connecting.discard(node)
+                    core.connected(node)
+            self._connected.clear()
 
     def _tell_response(self, response: ClientResponse, now_ms: int) -> None:
         core, context = self._shared.core, response.context
         if isinstance(context, _Sent):
             if response.failure is None:
-                latency_ms = now_ms - context.sent_ms
-                self._metrics.answered(latency_ms)
+                self._metrics.answered(now_ms - context.sent_ms)
                 self._tell_produced(context.action, response.answer, now_ms)
         elif isinstance(context, AskProducerId):
             if response.failure is not None:
