@@ -227,8 +227,10 @@ class NetworkClient:
 
     def on_closed(self, node_id: int, reason: str) -> None:
         was_ready = self.nodes.state(node_id) is NodeState.READY
-        log.debug("node %d: connection lost: %s", node_id, reason)
-        for in_flight in self.nodes.disconnected(node_id, self._clock.monotonic_ms()):
+        in_flight_then = self.nodes.disconnected(node_id, self._clock.monotonic_ms())
+        waiting = [in_flight.context for in_flight in in_flight_then]
+        log.debug("node %d: connection lost: %s; no response to %s", node_id, reason, waiting)
+        for in_flight in in_flight_then:
             self._fail(node_id, in_flight, reason)
         unsent = self._unsent.pop(node_id, None)
         if unsent is not None:

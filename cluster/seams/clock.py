@@ -24,12 +24,17 @@ class Clock(Protocol):
         """Milliseconds since the Unix epoch, for record timestamps and file names."""
         ...
 
+    def wall_ns(self) -> int:
+        """Nanoseconds since then, for whoever asks once for every record."""
+        ...
+
 
 class SystemClock:
     """The machine's own clocks."""
 
-    #: The function itself: it is asked twice for every request.
+    #: The functions themselves: they are asked twice for every request, and once for every record.
     monotonic_ns = staticmethod(time.monotonic_ns)
+    wall_ns = staticmethod(time.time_ns)
 
     def monotonic_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000
@@ -58,4 +63,7 @@ class ManualClock:
         return self._elapsed_ns // 1_000_000
 
     def wall_ms(self) -> int:
-        return self._start_ms + self._elapsed_ns // 1_000_000
+        return self.wall_ns() // 1_000_000
+
+    def wall_ns(self) -> int:
+        return self._start_ms * 1_000_000 + self._elapsed_ns

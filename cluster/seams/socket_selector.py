@@ -56,7 +56,7 @@ class SocketSelector:
         self._wakeup_reader, self._wakeup_writer = socket.socketpair()
         self._wakeup_reader.setblocking(False)
         self._wakeup_writer.setblocking(False)
-        self._is_woken = False
+        self._is_woken = self._is_waiting = False
         self._selector.register(self._wakeup_reader, selectors.EVENT_READ, None)
 
     def __repr__(self) -> str:
@@ -113,9 +113,18 @@ class SocketSelector:
             self._close(channel)
 
     def poll(self, timeout_ms: float | None, handler: SelectorHandler) -> None:
-        if self._failed:
+        # Whoever wakes it up writes the one and then reads the other, and here it is the other way round: one of both
+        # sees it.
+        self._is_waiting = True
+        if self._is_woken or self._failed:
             timeout_ms = 0
-        for key, events in self._selector.select(None if timeout_ms is None else timeout_ms / 1000):
+        try:
+            ready = self._selector.select(None if timeout_ms is None else timeout_ms / 1000)
+        finally:
+            self._is_waiting = False
+        # What was wanted before has a poll that returns.
+        self._is_woken = False
+        for key, events in ready:
             channel: _Channel | None = key.data
             if channel is None:
                 self._take_wakeups()
@@ -135,9 +144,11 @@ class SocketSelector:
                 self._end(channel, handler, reason)
 
     def wakeup(self) -> None:
-        # Set before the byte is sent and cleared after it is read: one that is left out finds a poll that returns.
-        if not self._is_woken:
-            self._is_woken = True
+        if self._is_woken:
+            return
+        self._is_woken = True
+        # Only a poll that waits needs a byte, which is a system call here and another one there.
+        if self._is_waiting:
             # An error means that it is full, so that poll returns anyway, or shut down.
             with suppress(OSError):
                 self._wakeup_writer.send(b"\x00")
@@ -158,7 +169,6 @@ class SocketSelector:
             self._wakeup_reader.recv(_WAKEUP_BYTES)
         except BlockingIOError:
             pass
-        self._is_woken = False
 
     def _finish_connecting(self, channel: _Channel, handler: SelectorHandler) -> None:
         number = channel.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)

@@ -163,8 +163,10 @@ def _mock_cluster() -> Iterator[str]:
 GREENLETS = """
 from gevent import monkey
 monkey.patch_all()
-import gevent, sys, threading
+import gevent, logging, sys, threading, time
 from cluster.client import Producer
+logging.basicConfig(level=logging.DEBUG, format="%(relativeCreated)d ms: %(message)s")
+began = time.monotonic()
 with Producer({"bootstrap.servers": sys.argv[1], "linger.ms": 5, "buffer.memory": 100_000}) as producer:
     def send(number):
         return [producer.send("native-greenlets", b"%d %d" % (number, each)) for each in range(200)]
@@ -178,6 +180,8 @@ with Producer({"bootstrap.servers": sys.argv[1], "linger.ms": 5, "buffer.memory"
     futures = [future for job in gevent.joinall(jobs, timeout=30, raise_error=True) for future in job.value]
     offsets = [future.result(30).offset for future in futures]
     ticking.kill()
+    # An answer or a wake-up that is overlooked is made good by a timeout, of which none is shorter; the log says which.
+    assert time.monotonic() - began < 25, "something was overlooked"
     turns = producer.metrics()["io-turn-total"]
     gevent.sleep(0.3)
     assert producer.metrics()["io-turn-total"] - turns < 10, "the producer's greenlet is busy with nothing"

@@ -186,7 +186,13 @@ def _flexible_results(frame: memoryview, position: int) -> tuple[ProduceResults,
 @lru_cache(maxsize=1024)
 def _single_head(acks: int, timeout_ms: int, topic: str) -> bytes:
     """What comes before the only partition's index."""
-    return write_compact_nullable_string(None) + _ACKS_TIMEOUT.pack(acks, timeout_ms) + b"\x02" + _compact_name(topic) + b"\x02"
+    return (
+        write_compact_nullable_string(None)
+        + _ACKS_TIMEOUT.pack(acks, timeout_ms)
+        + b"\x02"
+        + _compact_name(topic)
+        + b"\x02"
+    )
 
 
 @lru_cache(maxsize=1024)

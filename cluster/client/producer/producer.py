@@ -84,7 +84,7 @@ class Producer:
         # What every send needs, within reach.
         self._topics = self._shared.topics
         self._lock = self._shared.lock
-        self._wall_ms = clock.wall_ms
+        self._wall_ns = clock.wall_ns
         self._ignores_keys = settings.ignores_keys
         self._is_plain = not (
             settings.interceptors or settings.partitioner or settings.key_serializer or settings.value_serializer
@@ -122,7 +122,7 @@ class Producer:
         """
         if self._is_plain and not headers:
             if timestamp_ms is None:
-                timestamp_ms = self._wall_ms()
+                timestamp_ms = self._wall_ns() // 1_000_000
             choice = self._topics.get(topic)
             if choice is not None:
                 with self._lock:
@@ -149,7 +149,7 @@ class Producer:
         topic, value, key, partition, headers, timestamp_ms = record
         if partition is not None and partition < 0:
             raise ValueError(f"Invalid partition: {partition}. Partition number should always be non-negative or None.")
-        timestamp_ms = self._wall_ms() if timestamp_ms is None else timestamp_ms
+        timestamp_ms = self._wall_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
         if timestamp_ms < 0:
             raise ValueError(f"Invalid timestamp: {timestamp_ms}. Timestamp should always be non-negative or None.")
         deadline_ms = self._appender.deadline_ms()

@@ -48,3 +48,10 @@ def linger_left_ms(batch: ProducerBatch, is_urgent: bool, linger_ms: int, now_ms
     if is_urgent or batch.attempts > 0 or batch.is_full:
         return 0
     return max(0, batch.created_ms + linger_ms - now_ms)
+
+
+def earlier(one: int | None, other: int | None) -> int | None:
+    """The earlier of two times; None is never."""
+    if one is None:
+        return other
+    return one if other is None or one <= other else other

@@ -9,7 +9,6 @@ Pure: events go in, ``tick`` returns what is to be done.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cluster.client.cluster_view import ClusterView
@@ -37,6 +36,8 @@ from cluster.client.producer.outcomes import (
     may_be_stored,
     produce_outcome,
 )
+from cluster.client.producer.ready import earlier
+from cluster.client.producer.sender_settings import SenderSettings
 from cluster.client.producer.values import DeliveryTimeout, ProduceError
 from cluster.protocol.errors import ErrorCode
 
@@ -46,18 +47,6 @@ if TYPE_CHECKING:
 _ACKS_NONE = 0
 _LOST = PartitionResult(ErrorCode.NETWORK_EXCEPTION)
 _TIMED_OUT = PartitionResult(ErrorCode.REQUEST_TIMED_OUT)
-
-
-@dataclass(frozen=True, slots=True)
-class SenderSettings:
-    """Kafka's keys of these names; ``acks`` is -1, 0 or 1."""
-
-    acks: int = -1
-    max_in_flight: int = 5
-    max_request_size: int = 1_048_576
-    request_timeout_ms: int = 30_000
-    delivery_timeout_ms: int = 120_000
-    retries: int = 2_147_483_647
 
 
 class SenderCore:
@@ -302,15 +291,9 @@ class SenderCore:
 
     def _wake_at_ms(self, now_ms: int, delay_ms: int | None) -> int | None:
         timeout_ms = self._settings.delivery_timeout_ms
-        wake_at_ms = _earlier(self._accumulator.next_expiry_ms(), self._requests.next_expiry_ms(timeout_ms))
+        wake_at_ms = earlier(self._accumulator.next_expiry_ms(), self._requests.next_expiry_ms(timeout_ms))
         # What is made later does not expire earlier than what would be made now.
         self._expiry_ms = now_ms + timeout_ms if wake_at_ms is None else min(wake_at_ms, now_ms + timeout_ms)
         if delay_ms is not None:
-            wake_at_ms = _earlier(wake_at_ms, now_ms + delay_ms)
-        return _earlier(_earlier(wake_at_ms, self._question.wake_at_ms), self._connections.wake_at_ms(now_ms))
-
-
-def _earlier(one: int | None, other: int | None) -> int | None:
-    if one is None:
-        return other
-    return one if other is None or one <= other else other
+            wake_at_ms = earlier(wake_at_ms, now_ms + delay_ms)
+        return earlier(earlier(wake_at_ms, self._question.wake_at_ms), self._connections.wake_at_ms(now_ms))

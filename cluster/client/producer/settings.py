@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cluster.client.producer.interceptors import Interceptors
-from cluster.client.producer.sender import SenderSettings
+from cluster.client.producer.sender_settings import SenderSettings
 from cluster.config.errors import ConfigError
 from cluster.config.producer import ProducerConfig, validate
 from cluster.protocol.compression import CODEC_NAMES

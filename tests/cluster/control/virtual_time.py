@@ -128,7 +128,10 @@ class LoopClock:
         return self.monotonic_ns() // 1_000_000
 
     def wall_ms(self) -> int:
-        return 1_700_000_000_000 + self.monotonic_ms()
+        return self.wall_ns() // 1_000_000
+
+    def wall_ns(self) -> int:
+        return 1_700_000_000_000_000_000 + self.monotonic_ns()
 
 
 def run(main: Coroutine[Any, Any, Result], timeout_s: float = 600) -> Result:

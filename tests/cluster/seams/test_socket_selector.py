@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -257,6 +258,59 @@ def test_a_wakeup_from_another_thread(setting):
             setting.selector.wakeup()
         setting.selector.poll(None, setting.told)
     assert setting.told.events == []
+
+
+def test_a_wakeup_while_nobody_waits_writes_nothing_and_is_kept(setting):
+    """The next poll returns at once, and only that one."""
+    setting.selector.wakeup()
+    with pytest.raises(BlockingIOError):
+        setting.selector._wakeup_reader.recv(1)
+    setting.selector.poll(None, setting.told)
+    began = time.monotonic()
+    setting.selector.poll(20, setting.told)
+    assert time.monotonic() - began > 0.015
+
+
+def test_a_wakeup_just_before_the_wait_ends_it(setting, monkeypatch):
+    """After poll has looked whether it was woken, a byte is what ends the wait that follows."""
+    select = setting.selector._selector.select
+
+    def wake_and_select(timeout_s):
+        setting.selector.wakeup()
+        return select(timeout_s)
+
+    monkeypatch.setattr(setting.selector._selector, "select", wake_and_select)
+    began = time.monotonic()
+    setting.selector.poll(TIMEOUT_S * 1000, setting.told)
+    assert time.monotonic() - began < TIMEOUT_S
+
+
+def test_no_wakeup_is_lost_between_two_threads(setting):
+    """Whatever a thread has done before it wakes the other up is seen after the poll, wherever they are interrupted."""
+    done = seen = 0
+    turns = threading.Semaphore(1)
+
+    def work():
+        nonlocal done
+        while done < 3_000 and turns.acquire(timeout=TIMEOUT_S):
+            done += 1
+            setting.selector.wakeup()
+
+    thread = threading.Thread(target=work)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        thread.start()
+        while seen < 3_000:
+            began = time.monotonic()
+            setting.selector.poll(TIMEOUT_S * 1000, setting.told)
+            assert time.monotonic() - began < TIMEOUT_S, f"wake-up {done} was lost"
+            if done > seen:
+                seen = done
+                turns.release()
+    finally:
+        sys.setswitchinterval(interval)
+        thread.join(TIMEOUT_S)
 
 
 def test_a_wakeup_after_the_end_does_nothing():

@@ -22,7 +22,8 @@ from cluster.client.producer.actions import (
 )
 from cluster.client.producer.batch import ProducerBatch
 from cluster.client.producer.idempotence import ProducerIdentity
-from cluster.client.producer.sender import SenderCore, SenderSettings
+from cluster.client.producer.sender import SenderCore
+from cluster.client.producer.sender_settings import SenderSettings
 from cluster.client.producer.values import DeliveryTimeout, FatalProducerError, ProducerClosed, RecordTooLarge
 from cluster.protocol.errors import ErrorCode
 from tests.cluster.client.producer.batches import Leaders, a_batch, a_view

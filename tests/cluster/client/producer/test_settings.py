@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.client.producer.sender import SenderSettings
+from cluster.client.producer.sender_settings import SenderSettings
 from cluster.client.producer.settings import producer_settings
 from cluster.config.errors import ConfigError
 from cluster.config.producer import UNSAFE_IN_FLIGHT
