@@ -86,7 +86,7 @@ class RecordAccumulator:
         leaders: set[int] = set()
         unknown: set[str] = set()
         delay_ms: int | None = None
-        is_urgent = self._is_closing or self._flushes > 0 or self._is_exhausted()
+        is_urgent = bool(self._queues) and (self._is_closing or self._flushes > 0 or self._is_exhausted())
         for topic_partition, queue in self._queues.items():
             leader, leader_epoch = leader_of(view, topic_partition)
             if leader < 0:
@@ -95,9 +95,10 @@ class RecordAccumulator:
             leaders.add(leader)
             if leader not in nodes and topic_partition not in self._muted:
                 head = queue[0]
-                wait_ms = backoff_left_ms(head, self._retry_at_ms.get(head), leader_epoch, now_ms) or linger_left_ms(
-                    head, is_urgent or len(queue) > 1, self._linger_ms, now_ms
-                )
+                retry_at_ms = self._retry_at_ms.get(head)
+                wait_ms = 0 if retry_at_ms is None else backoff_left_ms(head, retry_at_ms, leader_epoch, now_ms)
+                if wait_ms == 0 and len(queue) == 1:
+                    wait_ms = linger_left_ms(head, is_urgent, self._linger_ms, now_ms)
                 if wait_ms == 0:
                     nodes.add(leader)
                 elif delay_ms is None or wait_ms < delay_ms:
@@ -123,11 +124,13 @@ class RecordAccumulator:
             if leader not in room or topic_partition in self._muted:
                 continue
             batch = queue[0]
-            if backoff_left_ms(batch, self._retry_at_ms.get(batch), leader_epoch, now_ms) > 0:
+            retry_at_ms = self._retry_at_ms.get(batch)
+            if retry_at_ms is not None and backoff_left_ms(batch, retry_at_ms, leader_epoch, now_ms) > 0:
                 continue
             if identity is not None and not identity.may_drain(batch):
                 continue
-            if batch.size_bytes > room[leader] and leader in drained:
+            size_bytes = batch.size_bytes
+            if size_bytes > room[leader] and leader in drained:
                 del room[leader]
                 continue
             self._take(topic_partition, queue)
@@ -136,7 +139,7 @@ class RecordAccumulator:
             batch.last_attempt_ms = now_ms
             if identity is not None:
                 identity.drained(batch)
-            room[leader] -= batch.size_bytes
+            room[leader] -= size_bytes
             drained.setdefault(leader, []).append(batch)
         return drained
 
@@ -189,8 +192,8 @@ class RecordAccumulator:
             return False
         del self._incomplete[batch]
         self._retry_at_ms.pop(batch, None)
-        self._not_open(batch)
         if batch in self._queued:
+            self._not_open(batch)
             self._queued.remove(batch)
             topic_partition = (batch.topic, batch.partition)
             queue = self._queues[topic_partition]

@@ -126,6 +126,10 @@ class BufferPool:
         """How many threads wait: if any does, what is there is sent without lingering."""
         return self._account.waiting
 
+    def is_waited_for(self) -> bool:
+        """Whether any thread waits."""
+        return self._account.waiting > 0
+
     def try_allocate(self, size_bytes: int) -> bool:
         """Take ``size_bytes`` if that is possible without waiting, and nobody waits.
 

@@ -71,7 +71,7 @@ class Producer:
             batch_size=settings.limit_bytes,
             linger_ms=settings.linger_ms,
             delivery_timeout_ms=settings.sender.delivery_timeout_ms,
-            is_exhausted=lambda: pool.waiting > 0,
+            is_exhausted=pool.is_waited_for,
         )
         self._identity = ProducerIdentity(settings.sender.max_in_flight) if settings.is_idempotent else None
         backoff = ExponentialBackoff(

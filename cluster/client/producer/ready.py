@@ -36,9 +36,9 @@ def leader_of(view: ClusterView, topic_partition: TopicPartition) -> tuple[int, 
     return partition.leader, partition.leader_epoch
 
 
-def backoff_left_ms(batch: ProducerBatch, retry_at_ms: int | None, leader_epoch: int, now_ms: int) -> int:
+def backoff_left_ms(batch: ProducerBatch, retry_at_ms: int, leader_epoch: int, now_ms: int) -> int:
     """How long a retried batch still waits; not at all for a leader that is newer than its last attempt (KIP-951)."""
-    if retry_at_ms is None or leader_epoch > batch.leader_epoch_at_attempt >= 0:
+    if leader_epoch > batch.leader_epoch_at_attempt >= 0:
         return 0
     return max(0, retry_at_ms - now_ms)
 
