@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cluster.client.producer import produce_codec
 from cluster.client.producer.actions import PartitionResult
-from cluster.client.producer.produce_codec import decode_response, encode_request
+from cluster.client.producer.produce_codec import ProduceAnswer, decode_response, encode_request
 from cluster.protocol.errors import ErrorCode, ProtocolError
 from cluster.protocol.produce import ProduceResult, build_response, parse_request
 
@@ -63,6 +65,32 @@ def test_a_broken_answer_is_refused(version: int, data: st.DataObject) -> None:
     cut = data.draw(st.integers(0, len(whole)))
     with suppress(ProtocolError):
         decode_response(version, memoryview(whole[:cut]))
+
+
+@given(TOPICS, st.sampled_from(ErrorCode), INT64, INT32, st.integers(0, 255))
+def test_the_short_way_says_what_the_long_one_says(
+    topic: str, code: ErrorCode, offset: int, throttle_ms: int, other: int
+) -> None:
+    """Of the usual answer, and of one with any byte changed: the same results, or the same refusal."""
+    frame = bytearray(build_response(9, 1, [ProduceResult(topic, 3, code, offset)], throttle_ms))
+    usual = decode_response(9, memoryview(frame))
+    assert usual == produce_codec._single_answer(memoryview(frame))
+    for place, byte in enumerate(bytes(frame)):
+        frame[place] = other
+        assert _read(frame) == _read_the_long_way(frame)
+        frame[place] = byte
+
+
+def _read(frame: bytearray) -> ProduceAnswer | None:
+    try:
+        return decode_response(9, memoryview(frame))
+    except ProtocolError:
+        return None
+
+
+def _read_the_long_way(frame: bytearray) -> ProduceAnswer | None:
+    with patch.object(produce_codec, "_single_answer", return_value=None):
+        return _read(frame)
 
 
 def test_old_versions_have_other_records() -> None:
