@@ -10,10 +10,10 @@ import asyncio
 import logging
 import threading
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from cluster.client.async_admin import AsyncAdmin
+from cluster.client.closing import Closing
 from cluster.client.cluster_calls import PREFERRED, TOPIC_RESOURCE, Reassignment
 from cluster.client.cluster_view import ClusterView, TopicPartition, TopicView
 from cluster.client.new_topic import NewTopic
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Admin:
+class Admin(Closing):
     """``config`` has Kafka's own keys. For any thread. Close it after use; it is a context manager.
 
     Every call raises ``TimeoutError`` after ``default.api.timeout.ms``, ``AdminError`` for what waiting does not
@@ -57,14 +57,6 @@ class Admin:
 
     def __repr__(self) -> str:
         return f"Admin({self._admin!r}{', closed' if self._loop.is_closed() else ''})"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the connections and end the thread. A second call does nothing."""

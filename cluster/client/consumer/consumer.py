@@ -10,10 +10,10 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from cluster.client.backoff import ExponentialBackoff
+from cluster.client.closing import Closing
 from cluster.client.cluster_view import PartitionView, TopicPartition
 from cluster.client.consumer.fetching import FetchCore
 from cluster.client.consumer.lookup import OffsetQuery
@@ -38,7 +38,7 @@ T = TypeVar("T")
 _MAX_IN_FLIGHT = 100
 
 
-class Consumer:
+class Consumer(Closing):
     """``config`` has Kafka's own keys. For one thread at a time: another that calls meanwhile gets ``RuntimeError``.
 
     Calls that wait take ``timeout_s`` (None: ``default.api.timeout.ms``) and raise ``TimeoutError`` after it. Raises
@@ -86,14 +86,6 @@ class Consumer:
 
     def __repr__(self) -> str:
         return f"Consumer({'closed' if self._is_closed else self._core})"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the connections. A second call does nothing."""

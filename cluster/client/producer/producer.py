@@ -7,10 +7,10 @@ Does not own the long way (``appender.py``), nor anything that happens to a batc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from cluster.client.backoff import ExponentialBackoff
+from cluster.client.closing import Closing
 from cluster.client.cluster_view import PartitionView
 from cluster.client.producer.accumulator import RecordAccumulator
 from cluster.client.producer.appender import Appender
@@ -37,7 +37,7 @@ from cluster.seams.socket_selector import SocketSelector
 _LAST_WAIT_S = 5.0
 
 
-class Producer:
+class Producer(Closing):
     """Safe from any thread, and one per program is enough. Close it after use, or use it as a context manager.
 
     ``config`` has Kafka's own keys (``docs/client.md``). Raises ``ConfigError`` for a key or a value that is wrong, and
@@ -93,14 +93,6 @@ class Producer:
 
     def __repr__(self) -> str:
         return f"Producer({self._settings.config!r})"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def send(
         self,
