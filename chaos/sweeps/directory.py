@@ -7,11 +7,11 @@ directory), ``schedules/CELL.yaml`` and ``logs/CELL.log``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from chaos.sweeps.model import Cell
-from verifier.evidence.run_directory import RunDirectory
+from verifier.evidence.run_directory import RunDirectory, empty_directory, new_directory
 
 CELLS = "cells"
 
@@ -25,24 +25,12 @@ class SweepDirectory:
     @classmethod
     def create(cls, base: str | Path, name: str, now: datetime) -> SweepDirectory:
         """Make ``base/name/<UTC yyyymmddThhmmssZ>``, with ``-2`` ... if that exists. Raises ``OSError``."""
-        stem, number = f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}", 1
-        while True:
-            path = Path(base) / name / (stem if number == 1 else f"{stem}-{number}")
-            try:
-                path.mkdir(parents=True)
-            except FileExistsError:
-                number += 1
-                continue
-            return cls(path).prepare()
+        return cls(new_directory(Path(base) / name, now)).prepare()
 
     @classmethod
     def at(cls, path: str | Path) -> SweepDirectory:
         """The directory that was asked for, made if absent. Raises ``OSError``, also if it is not empty."""
-        directory = Path(path)
-        directory.mkdir(parents=True, exist_ok=True)
-        if any(directory.iterdir()):
-            raise FileExistsError(f"{directory} is not empty")
-        return cls(directory).prepare()
+        return cls(empty_directory(path)).prepare()
 
     def prepare(self) -> SweepDirectory:
         """Make the subdirectories."""

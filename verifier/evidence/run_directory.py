@@ -16,6 +16,30 @@ from typing import Any
 LATEST = "latest"
 
 
+def new_directory(parent: Path, now: datetime, ending: str = "") -> Path:
+    """Make ``parent/<UTC yyyymmddThhmmssZ><ending>``, with ``-2``, ``-3`` ... if that exists. Raises ``OSError``."""
+    stem = f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}{ending}"
+    parent.mkdir(parents=True, exist_ok=True)
+    number = 1
+    while True:
+        path = parent / (stem if number == 1 else f"{stem}-{number}")
+        try:
+            path.mkdir()
+        except FileExistsError:
+            number += 1
+        else:
+            return path
+
+
+def empty_directory(path: str | Path) -> Path:
+    """The directory that was asked for, made if absent. Raises ``OSError``, also if it is not empty."""
+    directory = Path(path)
+    directory.mkdir(parents=True, exist_ok=True)
+    if any(directory.iterdir()):
+        raise FileExistsError(f"{directory} is not empty")
+    return directory
+
+
 @dataclass(frozen=True, slots=True)
 class RunDirectory:
     """The paths of one run. Nothing is created by naming it; see ``create`` and ``prepare``."""
@@ -28,27 +52,12 @@ class RunDirectory:
 
         Raises ``OSError`` if it cannot be made.
         """
-        stem = f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}-s{seed}"
-        parent = Path(base) / name
-        parent.mkdir(parents=True, exist_ok=True)
-        number = 1
-        while True:
-            path = parent / (stem if number == 1 else f"{stem}-{number}")
-            try:
-                path.mkdir()
-            except FileExistsError:
-                number += 1
-                continue
-            return cls(path).prepare()
+        return cls(new_directory(Path(base) / name, now, f"-s{seed}")).prepare()
 
     @classmethod
     def at(cls, path: str | Path) -> RunDirectory:
         """The directory that was asked for (``--out``), made if absent. Raises ``OSError``, also if it is not empty."""
-        directory = Path(path)
-        directory.mkdir(parents=True, exist_ok=True)
-        if any(directory.iterdir()):
-            raise FileExistsError(f"{directory} is not empty")
-        return cls(directory).prepare()
+        return cls(empty_directory(path)).prepare()
 
     def prepare(self) -> RunDirectory:
         """Make the subdirectories that a run writes into."""
