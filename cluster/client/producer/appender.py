@@ -64,7 +64,7 @@ class Appender:
                 with shared.lock:
                     choice = self.wait_for_topic(topic, partition, deadline_ms)
                     now_ms = shared.clock.monotonic_ms()
-                    record = (timestamp_ms, key, value, headers, on_delivery, now_ms)
+                    record = (timestamp_ms, key, value, headers, on_delivery)
                     chosen = self._partition(choice, partition, key, is_sticky)
                     batch = choice.open.get(chosen)
                     future = None if batch is None else batch.try_append(*record)

@@ -21,7 +21,7 @@ class BatchLife:
 
     __slots__ = (
         "_is_stale",
-        "_last_timestamp_ms",
+        "_run_end",
         "_transactional",
         "attempts",
         "base_sequence",
@@ -29,7 +29,6 @@ class BatchLife:
         "delivery",
         "is_closed",
         "is_in_retry",
-        "last_append_ms",
         "last_attempt_ms",
         "leader_epoch_at_attempt",
         "partition",
@@ -42,7 +41,7 @@ class BatchLife:
     def __init__(self, topic: str, partition: int, created_ms: int) -> None:
         self.topic = topic
         self.partition = partition
-        self.created_ms = self.last_append_ms = self.last_attempt_ms = created_ms
+        self.created_ms = self.last_attempt_ms = created_ms
         self.attempts = 0
         self.is_in_retry = False
         self.leader_epoch_at_attempt = -1
@@ -52,13 +51,13 @@ class BatchLife:
         self._transactional = False
         self._is_stale = False
         self.is_closed = False
-        # The time of the last record, while the next may have the same and go the fast way.
-        self._last_timestamp_ms: int | None = None
+        # Up to this record the next may be taken the short way, if it is like the last.
+        self._run_end = 0
 
     def close(self) -> None:
         """Take no record any more."""
         self.is_closed = True
-        self._last_timestamp_ms = None
+        self._run_end = 0
 
     @property
     def is_done(self) -> bool:
@@ -95,7 +94,7 @@ class BatchLife:
     def reenqueued(self, now_ms: int) -> None:
         """Note that an attempt failed and another is to follow."""
         self.attempts += 1
-        self.last_attempt_ms = self.last_append_ms = max(self.last_append_ms, now_ms)
+        self.last_attempt_ms = max(self.last_attempt_ms, now_ms)
         self.is_in_retry = True
 
     def complete(self, base_offset: int, log_append_time_ms: int = -1) -> bool:

@@ -15,19 +15,17 @@ from cluster.protocol.records import Header, write_varint
 RECORD_OVERHEAD_BYTES = 21
 
 #: The length of what is null: -1.
-_NULL = b"\x01"
+NULL = b"\x01"
 
-#: By n: the varint n, and the bytes that it and n bytes after it take. For keys, values and whole records.
-SIZED: list[tuple[bytes, int]] = [(varint, len(varint) + n) for n, varint in enumerate(map(write_varint, range(4096)))]
-#: By index in the batch: the varint of the offset delta, and its bytes.
-OFFSETS: list[tuple[bytes, int]] = [(varint, len(varint)) for varint in map(write_varint, range(8192))]
-#: The same with the length of a null key after it.
-OFFSETS_AND_NULL_KEY: list[tuple[bytes, int]] = [(varint + _NULL, size + 1) for varint, size in OFFSETS]
+#: By n: the varint n, and the bytes that it and n bytes after it take.
+_SIZED: list[tuple[bytes, int]] = [(varint, len(varint) + n) for n, varint in enumerate(map(write_varint, range(4096)))]
+#: By index in the batch: the varint of the offset delta.
+OFFSETS: list[bytes] = [write_varint(index) for index in range(8192)]
 NO_HEADERS = b"\x00"
 
 
 #: By milliseconds after the batch's first record: attributes, which are unused, and the timestamp delta.
-_TIMES = [b"\x00" + varint for varint, _size in SIZED]
+_TIMES = [b"\x00" + varint for varint, _size in _SIZED]
 
 
 def time_part(delta_ms: int) -> bytes:
@@ -43,9 +41,9 @@ def size_upper_bound(key: bytes | None, value: bytes | None, headers: Sequence[H
     """
     total = HEADER_BYTES + RECORD_OVERHEAD_BYTES + 3
     if key is not None:
-        total += _sized(len(key))[1] - 1
+        total += sized(len(key))[1] - 1
     if value is not None:
-        total += _sized(len(value))[1] - 1
+        total += sized(len(value))[1] - 1
     return total + len(_packed_headers(headers)) - 1 if headers else total
 
 
@@ -53,14 +51,14 @@ def record_parts(
     before_offset: bytes, index: int, key: bytes | None, value: bytes | None, headers: Sequence[Header]
 ) -> tuple[tuple[bytes, ...], int]:
     """Any record at all, as (parts, bytes in all); the value is not copied. ``before_offset`` is a ``time_part``."""
-    head = before_offset + (OFFSETS[index][0] if index < len(OFFSETS) else write_varint(index))
-    head += _NULL if key is None else _sized(len(key))[0] + key
+    head = before_offset + (OFFSETS[index] if index < len(OFFSETS) else write_varint(index))
+    head += NULL if key is None else sized(len(key))[0] + key
     if value is None:
-        head, value = head + _NULL, b""
+        head, value = head + NULL, b""
     else:
-        head += _sized(len(value))[0]
+        head += sized(len(value))[0]
     tail = _packed_headers(headers) if headers else NO_HEADERS
-    length, size = _sized(len(head) + len(value) + len(tail))
+    length, size = sized(len(head) + len(value) + len(tail))
     return (length, head, value, tail), size
 
 
@@ -73,10 +71,10 @@ def as_bytes(data: bytes | bytearray | memoryview | None, what: str) -> bytes | 
     raise TypeError(f"the {what} of a record is bytes or None, not {type(data).__name__}: it needs a serializer")
 
 
-def _sized(count: int) -> tuple[bytes, int]:
-    """``SIZED[count]``, for any count."""
-    if count < len(SIZED):
-        return SIZED[count]
+def sized(count: int) -> tuple[bytes, int]:
+    """The varint ``count``, and the bytes that it and so many bytes after it take."""
+    if count < len(_SIZED):
+        return _SIZED[count]
     varint = write_varint(count)
     return varint, len(varint) + count
 
@@ -85,6 +83,6 @@ def _packed_headers(headers: Sequence[Header]) -> bytes:
     packed = [write_varint(len(headers))]
     for name, content in headers:
         key = name.encode()
-        packed += (_sized(len(key))[0], key)
-        packed += (_NULL,) if content is None else (_sized(len(content))[0], content)
+        packed += (sized(len(key))[0], key)
+        packed += (NULL,) if content is None else (sized(len(content))[0], content)
     return b"".join(packed)

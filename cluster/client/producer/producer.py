@@ -84,6 +84,7 @@ class Producer(Closing):
         # What every send needs, within reach.
         self._topics = self._shared.topics
         self._lock = self._shared.lock
+        self._acquire, self._release = self._lock.acquire, self._lock.release
         self._wall_ns = clock.wall_ns
         self._ignores_keys = settings.ignores_keys
         self._is_plain = not (
@@ -117,7 +118,9 @@ class Producer(Closing):
                 timestamp_ms = self._wall_ns() // 1_000_000
             choice = self._topics.get(topic)
             if choice is not None:
-                with self._lock:
+                # As ``with`` does it, in half the time.
+                self._acquire()
+                try:
                     if partition is not None:
                         batch = choice.open.get(partition)
                     elif key is None or self._ignores_keys:
@@ -127,9 +130,11 @@ class Producer(Closing):
                     else:
                         batch = None
                     if batch is not None:
-                        future = batch.try_append(timestamp_ms, key, value, (), on_delivery, batch.created_ms)
+                        future = batch.try_append(timestamp_ms, key, value, (), on_delivery)
                         if future is not None:
                             return future
+                finally:
+                    self._release()
         record = ProducerRecord(topic, value, key, partition, _checked_headers(headers), timestamp_ms)
         return self._send(record, on_delivery)
 

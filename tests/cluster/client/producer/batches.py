@@ -17,7 +17,7 @@ def a_batch(
 ) -> ProducerBatch:
     batch = ProducerBatch("t", partition, limit_bytes, 0, created_ms)
     for _ in range(records):
-        batch.try_append(created_ms, None, value, (), None, created_ms)
+        batch.try_append(created_ms, None, value, (), None)
     return batch
 
 

@@ -172,12 +172,12 @@ class World:
 
         now_ms = self.now_ms
         opened = self.accumulator.open_batches("t").get(partition)
-        future = None if opened is None else opened.try_append(now_ms, None, value, (), told, now_ms)
+        future = None if opened is None else opened.try_append(now_ms, None, value, (), told)
         if future is None:
             if self.free < self.batch_size:
                 return False
             batch = ProducerBatch("t", partition, self.batch_size, 0, now_ms)
-            batch.try_append(now_ms, None, value, (), told, now_ms)
+            batch.try_append(now_ms, None, value, (), told)
             self.free -= batch.memory_bytes
             self.accumulator.add(batch)
         self.appended_ms[key] = now_ms

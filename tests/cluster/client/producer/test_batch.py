@@ -10,7 +10,7 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 from cluster.client.producer.batch import ProducerBatch
 from cluster.client.producer.encoding import size_upper_bound
 from cluster.client.producer.values import ProducerClosed, RecordMetadata
-from cluster.protocol.batch import CODEC_NONE, INT32_MAX, LEADER_EPOCH_AT, crc_ok, parse_header
+from cluster.protocol.batch import CODEC_NONE, HEADER_BYTES, INT32_MAX, LEADER_EPOCH_AT, crc_ok, parse_header
 from cluster.protocol.compression import CODEC_NAMES
 from cluster.protocol.records import NewRecord, build_batch, decode_records
 from tests.cluster.protocol.strategies import SOME_BYTES, TEXT
@@ -37,7 +37,21 @@ STATES = st.tuples(st.integers(0, 1 << 40), st.integers(0, 32767), st.integers(0
 
 def batch_of(records, limit_bytes=1 << 20, codec=CODEC_NONE, **settings):
     batch = ProducerBatch("t", 3, limit_bytes, codec, 1000, **settings)
-    return batch, [batch.try_append(*record, None, 1001) for record in records]
+    return batch, [batch.try_append(*record, None) for record in records]
+
+
+#: What a program sends: some of a kind, then some of another, in one millisecond or the next.
+RUNS = st.lists(
+    st.tuples(
+        st.integers(1, 80),
+        st.sampled_from([0, 0, 0, 1, -1]),
+        st.sampled_from([None, b"k", b"key", b"k" * 64]),
+        st.sampled_from([None, b"", b"v" * 5, b"v" * 63, b"w" * 100]),
+        st.sampled_from([(), (), (), (("h", b"x"),)]),
+    ),
+    min_size=1,
+    max_size=6,
+)
 
 
 def build_with_kafka_python(records, producer_id, epoch, sequence, transactional):
@@ -48,6 +62,41 @@ def build_with_kafka_python(records, producer_id, epoch, sequence, transactional
     # It leaves the leader's epoch at 0; Kafka's own producer says that it does not know.
     built[LEADER_EPOCH_AT : LEADER_EPOCH_AT + 4] = b"\xff" * 4
     return bytes(built)
+
+
+@given(RUNS)
+def test_runs_of_records_that_are_alike(runs):
+    """Records of the same millisecond and sizes, which go the short way, are packed as those between them are."""
+    records, timestamp_ms = [], 1_700_000_000_000
+    for count, step_ms, key, value, headers in runs:
+        timestamp_ms += step_ms
+        for index in range(count):
+            digit = b"%d" % (index % 10)
+            own_key = key and key[:-1] + digit
+            records.append(NewRecord(timestamp_ms, own_key, value and value[:-1] + digit, headers))
+    batch, futures = batch_of(records)
+    assert [(future[1], future[2]) for future in futures] == [
+        (index, record.timestamp) for index, record in enumerate(records)
+    ]
+    sizes = [tuple(-1 if each is None else len(each) for each in (record.key, record.value)) for record in records]
+    assert [future[3:5] for future in futures] == sizes
+    expected_bytes, taken = batch.record_bytes, batch.record_count
+    batch.set_producer_state(5, 1, 0, False)
+    built = batch.build()
+    assert built == build_with_kafka_python(records, 5, 1, 0, False)
+    assert (taken, expected_bytes) == (len(records), len(built) - HEADER_BYTES)
+
+
+@given(st.integers(0, 300), st.integers(1, 120), st.none() | st.just(b"k"))
+def test_a_run_takes_as_many_as_records_one_by_one(limit_bytes, value_bytes, key):
+    """The short way stops where the long one does: at the last record that fits into batch.size."""
+    limit_bytes += HEADER_BYTES
+    run = ProducerBatch("t", 0, limit_bytes, CODEC_NONE, 0)
+    single = ProducerBatch("t", 0, limit_bytes, CODEC_NONE, 0)
+    while run.try_append(7, key, bytes(value_bytes), (), None) is not None:
+        assert single.try_append(7, key, bytearray(value_bytes), (), None) is not None
+    assert single.try_append(7, key, bytearray(value_bytes), (), None) is None
+    assert run.build() == single.build()
 
 
 @given(RECORDS, STATES)
@@ -164,7 +213,7 @@ def test_closed():
         assert not batch.is_full
         end(batch)
         assert batch.is_closed and batch.is_full
-        assert batch.try_append(1, None, b"v", (), None, 2) is None
+        assert batch.try_append(1, None, b"v", (), None) is None
         assert len(decode_records(batch.build())) == 1
     with pytest.raises(ValueError, match="without a record"):
         ProducerBatch("t", 0, 100, 0, 0).build()
@@ -185,7 +234,7 @@ def test_only_bytes():
     value[:] = b"after!"
     for wrong in ({"key": "k", "value": b"v"}, {"key": b"k", "value": 5}):
         with pytest.raises(TypeError, match="serializer"):
-            batch.try_append(1, headers=(), on_delivery=None, now_ms=1, **wrong)
+            batch.try_append(1, headers=(), on_delivery=None, **wrong)
     assert [(record.key, record.value) for record in decode_records(batch.build())] == [
         (b"key", b"before"),
         (b"k2", b"v"),
@@ -195,7 +244,7 @@ def test_only_bytes():
 def test_times_and_attempts():
     """A retried batch counts its attempts and waits from the failure on; time does not go back."""
     batch, _futures = batch_of([NewRecord(1)])
-    assert (batch.created_ms, batch.last_append_ms, batch.last_attempt_ms, batch.attempts) == (1000, 1001, 1000, 0)
+    assert (batch.created_ms, batch.last_attempt_ms, batch.attempts) == (1000, 1000, 0)
     assert not batch.is_in_retry and batch.leader_epoch_at_attempt == -1
     batch.reenqueued(2000)
     batch.reenqueued(1500)
@@ -248,7 +297,7 @@ def test_split_moves_callbacks():
     told = []
     batch = ProducerBatch("t", 3, 1 << 20, CODEC_NONE, 0)
     futures = [
-        batch.try_append(5, None, b"v", (), lambda error, metadata: told.append((metadata.offset, error)), 1)
+        batch.try_append(5, None, b"v", (), lambda error, metadata: told.append((metadata.offset, error)))
         for _ in range(4)
     ]
     futures[3].add_done_callback(lambda future: told.append(future))

@@ -25,7 +25,7 @@ from tests.cluster.client.producer.waiting import telling_condition
 
 def batch_with(count, on_delivery=None):
     batch = ProducerBatch("t", 1, 16_384, 0, 0)
-    futures = [batch.try_append(50 + index, b"k", b"vv", (), on_delivery, 0) for index in range(count)]
+    futures = [batch.try_append(50 + index, b"k", b"vv", (), on_delivery) for index in range(count)]
     return batch, futures
 
 
@@ -87,7 +87,7 @@ def test_callbacks_in_record_order():
     told = []
     batch = ProducerBatch("t", 1, 16_384, 0, 0)
     futures = [
-        batch.try_append(1, None, b"", (), lambda _error, _metadata, index=index: told.append(index), 0)
+        batch.try_append(1, None, b"", (), lambda _error, _metadata, index=index: told.append(index))
         for index in range(3)
     ]
     for future in reversed(futures):
@@ -187,7 +187,7 @@ from gevent import monkey; monkey.patch_all()
 import gevent
 from cluster.client.producer.batch import ProducerBatch
 batch = ProducerBatch("t", 0, 16384, 0, 0)
-futures = [batch.try_append(1, None, b"", (), None, 0) for _ in range(20)]
+futures = [batch.try_append(1, None, b"", (), None) for _ in range(20)]
 waiters = [gevent.spawn(future.result, 5) for future in futures]
 flush = gevent.spawn(batch.wait_until_done, 5)
 gevent.sleep(0)
