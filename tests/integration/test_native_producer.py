@@ -16,7 +16,8 @@ from confluent_kafka.admin import NewTopic
 
 from bench.cluster import ALONE, create_topics
 from cluster.client import Producer
-from cluster.client.producer.values import ProduceError, ProducerClosed, RecordMetadata
+from cluster.client.producer.values import InvalidRecord, ProduceError, ProducerClosed, RecordMetadata
+from cluster.protocol.errors import ErrorCode
 from tests.integration.local_cluster import LocalCluster, eventually
 from tests.support.kafka_clients import Confluent, kafka
 from tests.support.require import require
@@ -99,6 +100,31 @@ def _read_by_confluent(bootstrap: str, count: int) -> dict[int, list]:
             read[message.partition()].append((message.key(), message.value(), message.headers() or []))
     consumer.close()
     return read
+
+
+def test_refused_records_fail_with_what_is_wrong_with_each(cluster: UpCluster) -> None:
+    """Those without key in a compacted topic; the others of their batch, and of no other, hear that they are not
+    written, and the producer goes on."""
+    topic = NewTopic("native-compacted", 1, 3, config={"cleanup.policy": "compact"})
+    create_topics(cluster.bootstrap, [topic])
+    # One batch each time: nothing but flush sends it.
+    with Producer({"bootstrap.servers": cluster.bootstrap, "linger.ms": 60_000}) as producer:
+
+        def errors(*keys: bytes | None) -> list[ProduceError | None]:
+            futures = [producer.send(topic.topic, b"v", key, partition=0) for key in keys]
+            producer.flush(TIMEOUT_S)
+            return [future.exception(0) for future in futures]
+
+        first, *refused = errors(b"a", None, None)
+        assert type(first) is ProduceError
+        assert "not written, for 2 other record(s) of the 3" in str(first)
+        assert [type(each) for each in refused] == [InvalidRecord] * 2
+        assert all("needs a key" in str(each) for each in refused)
+        assert {each.error_code for each in (first, *refused) if each} == {ErrorCode.INVALID_RECORD}
+        assert errors(b"b", b"c") == [None, None]
+        last = producer.send(topic.topic, b"v", b"d")
+        producer.flush(TIMEOUT_S)
+        assert last.result(0).offset == 2
 
 
 @pytest.mark.parametrize("acks", ["0", "1", "all"])

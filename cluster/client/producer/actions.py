@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from cluster.client.producer.batch import ProducerBatch
-    from cluster.client.producer.values import ProduceError, TopicPartition
+    from cluster.client.producer.values import ProduceError, RecordErrors, TopicPartition
     from cluster.protocol.errors import ErrorCode
 
 
@@ -53,10 +53,11 @@ class CompleteBatch(NamedTuple):
 
 
 class FailBatch(NamedTuple):
-    """Call ``batch.fail``, without the lock; then give its ``memory_bytes`` back."""
+    """Call ``batch.fail`` with both errors, without the lock; then give its ``memory_bytes`` back."""
 
     batch: ProducerBatch
     error: ProduceError
+    record_errors: RecordErrors | None = None
 
 
 class BatchSplit(NamedTuple):
@@ -74,14 +75,19 @@ class WakeAt(NamedTuple):
 Action = Connect | SendProduce | AskProducerId | RefreshMetadata | CompleteBatch | FailBatch | BatchSplit | WakeAt
 
 
+#: What a broker says of single records of a batch that it refused: (index in the batch, text).
+RecordTexts = tuple[tuple[int, str | None], ...]
+
+
 class PartitionResult(NamedTuple):
-    """One partition of a Produce response. Absent fields of old versions are -1."""
+    """One partition of a Produce response. Absent fields of old versions are -1, None and ()."""
 
     error_code: ErrorCode
     base_offset: int = -1
     log_append_time_ms: int = -1
     log_start_offset: int = -1
     error_message: str | None = None
+    record_errors: RecordTexts = ()
 
 
 ProduceResults = dict["TopicPartition", PartitionResult]

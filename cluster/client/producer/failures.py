@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.client.producer.outcomes import reported_code
-from cluster.client.producer.values import FatalProducerError, ProduceError, RecordTooLarge
+from cluster.client.producer.outcomes import recorded_outcome, reported_code
+from cluster.client.producer.values import FatalProducerError, InvalidRecord, ProduceError, RecordErrors, RecordTooLarge
 from cluster.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -17,11 +17,42 @@ if TYPE_CHECKING:
     from cluster.client.producer.batch import ProducerBatch
 
 
-def refused(batch: ProducerBatch, result: PartitionResult, is_doubtful: bool) -> ProduceError:
-    """The broker said no, or too often "not now"; ``is_doubtful``: an earlier attempt may have stored the batch."""
-    records = _records(batch)
-    said = f": {result.error_message}" if result.error_message else ""
+def refused(
+    batch: ProducerBatch, result: PartitionResult, is_doubtful: bool
+) -> tuple[ProduceError, RecordErrors | None]:
+    """The broker said no, or too often "not now"; ``is_doubtful``: an earlier attempt may have stored the batch.
+
+    An error for the batch, and those of the records that the broker finds fault with, by index, if it names any.
+    """
     code = reported_code(result.error_code, is_doubtful)
+    if not result.record_errors:
+        return _of_batch(batch, result, code), None
+    texts = _texts_by_index(result)
+    if recorded_outcome(code) != "fail":
+        doubt = " (it may be stored by an attempt without answer)"
+        return _of_batch(batch, result, code), {index: InvalidRecord(code, text + doubt) for index, text in texts}
+    error = ProduceError(
+        code,
+        f"not written, for {len(texts)} other record(s) of the {batch.record_count} in the batch "
+        f"for {batch.topic}-{batch.partition} were refused{_said(result)}",
+    )
+    # One code stands for all that is wrong in the batch: it is surely that of a record only if no other is named.
+    code_of_each = code if len(texts) == 1 else ErrorCode.INVALID_RECORD
+    return error, {index: InvalidRecord(code_of_each, text) for index, text in texts}
+
+
+def _texts_by_index(result: PartitionResult) -> list[tuple[int, str]]:
+    """What is wrong with each record that is named: its own text, or else the batch's. More than one are joined."""
+    otherwise = result.error_message or "the broker refused this record, and does not say why"
+    texts: dict[int, list[str]] = {}
+    for index, text in result.record_errors:
+        texts.setdefault(index, []).append(text or otherwise)
+    return [(index, "; ".join(each)) for index, each in texts.items()]
+
+
+def _of_batch(batch: ProducerBatch, result: PartitionResult, code: ErrorCode) -> ProduceError:
+    records = _records(batch)
+    said = _said(result)
     if code is not result.error_code:
         return ProduceError(
             code,
@@ -45,6 +76,10 @@ def fatal(error_code: ErrorCode, is_doubtful: bool) -> FatalProducerError:
     """The producer cannot go on; ``is_doubtful``: the batch may be stored."""
     text = f"this producer cannot go on ({error_code.name}); open another one"
     return FatalProducerError(reported_code(error_code, is_doubtful), text)
+
+
+def _said(result: PartitionResult) -> str:
+    return f": {result.error_message}" if result.error_message else ""
 
 
 def _records(batch: ProducerBatch) -> str:

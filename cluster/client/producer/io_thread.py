@@ -116,7 +116,7 @@ class ProducerIo:
                 free_bytes += action.batch.memory_bytes
             elif isinstance(action, FailBatch):
                 self._metrics.error_total += action.batch.record_count
-                action.batch.fail(action.error)
+                action.batch.fail(action.error, action.record_errors)
                 free_bytes += action.batch.memory_bytes
             elif isinstance(action, WakeAt):
                 wake_at_ms = action.at_ms

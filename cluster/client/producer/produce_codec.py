@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from cluster.client.producer.actions import PartitionResult, ProduceResults
+from cluster.client.producer.actions import PartitionResult, ProduceResults, RecordTexts
 from cluster.protocol.apis import PRODUCE_MIN_VERSION, ApiKey, is_flexible, response_header_version
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.primitives import (
@@ -99,7 +99,7 @@ def _flexible_request(acks: int, timeout_ms: int, topics: dict[str, list[tuple[i
 def decode_response(version: int, frame: memoryview) -> ProduceAnswer:
     """The answer in a frame. Raises ``MalformedRequest``.
 
-    Of record errors (KIP-467) the text for the whole batch is kept; those of single records are passed over.
+    From version 8 on it may name records of a batch that is refused, and say what is wrong with each (KIP-467).
     """
     if is_flexible(ApiKey.PRODUCE, version) and (answer := _single_answer(frame)) is not None:
         return answer
@@ -150,14 +150,15 @@ def _plain_results(frame: memoryview, position: int, version: int) -> tuple[Prod
             partition, code, base_offset, log_append_time_ms, *rest = layout.unpack_from(frame, position)
             position += layout.size
             message = None
+            record_errors: RecordTexts = ()
             if version >= 8:
                 errors, position = read_count(frame, position, 6)
-                for _ in range(errors):
-                    _text, position = read_nullable_string(frame, position + 4)
+                if errors:
+                    record_errors, position = _plain_record_errors(frame, position, errors)
                 message, position = read_nullable_string(frame, position)
             log_start_offset = rest[0] if rest else -1
             results[topic, partition] = PartitionResult(
-                ErrorCode.of(code), base_offset, log_append_time_ms, log_start_offset, message
+                ErrorCode.of(code), base_offset, log_append_time_ms, log_start_offset, message, record_errors
             )
     return results, position
 
@@ -171,16 +172,35 @@ def _flexible_results(frame: memoryview, position: int) -> tuple[ProduceResults,
         for _ in range(count):
             partition, code, base_offset, log_append_time_ms, log_start_offset = _RESULT_V5.unpack_from(frame, position)
             errors, position = read_compact_count(frame, position + _RESULT_V5.size, 6)
-            for _ in range(errors):
-                _text, position = read_compact_nullable_string(frame, position + 4)
-                position = skip_tags(frame, position)
+            record_errors: RecordTexts = ()
+            if errors:
+                record_errors, position = _flexible_record_errors(frame, position, errors)
             message, position = read_compact_nullable_string(frame, position)
             position = skip_tags(frame, position)
             results[topic, partition] = PartitionResult(
-                ErrorCode.of(code), base_offset, log_append_time_ms, log_start_offset, message
+                ErrorCode.of(code), base_offset, log_append_time_ms, log_start_offset, message, record_errors
             )
         position = skip_tags(frame, position)
     return results, position
+
+
+def _plain_record_errors(frame: memoryview, position: int, count: int) -> tuple[RecordTexts, int]:
+    errors: list[tuple[int, str | None]] = []
+    for _ in range(count):
+        (index,) = INT32.unpack_from(frame, position)
+        text, position = read_nullable_string(frame, position + 4)
+        errors.append((index, text))
+    return tuple(errors), position
+
+
+def _flexible_record_errors(frame: memoryview, position: int, count: int) -> tuple[RecordTexts, int]:
+    errors: list[tuple[int, str | None]] = []
+    for _ in range(count):
+        (index,) = INT32.unpack_from(frame, position)
+        text, position = read_compact_nullable_string(frame, position + 4)
+        position = skip_tags(frame, position)
+        errors.append((index, text))
+    return tuple(errors), position
 
 
 @lru_cache(maxsize=1024)

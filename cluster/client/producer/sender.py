@@ -38,7 +38,7 @@ from cluster.client.producer.outcomes import (
 )
 from cluster.client.producer.ready import earlier
 from cluster.client.producer.sender_settings import SenderSettings
-from cluster.client.producer.values import DeliveryTimeout, ProduceError
+from cluster.client.producer.values import DeliveryTimeout, ProduceError, RecordErrors
 from cluster.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ class SenderCore:
         elif outcome.step is Step.FATAL and self._identity is not None:
             self._identity.fail(result.error_code)
         else:
-            self._fail(batch, failures.refused(batch, result, batch in self._doubtful))
+            self._fail(batch, *failures.refused(batch, result, batch in self._doubtful))
 
     def _facts(self, batch: ProducerBatch, result: PartitionResult, now_ms: int) -> Facts:
         is_first, is_overtaken = (False, False) if self._identity is None else self._identity.position(batch)
@@ -258,12 +258,12 @@ class SenderCore:
             result.log_start_offset,
         )
 
-    def _fail(self, batch: ProducerBatch, error: ProduceError) -> None:
+    def _fail(self, batch: ProducerBatch, error: ProduceError, record_errors: RecordErrors | None = None) -> None:
         if self._accumulator.withdraw(batch):
             if self._identity is not None:
                 self._identity.failed(batch)
             self._doubtful.discard(batch)
-            self._actions.append(FailBatch(batch, error))
+            self._actions.append(FailBatch(batch, error, record_errors))
 
     def _abort_fatally(self) -> None:
         """Fail everything: of what was sent and not acknowledged, nothing is known."""

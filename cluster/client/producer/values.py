@@ -5,6 +5,7 @@ Owns the values and the exceptions with Kafka's texts. Does not own who raises t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from cluster.protocol.errors import ErrorCode
@@ -39,6 +40,15 @@ class ProduceError(Exception):
     def retriable(self) -> bool:
         """Whether the same record, sent again, may do better."""
         return self.error_code.retriable
+
+
+class InvalidRecord(ProduceError):
+    """The broker refused this very record, and with it the others of its batch, which fail with a plain
+    ``ProduceError`` (KIP-467). ``error_code`` is INVALID_RECORD, or the batch's if no other record was refused."""
+
+
+#: What is wrong with single records of a batch, by their index in it.
+RecordErrors = Mapping[int, ProduceError]
 
 
 class BufferExhausted(ProduceError):

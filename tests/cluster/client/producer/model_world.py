@@ -225,9 +225,9 @@ class World:
                 self.refresh()
             case CompleteBatch(batch, base_offset, log_append_time_ms):
                 self.told(batch, batch.complete(base_offset, log_append_time_ms))
-            case FailBatch(batch, error):
+            case FailBatch(batch, error, record_errors):
                 self.counts["failed"] += 1
-                self.told(batch, batch.fail(error))
+                self.told(batch, batch.fail(error, record_errors))
             case WakeAt(at_ms):
                 if at_ms not in self.wakes:
                     self.wakes.add(at_ms)

@@ -38,7 +38,7 @@ def test_a_broker_reads_the_request(
 
 @given(VERSIONS, INT32, st.lists(st.builds(
     ProduceResult, TOPICS, INT32, st.sampled_from(ErrorCode), INT64, INT64, INT64,
-    st.none() | TOPICS, st.lists(st.tuples(st.integers(0, 9), TOPICS), max_size=2)), max_size=6))  # fmt: skip
+    st.none() | TOPICS, st.lists(st.tuples(INT32, st.none() | TOPICS), max_size=2)), max_size=6))  # fmt: skip
 def test_a_brokers_answer_is_read(version: int, throttle_ms: int, results: list[ProduceResult]) -> None:
     """Everything that the version carries; before version 6 the broker has waited itself."""
     frame = memoryview(build_response(version, 7, results, throttle_ms))
@@ -51,6 +51,7 @@ def test_a_brokers_answer_is_read(version: int, throttle_ms: int, results: list[
             each.log_append_time_ms,
             each.log_start_offset if version >= 5 else -1,
             each.error_message if version >= 8 else None,
+            tuple(each.record_errors) if version >= 8 else (),
         )
         for each in results
     }
