@@ -15,17 +15,13 @@ import itertools
 import json
 import subprocess
 import sys
-import tempfile
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
 
-from confluent_kafka.admin import NewTopic
-
-from bench.cluster import ALONE, create_topics, settle_disk
+from bench.cluster import one_broker, settle_disk
 from bench.measure import ROOT, Result, cpu_s, note, quantile, rotated
 from bench.peers import PEERS
-from tests.integration.local_cluster import LocalCluster
 
 #: What ours must reach of each, in records/s; then what is aimed at.
 BARS = {"kafka-python": 5.0, "aiokafka": 2.0, "confluent-kafka": 0.6}
@@ -92,10 +88,8 @@ def main() -> int:
     )
     result = Result("client", {"rounds": options.rounds, "seconds a turn": options.seconds})
     with ExitStack() as stack:
-        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="gapless-bench-"))
-        cluster = stack.enter_context(LocalCluster(directory, brokers=1, properties=ALONE))
         topics = {count: f"bench-{count}" for count in {1, *partitions}}
-        create_topics(cluster.bootstrap, [NewTopic(topic, count, 1) for count, topic in topics.items()])
+        cluster = stack.enter_context(one_broker({topic: count for count, topic in topics.items()}))
         broker_pid = cluster.children[1].pid
         peers = {name: stack.enter_context(PeerProcess(name)) for name in PEERS}
         for value, batch, count in itertools.product(values, batches, partitions):
@@ -105,7 +99,7 @@ def main() -> int:
             for round_number in range(options.rounds):
                 note(f"{setting}: round {round_number + 1} of {options.rounds}")
                 for name in rotated(list(peers), round_number):
-                    settle_disk(directory)
+                    settle_disk(cluster.directory)
                     peers[name].flood(result, f"{setting}: {name}", job, broker_pid)
             for name, least in BARS.items():
                 ratio = result.ratios(f"{setting}: to {name}", f"{setting}: native", f"{setting}: {name}")

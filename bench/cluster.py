@@ -1,20 +1,23 @@
 """The cluster that benchmarks measure: real brokers without proxies, its topics, and whether all is in sync.
 
-Owns the properties that benchmarks add, the creation of topics, the look at their state, and what their files leave in
-memory. Starting, killing and
-restarting brokers is the integration tests' ``LocalCluster``.
+Owns the properties that benchmarks add, a broker by itself, the creation of topics, the look at their state, and what
+their files leave in memory. Starting, killing and restarting brokers is the integration tests' ``LocalCluster``.
 """
 
 from __future__ import annotations
 
 import os
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.integration.local_cluster import LocalCluster
 
 #: For a broker by itself.
 ALONE = {"min.insync.replicas": "1", "default.replication.factor": "1"}
@@ -25,6 +28,26 @@ class PartitionState(NamedTuple):
 
     leader: int
     isr: frozenset[int]
+
+
+@contextmanager
+def one_broker(
+    topics: Mapping[str, int],
+    properties: Mapping[str, str] | None = None,
+    bound: Callable[[LocalCluster], None] | None = None,
+) -> Iterator[LocalCluster]:
+    """A broker by itself, in a directory that is gone afterwards, with ``topics`` of so many partitions.
+
+    ``bound`` hears of it before a client does.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="gapless-bench-") as directory,
+        LocalCluster(directory, brokers=1, properties={**ALONE, **(properties or {})}) as cluster,
+    ):
+        if bound is not None:
+            bound(cluster)
+        create_topics(cluster.bootstrap, [NewTopic(name, count, 1) for name, count in topics.items()])
+        yield cluster
 
 
 def create_topics(bootstrap: str, topics: Sequence[NewTopic], timeout_s: float = 60.0) -> None:

@@ -20,12 +20,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from confluent_kafka.admin import NewTopic
-
-from bench.cluster import ALONE, create_topics
+from bench.cluster import one_broker
 from bench.measure import ROOT, Result, cpu_s, note, rotated
 from cluster.protocol.records import NewRecord, build_batch
-from tests.integration.local_cluster import LocalCluster
 
 TOPIC = "bench"
 CLIENT_ID = "blast"
@@ -96,14 +93,6 @@ def c_loop(program: Path, directory: Path) -> Iterator[tuple[int, int]]:
             process.kill()
 
 
-@contextmanager
-def one_broker(directory: Path) -> Iterator[tuple[int, int]]:
-    """A broker of ours with the topic: its pid and port."""
-    with LocalCluster(str(directory), brokers=1, properties=ALONE) as cluster:
-        create_topics(cluster.bootstrap, [NewTopic(TOPIC, 1, 1)])
-        yield cluster.children[1].pid, cluster.ports[1]["CLIENTS"]
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
@@ -118,8 +107,8 @@ def main() -> int:
         directory = Path(name)
         loop, blast_program = build(directory)
         blast = Blast(blast_program, directory, options.in_flight)
-        with one_broker(directory / "cluster") as ours, c_loop(loop, directory) as plain:
-            servers = {"ours": ours, "C loop": plain}
+        with one_broker({TOPIC: 1}) as ours, c_loop(loop, directory) as plain:
+            servers = {"ours": (ours.children[1].pid, ours.ports[1]["CLIENTS"]), "C loop": plain}
             for size in sizes:
                 count = min(20_000, max(50, options.megabytes * 1_000_000 // size))
                 for _pid, port in servers.values():

@@ -12,16 +12,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any
 
 import requests
-from confluent_kafka.admin import NewTopic
 
 from bench.client import PeerProcess
-from bench.cluster import ALONE, create_topics, settle_disk
+from bench.cluster import one_broker, settle_disk
 from bench.measure import Result, note, rotated
 from bench.proxy import child
 from tests.integration.local_cluster import HOST, LocalCluster
@@ -49,8 +47,8 @@ class SlowLink:
         answered: dict[str, str] = answer.json()
         return answered
 
-    def lead_to(self, port: int) -> None:
-        self._ask(f"/{PROXY}", {"upstream": f"{HOST}:{port}"})
+    def lead_to(self, cluster: LocalCluster) -> None:
+        self._ask(f"/{PROXY}", {"upstream": f"{HOST}:{cluster.ports[1]['CLIENTS']}"})
 
     def delay(self, latency_ms: int) -> None:
         """Hold everything up, on its way there and back."""
@@ -73,31 +71,21 @@ def main() -> int:
     return result.finish()
 
 
-@contextmanager
-def one_broker(
-    properties: Mapping[str, str], bound: Callable[[int], None] | None = None
-) -> Iterator[tuple[LocalCluster, dict[str, Any]]]:
-    """A broker with the topic, and what the jobs of the peer have in common. ``bound`` hears of its port first."""
-    with (
-        tempfile.TemporaryDirectory(prefix="gapless-bench-") as directory,
-        LocalCluster(directory, brokers=1, properties={**ALONE, **properties}) as cluster,
-    ):
-        if bound is not None:
-            bound(cluster.ports[1]["CLIENTS"])
-        create_topics(cluster.bootstrap, [NewTopic(TOPIC, PARTITIONS, 1)])
-        job = {"bootstrap": cluster.bootstrap, "topic": TOPIC, "partitions": PARTITIONS, "batch_bytes": 16_384}
-        yield cluster, job
+def _job(cluster: LocalCluster, seconds: float) -> dict[str, Any]:
+    """What all jobs of the peer have in common."""
+    job = {"bootstrap": cluster.bootstrap, "topic": TOPIC, "partitions": PARTITIONS}
+    return {**job, "batch_bytes": 16_384, "seconds": seconds}
 
 
 def _idempotence(result: Result, peer: PeerProcess, rounds: int, seconds: float) -> None:
-    with one_broker({}) as (cluster, job):
+    with one_broker({TOPIC: PARTITIONS}) as cluster:
         for value in (1000, 100):
             name = f"{value} B, idempotence"
             for round_number in range(rounds):
                 note(f"{name}: round {round_number + 1} of {rounds}")
                 for variant in rotated(["off", "on"], round_number):
                     settle_disk(cluster.directory)
-                    turn = {**job, "seconds": seconds, "value_bytes": value, "idempotence": variant == "on"}
+                    turn = {**_job(cluster, seconds), "value_bytes": value, "idempotence": variant == "on"}
                     peer.flood(result, f"{name} {variant}", turn, cluster.children[1].pid)
             ratio = result.ratios(f"{name} on to off, CPU", f"{name} on CPU", f"{name} off CPU")
             result.bar(f"{value} B, CPU per record with idempotence to without", ratio.median, at_most=1.05)
@@ -108,13 +96,13 @@ def _in_flight(result: Result, peer: PeerProcess, rounds: int, seconds: float, l
     with child("proxy") as (api_port, _):
         link = SlowLink(f"http://{HOST}:{api_port}")
         advertised = {"advertised.listeners": f"CLIENTS://{HOST}:{link.port}"}
-        with one_broker(advertised, bound=link.lead_to) as (cluster, job):
+        with one_broker({TOPIC: PARTITIONS}, advertised, link.lead_to) as cluster:
             link.delay(latency_ms)
             for round_number in range(rounds):
                 note(f"{name}: round {round_number + 1} of {rounds}")
                 for in_flight in rotated(["1", "5"], round_number):
                     settle_disk(cluster.directory)
-                    turn = {**job, "seconds": seconds, "value_bytes": 1000, "in_flight": int(in_flight)}
+                    turn = {**_job(cluster, seconds), "value_bytes": 1000, "in_flight": int(in_flight)}
                     peer.flood(result, f"{name} {in_flight}", turn, cluster.children[1].pid)
     ratio = result.ratios(f"{name} 5 to 1", f"{name} 5", f"{name} 1")
     result.bar(f"{name} 5 to 1, records/s", ratio.median, at_least=2.0)
