@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
+from uuid import UUID
 
 from cluster.client.backoff import ExponentialBackoff
 from cluster.client.cluster_view import BrokerAddress, ClusterView, PartitionView, TopicView
@@ -52,7 +53,9 @@ class ClientMetadata:
         # Topics in use and when each was last used; those that no answer has named yet.
         self._used_ms: dict[str, int] = {}
         self._new: set[str] = set()
+        # What was told last of each, also while a topic is missing: epochs count within one topic id.
         self._epochs: dict[tuple[str, int], int] = {}
+        self._topic_ids: dict[str, UUID] = {}
         self._needs_full = True
         self._needs_partial = False
         self._request_version = 0
@@ -93,7 +96,9 @@ class ClientMetadata:
     def leader_of(self, topic: str, partition: int) -> BrokerAddress | None:
         """The broker that leads a partition, as far as it is known and alive."""
         found = self._view.partition(topic, partition)
-        return None if found is None else self._view.brokers.get(found.leader)
+        if found is None or not self._view.has_broker(found.leader):
+            return None
+        return self._view.brokers[found.leader]
 
     # What is wanted
 
@@ -107,6 +112,18 @@ class ClientMetadata:
             if self._failures == 0:
                 self._allowed_ms = min(self._allowed_ms, now_ms)
         self._used_ms[topic] = now_ms
+
+    def retain(self, topics: Collection[str]) -> None:
+        """Of the topics in use only these still are: no other is asked for, which could create it again, or kept."""
+        dropped = self._used_ms.keys() - topics
+        if not dropped:
+            return
+        for topic in dropped:
+            del self._used_ms[topic]
+        self._new -= dropped
+        self._view = replace(
+            self._view, topics={name: view for name, view in self._view.topics.items() if name in self._used_ms}
+        )
 
     def request_update(self) -> int:
         """What is known turned out to be old: ask for all topics in use. Returns the version to wait beyond."""
@@ -190,12 +207,14 @@ class ClientMetadata:
                 self._needs_full = True
             merged[name] = self._newest(topic, known.get(name))
         self._epochs = {key: epoch for key, epoch in self._epochs.items() if key[0] in self._used_ms}
+        self._topic_ids = {name: topic_id for name, topic_id in self._topic_ids.items() if name in self._used_ms}
         return merged
 
     def _newest(self, topic: TopicView, known: TopicView | None) -> TopicView:
         """``topic`` with each partition as of its greatest leader epoch: brokers hear of a new leader one by one."""
-        if known is not None and None not in (topic.topic_id, known.topic_id) and topic.topic_id != known.topic_id:
+        if topic.topic_id is not None and self._topic_ids.setdefault(topic.name, topic.topic_id) != topic.topic_id:
             # It was deleted and created again, and its epochs began anew.
+            self._topic_ids[topic.name] = topic.topic_id
             self._epochs = {key: epoch for key, epoch in self._epochs.items() if key[0] != topic.name}
             known = None
         if topic.error_code is not ErrorCode.NONE:

@@ -220,6 +220,40 @@ def test_a_topic_that_was_created_again_begins_its_epochs_anew():
     assert known.leader_of("t", 0) == BROKERS[1]
 
 
+def test_a_topic_that_was_missing_in_between_begins_its_epochs_anew():
+    """Answers of a topic that does not exist have no id: the one that it had before tells that this is another one."""
+    known = metadata()
+    known.use("t", 0)
+    missing = topic("t", error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, number=None)
+    exchange(known, 0, topic("t", partition(epoch=5)))
+    exchange(known, 1, missing)
+    exchange(known, 2, topic("t", partition(leader=2, epoch=4)))
+    assert known.leader_of("t", 0) is None
+    exchange(known, 3, missing)
+    exchange(known, 4)
+    exchange(known, 5, topic("t", partition(leader=2, epoch=0), number=2))
+    assert known.leader_of("t", 0) == BROKERS[2]
+
+
+def test_only_topics_in_use_are_kept():
+    """What is not used any more is not asked for, which could create it again; a late answer does not bring it back."""
+    known = metadata()
+    for name in ("old", "kept"):
+        known.use(name, 0)
+    exchange(known, 0, topic("old", partition(epoch=5)), topic("kept", partition()))
+    known.use("new", 1)
+    question = known.next_question(1)
+    known.retain({"kept"})
+    assert set(known.view.topics) == {"kept"}
+    assert known.next_question(1).topics == ("kept",)
+    known.update(question, answer(topic("new", partition())), 2)
+    assert set(known.view.topics) == {"kept"}
+    known.use("old", 3)
+    assert known.next_question(3) == known.next_question(3)._replace(topics=("old",), is_partial=True)
+    exchange(known, 3, topic("old", partition(leader=2, epoch=1)))
+    assert known.leader_of("old", 0) == BROKERS[2]
+
+
 def test_an_answer_without_brokers_is_no_answer():
     """A broker that has just started knows nobody: what is known stays, and the pause is that of a failure."""
     known = metadata()
@@ -234,7 +268,7 @@ def test_the_bootstrap_is_a_last_resort():
     """When all known brokers are gone the bootstrap addresses may be asked too, and the next answer replaces them."""
     known = metadata()
     known.use("t", 0)
-    exchange(known, 0, topic("t", partition()))
+    exchange(known, 0, topic("t", partition(), partition(1, leader=-1)))
     known.unreachable(1)
     known.unreachable(-1)
     assert set(known.view.brokers) == {1, 2}
@@ -243,6 +277,7 @@ def test_the_bootstrap_is_a_last_resort():
     known.unreachable(2)
     assert set(known.view.brokers) == {1, 2, -1, -2}
     assert known.leader_of("t", 0) == BROKERS[1]
+    assert known.leader_of("t", 1) is None
     assert known.is_update_requested
     exchange(known, 1000, topic("t", partition()))
     assert known.view.brokers == BROKERS
