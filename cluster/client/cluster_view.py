@@ -71,6 +71,10 @@ class ClusterView:
         described = self.topics.get(topic)
         return None if described is None else described.partitions.get(partition)
 
+    def has_broker(self, node_id: int) -> bool:
+        """Whether it is a broker that metadata tell of: not -1 for none, which is also a bootstrap address's id."""
+        return node_id >= 0 and node_id in self.brokers
+
     def by_leader(self, wanted: Mapping[TopicPartition, T]) -> dict[int, dict[TopicPartition, T]]:
         """What is wanted of partitions, by the broker id of their leader; by -1 where none is known."""
         found: dict[int, dict[TopicPartition, T]] = {}

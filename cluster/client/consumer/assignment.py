@@ -120,6 +120,13 @@ class Assignment:
         partition.error = error
         self._waiting.append(partition)
 
+    def raise_error(self, partition: AssignedPartition) -> None:
+        """Raise what waits to be raised, if anything does; once."""
+        error = partition.error
+        if error is not None:
+            self._drop(partition)
+            raise error
+
     def take(self, limit: int) -> list[ConsumerRecord]:
         """The next records, at most ``limit``, oldest arrivals first. Positions move beyond what is returned.
 
@@ -131,9 +138,7 @@ class Assignment:
             if partition.error is not None:
                 if taken:
                     break
-                error = partition.error
-                self._drop(partition)
-                raise error
+                self.raise_error(partition)
             if partition.is_paused:
                 continue
             if not self._take_of(partition, limit, taken) or len(taken) >= limit:

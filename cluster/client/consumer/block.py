@@ -103,15 +103,19 @@ class FetchedBlock:
         return taken
 
     def _next_header(self) -> BatchHeader | None:
-        """The header of the next whole batch; None at the end, where a part of one may stand."""
+        """The header of the next whole batch; None at the end, where a part of one may stand, behind a whole one."""
         left = self.left_bytes
-        if left < HEADER_BYTES:
-            return None
-        try:
-            header = parse_header(self._batches, self._at)
-        except CorruptBatch as error:
-            raise CorruptRecord(self.key, self.next_offset, str(error)) from error
-        return header if header.size_bytes <= left else None
+        if left >= HEADER_BYTES:
+            try:
+                header = parse_header(self._batches, self._at)
+            except CorruptBatch as error:
+                raise CorruptRecord(self.key, self.next_offset, str(error)) from error
+            if header.size_bytes <= left:
+                return header
+        if left and not self._at:
+            # Brokers send the first one whole, however large it is (KIP-74): the same again would not help.
+            raise CorruptRecord(self.key, self.next_offset, "the answer holds no whole batch")
+        return None
 
     def _read(self, header: BatchHeader) -> list[ConsumerRecord]:
         """The records of a batch that a program may see."""

@@ -106,6 +106,7 @@ class Consumer(Closing):
                     raise ValueError(f"not a partition: {(topic, partition)!r}")
             self._use({topic for topic, _ in wanted})
             self._core.assign(wanted)
+            self._use_no_others()
 
     def assignment(self) -> list[TopicPartition]:
         """What is read."""
@@ -218,7 +219,10 @@ class Consumer(Closing):
                 metadata.request_update_for(topic)
                 return [] if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and metadata.version > asked else None
 
-            return self._until(told, timeout_s, f"metadata of topic {topic}")
+            try:
+                return self._until(told, timeout_s, f"metadata of topic {topic}")
+            finally:
+                self._use_no_others()
 
     def metrics(self) -> dict[str, float]:
         """Kafka's names: records returned, bytes of record batches that came, fetches answered, the greatest lag."""
@@ -242,6 +246,7 @@ class Consumer(Closing):
                 self._until(lambda: query.is_done or None, timeout_s, f"offsets of {', '.join(map(_name, wanted))}")
             finally:
                 self._reader.queries.remove(query)
+                self._use_no_others()
         for key, code in query.refused.items():
             raise PartitionError(code, key, "looking for an offset of")
         return {key: query.found[key] for key in wanted}
@@ -258,6 +263,10 @@ class Consumer(Closing):
     def _use(self, topics: Iterable[str]) -> None:
         for topic in topics:
             self._reader.metadata.use(topic, self._clock.monotonic_ms())
+
+    def _use_no_others(self) -> None:
+        """What was asked about, or read before, is not in use any more."""
+        self._reader.metadata.retain({topic for topic, _ in self._core.assignment.assigned})
 
     def _until(self, ask: Callable[[], T | None], timeout_s: float | None, what: str) -> T:
         """Do the I/O until ``ask`` gives something. Raises ``TimeoutError``."""

@@ -30,8 +30,9 @@ from cluster.protocol.fetch import FetchResponse, FetchResult
 
 log = logging.getLogger(__name__)
 
-#: Codes that are not Kafka's InvalidMetadataException but after which its consumer asks for metadata all the same.
-_ALSO_STALE = frozenset({ErrorCode.OFFSET_NOT_AVAILABLE})
+#: Codes that are not Kafka's InvalidMetadataException but after which metadata is asked for all the same. Kafka does
+#: not for an unknown epoch: that a topic was created again shows by its id, which Fetch carries from version 13 on.
+_ALSO_STALE = frozenset({ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.UNKNOWN_LEADER_EPOCH})
 
 
 class FetchCore:
@@ -69,10 +70,12 @@ class FetchCore:
             self._look_for(partition, timestamp)
 
     def position(self, key: TopicPartition) -> int | None:
-        """Where a partition is; None while that is looked for. Raises ``NoOffsetForPartition``, ``ValueError``."""
+        """Where a partition is; None while that is looked for. Raises ``ValueError``, and why it cannot be found."""
         partition = self.assignment.find(key)
         if self._is_lost(partition):
             raise NoOffsetForPartition([key])
+        if partition.position is None:
+            self.assignment.raise_error(partition)
         return partition.position
 
     def lag(self, key: TopicPartition) -> int | None:
@@ -112,14 +115,14 @@ class FetchCore:
     def plan(self, view: ClusterView, now_ms: int) -> Plan:
         """What is due. What a node does not take now, so that ``fetch`` is not called for it, is due again."""
         plan = Plan(lookups=self.resets.due(view, now_ms))
-        for node_id in [node_id for node_id in plan.lookups if node_id not in view.brokers]:
+        for node_id in [node_id for node_id in plan.lookups if not view.has_broker(node_id)]:
             plan.stale_topics.update(topic for topic, _ in plan.lookups.pop(node_id))
         for partition in self.assignment:
             if self._is_refused(partition, view):
                 plan.stale_topics.add(partition.key[0])
             elif partition.is_idle:
                 leader = leadership(partition, view)[0]
-                if leader not in view.brokers:
+                if not view.has_broker(leader):
                     plan.stale_topics.add(partition.key[0])
                 elif leader not in self._fetching and not self._is_put_off(partition, view, now_ms):
                     plan.fetches.setdefault(leader, []).append(partition)
@@ -142,7 +145,7 @@ class FetchCore:
     def retry_ms(self, now_ms: int) -> int | None:
         """When something that was put off is due; None if nothing is."""
         times = [each.retry_ms for each in self.assignment if each.is_idle and each.retry_ms > now_ms]
-        reset_ms = self.resets.retry_ms()
+        reset_ms = self.resets.retry_ms(now_ms)
         return min(times if reset_ms is None else [*times, reset_ms], default=None)
 
     def _is_put_off(self, partition: AssignedPartition, view: ClusterView, now_ms: int) -> bool:

@@ -83,9 +83,10 @@ class OffsetLookup:
             }
         )
 
-    def retry_ms(self) -> int | None:
-        """When something that was put off is due; None if nothing is put off."""
-        return min((each.retry_ms for each in self._wanted.values() if not each.is_asked), default=None)
+    def retry_ms(self, now_ms: int) -> int | None:
+        """When something that is put off is due; None if nothing is. What is due now waits for a node, not for time."""
+        times = [each.retry_ms for each in self._wanted.values() if not each.is_asked and each.retry_ms > now_ms]
+        return min(times, default=None)
 
     def asked(self, keys: Iterable[TopicPartition]) -> None:
         for key in keys:
@@ -113,8 +114,8 @@ class OffsetLookup:
                 result.found[key] = NOTHING
                 del self._wanted[key]
             elif answer.retriable or answer is ErrorCode.UNKNOWN_SERVER_ERROR:
-                if answer.is_invalid_metadata:
-                    result.stale_topics.add(key[0])
+                # As Kafka, whatever the code: what is known may be of a topic that was created again meanwhile.
+                result.stale_topics.add(key[0])
                 self._put_off(wanted, now_ms)
             else:
                 result.refused[key] = answer

@@ -82,10 +82,10 @@ class Reader:
         lookups = [(self._core.resets, self._core.listed, plan.lookups)]
         for query in self.queries:
             due = query.lookup.due(view, now_ms)
-            for node_id in [node_id for node_id in due if node_id not in view.brokers]:
+            for node_id in [node_id for node_id in due if not view.has_broker(node_id)]:
                 stale.update(topic for topic, _ in due.pop(node_id))
             lookups.append((query.lookup, query.take, due))
-            retries.append(query.lookup.retry_ms())
+            retries.append(query.lookup.retry_ms(now_ms))
         for lookup, take, due in lookups:
             for node_id, asked in due.items():
                 if self._is_ready(node_id, waits):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from cluster.client.backoff import ExponentialBackoff
 from cluster.client.cluster_view import BrokerAddress, ClusterView, PartitionView, TopicView
 from cluster.client.consumer.fetching import FetchCore
+from cluster.client.consumer.lookup import OffsetLookup
 from cluster.client.consumer.plans import READ_COMMITTED, READ_UNCOMMITTED, Fetch, FetchSettings
 from cluster.client.consumer.values import (
     ConsumerError,
@@ -119,7 +121,8 @@ def test_assigning_again():
 
 
 @pytest.mark.parametrize("code", [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH,
-                                  ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.KAFKA_STORAGE_ERROR])  # fmt: skip
+                                  ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.OFFSET_NOT_AVAILABLE,
+                                  ErrorCode.KAFKA_STORAGE_ERROR])  # fmt: skip
 def test_a_stale_leader(code):
     """Metadata is asked for; the partition is asked for again after a pause, or at once of a new leader or epoch."""
     made = core()
@@ -133,9 +136,9 @@ def test_a_stale_leader(code):
 
 
 def test_errors_without_new_metadata():
-    """UNKNOWN_LEADER_EPOCH and UNKNOWN_SERVER_ERROR are asked again after a pause; so is a failed request."""
+    """REQUEST_TIMED_OUT and UNKNOWN_SERVER_ERROR are asked again after a pause; so is a failed request."""
     made = core()
-    assert answer(made, sent(made), result(T0, ErrorCode.UNKNOWN_LEADER_EPOCH), result(T1, -1)) == set()
+    assert answer(made, sent(made), result(T0, ErrorCode.REQUEST_TIMED_OUT), result(T1, -1)) == set()
     assert not made.plan(view(), 99).fetches
     fetch = sent(made, now_ms=100)
     assert answer(made, fetch, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND) == set()
@@ -151,6 +154,9 @@ def test_no_leader():
     made.seek_to([T0], LATEST_TIMESTAMP)
     plan = made.plan(view(leader=9), 0)
     assert (plan.lookups, plan.stale_topics) == ({}, {"t"})
+    # No leader is -1, and so is the first bootstrap address, which leads nothing.
+    plan = made.plan(replace(view(leader=-1), brokers={-1: BrokerAddress(-1, "h", 1)}), 0)
+    assert (plan.fetches, plan.lookups, plan.stale_topics) == ({}, {}, {"t"})
 
 
 def test_nowhere_to_begin():
@@ -253,6 +259,60 @@ def test_bytes_that_are_no_batch():
         made.take(9)
     assert [each.offset for each in made.take(9)] == [0, 1]
     assert made.position(T1) == 2
+
+
+@pytest.mark.parametrize("size", [1, 60, 65, 70])
+def test_an_answer_without_a_whole_batch(size):
+    """A broker that cuts the first batch off is an error: asking again at once, and for ever, would bring no more."""
+    made = core()
+    answer(made, sent(made), result(T0, records=batch(10, 3)[:size]), result(T1))
+    with pytest.raises(CorruptRecord, match="t-0 at offset 10 is invalid, cause: the answer holds no whole batch"):
+        made.take(9)
+    assert made.position(T0) == 10
+    assert made.take(9) == []
+
+
+def test_what_is_put_off_is_due_in_time_beside_what_was_never_asked():
+    """While the leader of one partition is being connected to, nobody sleeps beyond what another one waits for."""
+    made = core(EARLIEST_TIMESTAMP)
+    answer(made, sent(made), result(T0, ErrorCode.NOT_LEADER_OR_FOLLOWER), result(T1))
+    made.seek_to([T1], EARLIEST_TIMESTAMP)
+    assert made.retry_ms(1) == 100
+    lookup = OffsetLookup(ExponentialBackoff(100, 100, Random(1)))
+    lookup.want(T0, 5)
+    asked = lookup.due(view(), 0)[1]
+    lookup.asked(asked)
+    lookup.failed(asked, 7)
+    lookup.want(T1, 5)
+    assert lookup.retry_ms(8) == 107
+    assert lookup.retry_ms(107) is None
+
+
+@pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.OFFSET_NOT_AVAILABLE,
+                                  ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_SERVER_ERROR])  # fmt: skip
+def test_a_lookup_that_is_put_off_asks_for_metadata(code):
+    """As Kafka's: the epoch that we know may be that of a topic which was deleted and created again meanwhile."""
+    lookup = OffsetLookup(ExponentialBackoff(100, 100, Random(1)))
+    lookup.want(T0, 5)
+    asked = lookup.due(view(), 0)[1]
+    lookup.asked(asked)
+    assert lookup.answered(asked, {T0: code}, 0).stale_topics == {"t"}
+    assert lookup.retry_ms(0) == 100
+
+
+def test_a_position_that_is_refused():
+    """Who asks for a position hears why there is none, instead of waiting in vain; then it is looked for again."""
+    made = core(EARLIEST_TIMESTAMP)
+    made.seek_to([T0], EARLIEST_TIMESTAMP)
+    asked = made.plan(view(), 0).lookups[1]
+    made.resets.asked(asked)
+    assert made.position(T0) is None
+    made.listed(asked, {T0: ErrorCode.TOPIC_AUTHORIZATION_FAILED}, 0)
+    with pytest.raises(PartitionError, match="TOPIC_AUTHORIZATION_FAILED while looking for an offset of t-0"):
+        made.position(T0)
+    assert made.position(T0) is None
+    assert made.take(9) == []
+    assert made.plan(view(), 200).lookups[1] == asked
 
 
 def test_refusals():
