@@ -90,8 +90,9 @@ class Consumer(Closing):
     def close(self) -> None:
         """Close the connections. A second call does nothing."""
         if not self._is_closed:
-            self._is_closed = True
-            self._reader.close()
+            with self._used():
+                self._is_closed = True
+                self._reader.close()
 
     # What is read
 

@@ -1,6 +1,8 @@
-"""The consumer's own thread over a scripted selector: which topics it asks about."""
+"""The consumer's own thread over a scripted selector: whom it asks about what, and its end."""
 
 from __future__ import annotations
+
+import pytest
 
 from cluster.client import Consumer
 from cluster.protocol.apis import ApiKey
@@ -26,28 +28,62 @@ def describe(request, header):
     )
 
 
+class Setting:
+    """A consumer with its clock and its selector, on a cluster that does not answer fetches."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.selector = ScriptedSelector(self.clock)
+        self.selector.answers[ApiKey.METADATA] = describe
+        self.consumer = Consumer(
+            {"bootstrap.servers": "b1:9092", "metadata.max.age.ms": MAX_AGE_MS, "auto.offset.reset": "none"},
+            selector=self.selector,
+            clock=self.clock,
+            random=Random(1),
+        )
+
+    def read(self, topic: str) -> None:
+        """Go on with one partition of a topic alone."""
+        self.consumer.assign([(topic, 0)])
+        self.consumer.seek((topic, 0), 5)
+
+
 def test_only_topics_that_are_read_are_asked_for():
     """Not those that were read before, nor those that a program asked about once: asking could create them again."""
-    clock = ManualClock()
-    selector = ScriptedSelector(clock)
-    selector.answers[ApiKey.METADATA] = describe
-    with Consumer(
-        {"bootstrap.servers": "b1:9092", "metadata.max.age.ms": MAX_AGE_MS, "auto.offset.reset": "none"},
-        selector=selector, clock=clock, random=Random(1),
-    ) as consumer:  # fmt: skip
-        consumer.assign([("before", 0)])
-        consumer.seek(("before", 0), 5)
+    setting = Setting()
+    with setting.consumer as consumer:
+        setting.read("before")
         consumer.poll(0.1)
-        # Nobody leads before metadata tell who does.
-        assert [node_id for node_id, header, _ in selector.requests if header.api_key == ApiKey.FETCH] == [1]
         assert [each.partition for each in consumer.partitions_for("once")] == [0]
-        consumer.assign([("now", 0)])
-        consumer.seek(("now", 0), 5)
+        setting.read("now")
         consumer.poll(MAX_AGE_MS / 1000 + 1)
         asked = [
             [topic.name for topic in request.topics]
-            for _node, header, request in selector.requests
+            for _node, header, request in setting.selector.requests
             if header.api_key == ApiKey.METADATA
         ]
         assert {name for names in asked for name in names} == {"before", "once", "now"}
         assert asked[-1] == ["now"]
+
+
+def test_nothing_is_fetched_before_somebody_leads():
+    """A bootstrap address leads nothing: a fetch from it would only hold up the answer that tells who does."""
+    setting = Setting()
+    with setting.consumer as consumer:
+        setting.read("t")
+        consumer.poll(0.1)
+        sent = [(node_id, header.api_key) for node_id, header, _ in setting.selector.requests]
+        assert [node_id for node_id, api_key in sent if api_key == ApiKey.FETCH] == [1]
+
+
+def test_it_is_not_closed_while_it_is_used():
+    """By another thread: that would take the connections from under the call that waits for them."""
+    setting = Setting()
+    setting.read("t")
+    setting.selector.events.append(lambda handler: setting.consumer.close())
+    with pytest.raises(RuntimeError, match="multi-threaded"):
+        setting.consumer.poll(0.1)
+    assert not setting.selector.is_shut_down
+    for _ in range(2):
+        setting.consumer.close()
+    assert setting.selector.is_shut_down
