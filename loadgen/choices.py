@@ -30,6 +30,7 @@ MOST_KEYS = 1_000_000
 #: A lognormal distribution is drawn from so many of its quantiles.
 QUANTILES = 1024
 _MASK = 2**64 - 1
+_KEY = b"key-%d"
 
 
 def unit(seed: int, number: int) -> float:
@@ -71,6 +72,11 @@ class Keys:
     count: int = 0
     cumulative: array[float] | None = None
 
+    @property
+    def most_bytes(self) -> int:
+        """The size of the longest key; 0 if there is none."""
+        return len(_KEY % (self.count - 1)) if self.count else 0
+
     def of(self, seed: int, number: int) -> bytes | None:
         """The key of one record."""
         if not self.count:
@@ -78,8 +84,8 @@ class Keys:
         # another draw than that of its size
         chosen = unit(~seed & _MASK, number)
         if self.cumulative is None:
-            return b"key-%d" % int(chosen * self.count)
-        return b"key-%d" % bisect_right(self.cumulative, chosen * self.cumulative[-1])
+            return _KEY % int(chosen * self.count)
+        return _KEY % bisect_right(self.cumulative, chosen * self.cumulative[-1])
 
 
 def parse_sizes(spec: SizeSpec) -> Sizes:

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from loadgen.choices import KeySpec, SizeSpec, parse_keys, parse_sizes
+from loadgen.choices import Keys, KeySpec, Sizes, SizeSpec, parse_keys, parse_sizes
 from loadgen.settings import SettingsError
 from loadgen.shapes import ShapeSpec, parse_shape
 from loadgen.spec import SpecError
@@ -120,7 +120,17 @@ class Workload:
     @property
     def mean_bytes(self) -> float:
         """The mean size of a value."""
-        return parse_sizes(self.value_bytes or DEFAULT_BYTES).mean
+        return self.sizes.mean
+
+    @property
+    def sizes(self) -> Sizes:
+        """The sizes of values."""
+        return parse_sizes(self.value_bytes or DEFAULT_BYTES)
+
+    @property
+    def key_choice(self) -> Keys:
+        """The keys of records."""
+        return parse_keys(self.keys or "none")
 
     def load_fields(self) -> dict[str, Any]:
         """What it says of ``LoadSettings``, which has a default for everything else."""

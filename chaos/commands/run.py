@@ -9,6 +9,7 @@ import typer
 
 from chaos.commands import options
 from chaos.commands.session import conduct
+from chaos.conductor.record_size import check_record_size
 from chaos.conductor.resolve import Asked, plan, repro, resolve
 from chaos.exits import VERDICTS, BadRequest, Exit
 from chaos.schedules.model import Schedule, ScheduleError, from_yaml
@@ -100,6 +101,7 @@ def run(
 def _run(asked: Asked, schedule: Path | None, *, as_json: bool) -> int:
     try:
         settings, warnings = resolve(asked)
+        warnings += check_record_size(asked, settings)
     except ValueError as error:
         raise BadRequest(str(error)) from error
     verdict = conduct(settings, plan(settings), warnings, _repro(asked, schedule), as_json=as_json)

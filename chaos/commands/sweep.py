@@ -19,6 +19,7 @@ from chaos.commands.interrupts import Interrupts
 from chaos.commands.preflight import check_java, check_spark_master
 from chaos.commands.run import command_line
 from chaos.conductor.progress import Progress
+from chaos.conductor.record_size import check_record_size
 from chaos.conductor.resolve import resolve
 from chaos.exits import BadRequest
 from chaos.sweeps.catalogue import find_sweep
@@ -91,7 +92,8 @@ def sweep(
             return _list(cells, as_json=as_json)
         for cell in cells:
             if not cell.inapplicable:
-                resolve(cell.asked)
+                settings, _ = resolve(cell.asked)
+                check_record_size(cell.asked, settings)
     except ValueError as error:
         raise BadRequest(str(error)) from error
     check_java()

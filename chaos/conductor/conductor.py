@@ -16,9 +16,10 @@ from chaos.conductor.deployment import Deployment, StartFailure
 from chaos.conductor.final import FinalState
 from chaos.conductor.health import LagMeter, harness_health
 from chaos.conductor.injector import Injector, NotHealed
-from chaos.conductor.live import CHAOS, Live
+from chaos.conductor.live import Live
 from chaos.conductor.load import Load
 from chaos.conductor.observer import Observer
+from chaos.conductor.phase import CHAOS, START
 from chaos.conductor.record import RunRecord
 from chaos.conductor.resources import Resources, disk_problem, running
 from chaos.conductor.settings import ExperimentSettings
@@ -79,7 +80,7 @@ class Conductor:
             if self._interrupted:
                 self._record.update(interrupted=True)
                 phases = self._record.model.phases
-                self._record.problem(f"interrupted in phase {phases[-1].name if phases else 'start'!r}")
+                self._record.problem(f"interrupted in phase {phases[-1].name if phases else START!r}")
             elif self._task.cancelled():
                 progress.note("stopped: " + "; ".join(self._record.model.problems))
             elif (error := self._task.exception()) is not None:
@@ -93,7 +94,7 @@ class Conductor:
 
     async def _experiment(self) -> None:
         progress = self._bench.progress
-        with self._phase("start"):
+        with self._phase(START):
             await self._deployment.start()
             await self._create_topic()
         with self._phase("load starts"):

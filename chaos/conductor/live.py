@@ -12,6 +12,7 @@ from dataclasses import asdict
 
 from chaos.conductor.injector import Injector
 from chaos.conductor.load import Load, LoadStatus
+from chaos.conductor.phase import shown_phase
 from chaos.conductor.record import RunRecord
 from chaos.conductor.settings import ExperimentSettings
 from chaos.conductor.workbench import Workbench
@@ -21,8 +22,6 @@ from verifier.evidence.live import LiveState
 log = logging.getLogger(__name__)
 
 EVERY_S = 1.0
-#: The phase in which faults are injected, and what it is called before the first of them is due.
-CHAOS, WARM_UP = "chaos", "warm up"
 
 
 class Live:
@@ -78,7 +77,14 @@ class Live:
     def state(self) -> LiveState:
         """This moment of the run."""
         model, injector, now_ns = self._record.model, self._injector, self._bench.clock.monotonic_ns()
-        phase, since_ns = self._phase(now_ns)
+        injections = self._schedule.injections
+        phase, since_ns = shown_phase(
+            model.phases,
+            started_ns=model.started_ns,
+            first_fault_s=injections[0].at_s if injections else None,
+            load_since_ns=self._load_started_ns,
+            now_ns=now_ns,
+        )
         return LiveState(
             name=model.name,
             seed=model.seed,
@@ -89,23 +95,13 @@ class Live:
             phase_since_ns=since_ns,
             load_since_ns=self._load_started_ns,
             report=str(self._bench.directory.report_html),
-            planned=len(self._schedule.injections),
+            planned=len(injections),
             done=injector.done if injector else 0,
             effective=injector.effective if injector else 0,
             active=injector.lasting if injector else (),
             past=tuple(injector.past) if injector else (),
             load=asdict(self._status),
         )
-
-    def _phase(self, now_ns: int) -> tuple[str, int]:
-        """The newest phase and its begin; until the first fault is due, chaos is the warm-up."""
-        if not self._record.model.phases:
-            return "start", self._record.model.started_ns
-        newest = self._record.model.phases[-1]
-        if newest.name != CHAOS or not self._schedule.injections:
-            return newest.name, newest.start_ns
-        first_ns = (self._load_started_ns or now_ns) + int(self._schedule.injections[0].at_s * 1e9)
-        return (WARM_UP, newest.start_ns) if now_ns < first_ns else (CHAOS, max(first_ns, newest.start_ns))
 
     def _announce(self) -> None:
         if not self._announced and (address := self._load.web_address()) is not None:

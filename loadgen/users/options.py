@@ -13,6 +13,7 @@ from typing import Any
 
 from cluster.seams.clock import SystemClock
 from cluster.seams.randomness import fresh_seed
+from loadgen.limits import LargestRecord, advice, producer_limits
 from loadgen.settings import (
     PROCESS_ENV,
     RUN_DIRECTORY_ENV,
@@ -83,10 +84,11 @@ def add_options(parser: Any) -> None:
 def settle_options(options: Any) -> None:
     """Choose what was left open, once for all of Locust's processes: the master's choice is handed to its workers.
 
-    Raises ``SettingsError`` if the run directory cannot be made.
+    Raises ``SettingsError`` if the settings cannot be used, or the run directory not be made.
     """
     if options.kafka_settings is None and options.kafka_run_id is None:
         options.kafka_run_id = fresh_seed()
+    _settings(options, DEFAULT_PRODUCERS)
     if options.kafka_run_directory is None:
         now = datetime.fromtimestamp(SystemClock().wall_ms() / 1000, UTC)
         try:
@@ -102,11 +104,7 @@ def resolve_options(options: Any, worker_index: int | None, producers: int) -> R
     ``worker_index`` is None unless Locust is distributed. ``producers`` is the number of producer users of a load by
     hand. Raises ``SettingsError``.
     """
-    changes = _changes(vars(options))
-    if options.kafka_settings is None:
-        settings = LoadSettings(**{"producers": producers, "create_topic": True, **changes})
-    else:
-        settings = LoadSettings.read(options.kafka_settings).with_changes(changes)
+    settings = _settings(options, producers)
     process = options.kafka_process or "load"
     if worker_index is not None:
         process = f"{process}-w{worker_index}"
@@ -117,6 +115,29 @@ def resolve_options(options: Any, worker_index: int | None, producers: int) -> R
     except OSError as error:
         raise SettingsError(f"no run directory: {error}") from error
     return ResolvedOptions(settings, run, process)
+
+
+def _settings(options: Any, producers: int) -> LoadSettings:
+    """What file and options say together. Raises ``SettingsError``, also for records that the client would not take."""
+    changes = _changes(vars(options))
+    if options.kafka_settings is None:
+        settings = LoadSettings(**{"producers": producers, "create_topic": True, **changes})
+    else:
+        settings = LoadSettings.read(options.kafka_settings).with_changes(changes)
+    largest = LargestRecord.of(settings.sizes, settings.key_choice)
+    limits = producer_limits(settings.client, settings.producer_config, largest)
+    if (refusal := advice(_source_of_sizes(options, settings), limits, largest, "--kafka-{}-config")) is not None:
+        raise SettingsError(refusal)
+    return settings
+
+
+def _source_of_sizes(options: Any, settings: LoadSettings) -> str:
+    """What says how large values are."""
+    if options.kafka_workload:
+        return f"--kafka-workload {options.kafka_workload}"
+    if options.kafka_value_bytes is None and options.kafka_settings is not None:
+        return f"--kafka-settings {options.kafka_settings}"
+    return f"--kafka-value-bytes {settings.value_bytes}"
 
 
 def _changes(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -48,6 +48,8 @@ BAD = [
     (["run", "--time-limit", "nan"], ["--time-limit", "warm-up"]),
     (["run", "--time-limit", "inf"], ["--time-limit", "warm-up"]),
     (["run", "--record-bytes", "9"], ["48 bytes"]),
+    (["run", "--record-bytes", "2000000"], ["--record-bytes 2000000", "message.max.bytes 1000000", "at most 999964"]),
+    (["run", "--client", "native", "--workload", "rare.yaml"], ["rare.yaml", "max.request.size 1048576", "=2000"]),
     (["run", "--name", "../away"], ["--name '../away'", "results/"]),
     (["run", "--name", "latest"], ["--name 'latest'", "choose another"]),
     (["run", "--profile", "fast"], ["fast", "chaos, kafka"]),
@@ -120,6 +122,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "full" / "x").touch()
     (tmp_path / "broken.yaml").write_text("injections: [\n")
     (tmp_path / "other.yaml").write_text("- 1\n")
+    (tmp_path / "rare.yaml").write_text("value_bytes: {uniform: {least: 48, most: 2000000}}\n")
     (tmp_path / "wrong.properties").write_text("broker.idd=1\n")
     return tmp_path
 

@@ -122,7 +122,7 @@ def test_a_killed_load_process_makes_nothing_a_failure(tmp_path: Path, client: s
     with Place(tmp_path) as place:
         arguments = ["--time-limit", "24", "--faults", "none", "--load-processes", "2", "--client", client]
         owner = place.start("run", *arguments, "--seed", "15")
-        place.wait_for("enough", RUN_S, lambda place: "enough" if _acked(place, "producers-2") > 2000 else "")
+        place.wait_for("enough", RUN_S, lambda place: "enough" if _told(place, "producers-2", "acked") > 2000 else "")
         (killed,) = [process for process in place.processes() if _is_load(process, "producers-2")]
         killed.kill()
         assert owner.wait(RUN_S) == 2, place.out + place.err
@@ -146,6 +146,40 @@ def test_a_killed_load_process_makes_nothing_a_failure(tmp_path: Path, client: s
         assert read <= _reserved(rows, "producers-1") | _reserved(rows, "producers-2")
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("client", ["native", "confluent"])
+def test_killed_readers_end_the_load_and_what_they_had_not_told_counts_for_nothing(tmp_path: Path, client: str) -> None:
+    """kill -9 of the readers' process: with nobody to read, nothing is broken any more; the producers finish in order,
+    and the run is judged. The readers' history breaks off, and no record is missed for being absent from it."""
+    require("java")
+    with Place(tmp_path) as place:
+        arguments = ["--time-limit", "60", "--faults", "none", "--client", client]
+        owner = place.start("run", *arguments, "--seed", "16")
+        place.wait_for("enough", RUN_S, lambda place: "enough" if _told(place, "readers", "read") > 2000 else "")
+        (killed,) = [process for process in place.processes() if _is_load(process, "readers")]
+        killed.kill()
+        assert owner.wait(RUN_S) == 2, place.out + place.err
+        place.assert_nothing_left(within_s=1.0)
+        run = _newest(place)
+        spans = {each["name"]: each for each in json.loads((run / "run.json").read_text())["phases"]}
+        assert spans["chaos"]["end_ns"] - spans["chaos"]["start_ns"] < 50e9
+        verdict = json.loads((run / "verdict.json").read_text())
+        assert verdict["reasons"] == ["load process readers died (exit status -9)"]
+        assert sum(check["count"] for check in verdict["checks"].values()) == 0
+        histories = read_histories(run / "history")
+        assert [each.process for each in histories.files if not each.closed] == ["readers"]
+        rows = histories.table.to_pylist()
+        # what they had read and not written down is unknown, as is what they would have read: none of it is a failure
+        assert {row["type"] for row in rows if row["process"] == "readers" and row["f"] == "poll"} == {"ok"}
+        live, final = (
+            _sequences(row for row in rows if row["process"] == process and row["stream"] in range(SENTINEL_STREAM))
+            for process in ("readers", "final-confluent")
+        )
+        assert live and live < final
+        assert final == _accounted(rows, "producers", "ok")
+        assert _reserved(rows, "producers") == _accounted(rows, "producers")
+
+
 def _is_load(process: psutil.Process, name: str) -> bool:
     try:
         return "locust" in process.cmdline()[:3] and process.environ().get(PROCESS_ENV) == name
@@ -153,10 +187,10 @@ def _is_load(process: psutil.Process, name: str) -> bool:
         return False
 
 
-def _acked(place: Place, process: str) -> int:
-    """How many records a load process says were acknowledged so far."""
+def _told(place: Place, process: str, what: str) -> int:
+    """How many records a load process says were ``acked`` or ``read`` so far."""
     found = list(place.directory.glob(f"results/run/*/loadgen/{process}.status.json"))
-    return int(json.loads(found[0].read_text())["total_acked"]) if found else 0
+    return int(json.loads(found[0].read_text())[f"total_{what}"]) if found else 0
 
 
 def _sequences(rows: Iterable[dict[str, Any]]) -> set[tuple[int, int]]:
@@ -169,8 +203,10 @@ def _reserved(rows: list[dict[str, Any]], process: str) -> set[tuple[int, int]]:
     return _sequences(row for row in rows if row["process"] == process and row["f"] == "reserve")
 
 
-def _accounted(rows: list[dict[str, Any]], process: str) -> set[tuple[int, int]]:
-    return _sequences(row for row in rows if row["process"] == process and row["f"] == "send")
+def _accounted(rows: list[dict[str, Any]], process: str, *types: str) -> set[tuple[int, int]]:
+    """Of what a process says how it went; of some outcomes alone, if they are named."""
+    told = (row for row in rows if row["process"] == process and row["f"] == "send")
+    return _sequences(row for row in told if not types or row["type"] in types)
 
 
 @pytest.mark.full

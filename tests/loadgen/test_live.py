@@ -238,12 +238,23 @@ def _free_port() -> str:
         return str(server.getsockname()[1])
 
 
-def test_without_a_cluster_it_says_what_is_missing(tmp_path: Path) -> None:
-    """No address, no topic setting that fits: one clear line and status 254."""
-    argv = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--headless", "--only-summary"]
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "pass --host HOST:PORT"),
+        (
+            ("--host", "127.0.0.1:1", "--kafka-value-bytes", "2000000"),
+            "--kafka-value-bytes 2000000: a value of 2000000",
+        ),
+    ],
+    ids=["no-cluster", "too-large-records"],
+)
+def test_what_cannot_be_loaded_is_said(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+    """No address, or records that no client takes: one clear line and status 254."""
+    argv = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--headless", "--only-summary", *arguments]
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=40)
     assert done.returncode == 254
-    assert "pass --host HOST:PORT" in done.stderr
+    assert done.stderr.count(said) == 1
     assert "Traceback" not in done.stderr
 
 

@@ -66,10 +66,8 @@ def test_a_workload_by_hand_and_its_contradictions() -> None:
     settings = resolve_options(options, None, producers=1).settings
     assert (settings.rate, settings.partitions, settings.producer_config) == (2000, 3, {"compression.type": "lz4"})
     for option in (("--kafka-rate", "5"), ("--kafka-producer-config", "compression.type=gzip")):
-        options = parse("--kafka-workload", "compressed", *option)
-        settle_options(options)
         with pytest.raises(SettingsError, match="contradicts"):
-            resolve_options(options, None, producers=1)
+            settle_options(parse("--kafka-workload", "compressed", *option))
 
 
 def test_workers_have_their_own_streams_and_histories() -> None:
@@ -85,11 +83,39 @@ def test_what_cannot_work_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SettingsError, match="--kafka-results"):
         settle_options(parse("--kafka-results", str(tmp_path / "file")))
-    options = parse("--kafka-settings", "absent.json")
+    for arguments, names in ((("--kafka-settings", "absent.json"), r"absent\.json"), (("--kafka-rate", "0"), "rate")):
+        with pytest.raises(SettingsError, match=names):
+            settle_options(parse(*arguments))
+    assert list(Path().iterdir()) == [tmp_path.relative_to(Path.cwd()) / "file"]
+
+
+def test_records_that_the_client_would_never_take_are_refused(tmp_path: Path) -> None:
+    """Before a directory is made: whoever says how large they are is named, the limit, and the option that lifts it."""
+    path = tmp_path / "load.json"
+    LoadSettings(run_id=9, value_bytes={"uniform": {"least": 48, "most": 2_000_000}}).write(path)
+    (tmp_path / "w.yaml").write_text("value_bytes: 2000000\n")
+    for arguments, source in (
+        (("--kafka-value-bytes", "2000000"), "--kafka-value-bytes 2000000"),
+        (("--kafka-settings", str(path)), f"--kafka-settings {path}"),
+        (("--kafka-settings", str(path), "--kafka-value-bytes", "2000000"), "--kafka-value-bytes 2000000"),
+        (("--kafka-workload", "w.yaml"), "--kafka-workload w.yaml"),
+    ):
+        with pytest.raises(SettingsError) as refused:
+            settle_options(parse(*arguments))
+        assert str(refused.value) == (
+            f"{source}: a value of 2000000 bytes is too large for the producer's message.max.bytes 1000000; write "
+            "values of at most 999964 bytes, or give --kafka-producer-config message.max.bytes=2000036"
+        )
+    assert not Path("results").exists()
+    options = parse("--kafka-value-bytes", "2000000", "--kafka-producer-config", "message.max.bytes=2000036")
     settle_options(options)
-    with pytest.raises(SettingsError, match=r"absent\.json"):
-        resolve_options(options, None, producers=1)
-    options = parse("--kafka-rate", "0")
+    assert resolve_options(options, None, producers=1).settings.sizes.most == 2_000_000
+
+
+def test_a_load_that_is_started_with_other_options_is_looked_at_again() -> None:
+    """The web form changes options after the process was set up."""
+    options = parse()
     settle_options(options)
-    with pytest.raises(SettingsError, match="rate"):
+    options.kafka_value_bytes = 2_000_000
+    with pytest.raises(SettingsError, match=r"message\.max\.bytes 1000000"):
         resolve_options(options, None, producers=1)
