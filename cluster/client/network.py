@@ -86,6 +86,8 @@ class NetworkClient:
 
     def delay_ms(self, node_id: int) -> int | None:
         """After how many milliseconds ``ready`` may say something else; None if ``poll`` will return for it."""
+        if self._selector.is_sending(node_id):
+            return None
         return self.nodes.delay_ms(node_id, self._clock.monotonic_ms())
 
     def send(

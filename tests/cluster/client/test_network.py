@@ -295,6 +295,16 @@ def test_a_request_without_response(ready):
     assert ready.client.can_send(1)
 
 
+def test_a_full_socket_is_waited_for_and_not_asked_again_and_again(ready):
+    """Its writability ends the poll; a delay of 0 would let the thread spin until then."""
+    ready.selector.full.add(1)
+    ready.client.send_message(1, init(), "waits")
+    assert not ready.client.can_send(1)
+    assert ready.client.delay_ms(1) is None
+    ready.selector.drain(1)
+    assert ready.client.delay_ms(1) == 0
+
+
 @pytest.mark.parametrize("is_lost", [True, False])
 def test_a_request_without_response_that_is_never_sent(ready, is_lost):
     """It fails with its connection, which is given up after request.timeout.ms."""
