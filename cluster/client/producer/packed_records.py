@@ -4,7 +4,8 @@ Owns which record still fits (semantics 8.4: batch.size, and the estimate of wha
 records and the futures that are given for them. Does not own the header of the batch, compression, nor what becomes of
 the batch: ``batch.py`` and ``batch_life.py``.
 
-Not thread-safe: who appends and who builds hold one lock.
+Not thread-safe: who appends and who builds hold one lock. A signal may end an append with an exception after any call,
+and the batch is still sent: a record is taken in steps without a call between them, or not at all.
 """
 
 from __future__ import annotations
@@ -101,10 +102,10 @@ class PackedRecords(BatchLife):
                 key_bytes = -1
             elif type(key) is bytes and len(key) == self._key_bytes:
                 key_bytes = self._key_bytes
-                self._keys.append(key)
+                self._keys += (key,)
             else:
                 return self._append_unlike(timestamp_ms, key, value, headers, on_delivery)
-            self._values.append(value)
+            self._values += (value,)
             self.record_count = count + 1
             future = RecordFuture((self.delivery, count, timestamp_ms, key_bytes, self._value_bytes))
             if on_delivery is not None:
@@ -122,7 +123,7 @@ class PackedRecords(BatchLife):
     ) -> RecordFuture | None:
         if self.is_closed:
             return None
-        if self._run_end:
+        if self._run_end or self._values:
             self._pack_run()
         key, value = as_bytes(key, "key"), as_bytes(value, "value")
         key_bytes, value_bytes = -1 if key is None else len(key), -1 if value is None else len(value)
@@ -134,7 +135,6 @@ class PackedRecords(BatchLife):
         if not is_taken:
             return None
         self._key_bytes, self._value_bytes = key_bytes, value_bytes
-        self.record_count = count + 1
         future = RecordFuture((self.delivery, count, timestamp_ms, key_bytes, value_bytes))
         if on_delivery is not None:
             self.delivery.wanted.append((future, on_delivery))
@@ -157,17 +157,19 @@ class PackedRecords(BatchLife):
         if packed_bytes > self._surely_bytes and not self._has_room(size):
             return False
         head = length + self._time_part
+        # Those that follow may be packed together, as long as nothing of them changes but the offset, whose varint may
+        # not become longer, and all of them fit.
+        fit = (self._surely_bytes - packed_bytes) // size
+        run_end = min(1 << (7 * len(offset) - 1), len(OFFSETS), count + 1 + fit)
         if key is None:
             self._parts += (head, offset, middle, value, NO_HEADERS)
         else:
             self._parts += (head, offset, key_head, key, middle, value, NO_HEADERS)
         self._packed_bytes = packed_bytes
+        self.record_count = count + 1
         if key_bytes == self._key_bytes and value_bytes == self._value_bytes:
-            # Those that follow may be packed together, as long as nothing of them changes but the offset, whose varint
-            # may not become longer, and all of them fit.
             self._head, self._key_head, self._middle, self._size = head, key_head, middle, size
-            fit = (self._surely_bytes - packed_bytes) // size
-            self._run_end = min(1 << (7 * len(offset) - 1), len(OFFSETS), count + 1 + fit)
+            self._run_end = run_end
         return True
 
     def _append_any(self, timestamp_ms: int, key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> bool:
@@ -190,6 +192,7 @@ class PackedRecords(BatchLife):
         self._time_part = before_offset
         self._parts += parts
         self._packed_bytes += size
+        self.record_count = count + 1
         return True
 
     def _pack_run(self) -> None:
@@ -198,20 +201,21 @@ class PackedRecords(BatchLife):
         values, keys = self._values, self._keys
         if not values:
             return
-        offsets = OFFSETS[self.record_count - len(values) : self.record_count]
+        count = len(values)
+        offsets = OFFSETS[self.record_count - count : self.record_count]
         # What ends a record and begins the next, whose parts are laid out by the stride: no step of Python for each.
-        between = [NO_HEADERS + self._head] * len(values)
+        between = [NO_HEADERS + self._head] * count
         if keys:
-            parts = [self._middle] * (6 * len(values) + 1)
+            parts = [self._middle] * (6 * count + 1)
             parts[1::6], parts[3::6], parts[5::6], parts[6::6] = offsets, keys, values, between
-            parts[2::6] = [self._key_head] * len(values)
-            self._keys = []
+            parts[2::6] = [self._key_head] * count
         else:
-            parts = [self._middle] * (4 * len(values) + 1)
+            parts = [self._middle] * (4 * count + 1)
             parts[1::4], parts[3::4], parts[4::4] = offsets, values, between
         parts[0], parts[-1] = self._head, NO_HEADERS
         self._parts += parts
-        self._packed_bytes += self._size * len(values)
+        self._packed_bytes += self._size * count
+        self._keys = []
         self._values = []
 
     @property

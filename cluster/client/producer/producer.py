@@ -84,7 +84,6 @@ class Producer(Closing):
         # What every send needs, within reach.
         self._topics = self._shared.topics
         self._lock = self._shared.lock
-        self._acquire, self._release = self._lock.acquire, self._lock.release
         self._wall_ns = clock.wall_ns
         self._ignores_keys = settings.ignores_keys
         self._is_plain = not (
@@ -118,9 +117,8 @@ class Producer(Closing):
                 timestamp_ms = self._wall_ns() // 1_000_000
             choice = self._topics.get(topic)
             if choice is not None:
-                # As ``with`` does it, in half the time.
-                self._acquire()
-                try:
+                # acquire() and release() are half the price, but a signal between acquire() and try leaves it held.
+                with self._lock:
                     if partition is not None:
                         batch = choice.open.get(partition)
                     elif key is None or self._ignores_keys:
@@ -133,8 +131,6 @@ class Producer(Closing):
                         future = batch.try_append(timestamp_ms, key, value, (), on_delivery)
                         if future is not None:
                             return future
-                finally:
-                    self._release()
         record = ProducerRecord(topic, value, key, partition, _checked_headers(headers), timestamp_ms)
         return self._send(record, on_delivery)
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import dis
+import itertools
+import sys
+from functools import lru_cache
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -97,6 +102,75 @@ def test_a_run_takes_as_many_as_records_one_by_one(limit_bytes, value_bytes, key
         assert single.try_append(7, key, bytearray(value_bytes), (), None) is not None
     assert single.try_append(7, key, bytearray(value_bytes), (), None) is None
     assert run.build() == single.build()
+
+
+class Interrupt:
+    """A signal at the nth point at which Python looks for one in the producer's code: after a call, or at its begin."""
+
+    def __init__(self, nth):
+        self.left, self.came = nth, False
+
+    def __call__(self, frame, event, _argument):
+        if not frame.f_code.co_filename.endswith(("packed_records.py", "batch.py")):
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode" and frame.f_lasti in after_calls(frame.f_code):
+            self.left -= 1
+            if self.left < 0 and not self.came:
+                self.came = True
+                raise KeyboardInterrupt
+        return self
+
+
+@lru_cache
+def after_calls(code):
+    """Where Python has just called something, or begun."""
+    instructions = list(dis.get_instructions(code))
+    return {
+        after.offset
+        for before, after in itertools.pairwise(instructions)
+        if before.opname.startswith(("CALL", "RESUME"))
+    }
+
+
+KINDS_OF_RECORDS = {
+    "alike": (7, b"k", b"value", ()),
+    "of another size": (7, b"k", b"longer value", ()),
+    "without a key": (7, None, b"value", ()),
+    "of another time": (9, b"k", b"value", ()),
+    "with a header": (7, b"k", b"value", (("h", b"x"),)),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_RECORDS)
+def test_an_interrupt_takes_a_record_whole_or_not_at_all(kind):
+    """Ctrl-C in an append, wherever it is seen: the batch is sent all the same, and what it holds is what it counts."""
+    alike, other = NewRecord(*KINDS_OF_RECORDS["alike"]), NewRecord(*KINDS_OF_RECORDS[kind])
+    nth = 0
+    while True:
+        batch, _futures = batch_of([alike] * 4)
+        interrupt, earlier = Interrupt(nth), sys.gettrace()
+        sys.settrace(interrupt)
+        try:
+            batch.try_append(*other, None)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(earlier)
+        if not interrupt.came:
+            break
+        batch.try_append(*alike, None)
+        expected = [alike] * 4 + [other] * (batch.record_count - 5) + [alike]
+        assert 5 <= batch.record_count <= 6
+        size = batch.record_bytes
+        batch.set_producer_state(5, 1, 0, False)
+        built = batch.build()
+        decoded = decode_records(built)
+        assert [NewRecord(*record[1:]) for record in decoded] == expected
+        assert [record[0] for record in decoded] == list(range(batch.record_count))
+        assert size == len(built) - HEADER_BYTES
+        nth += 1
+    assert nth > 2
 
 
 @given(RECORDS, STATES)
