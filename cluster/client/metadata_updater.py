@@ -68,6 +68,11 @@ class MetadataUpdater:
         self._asked = question
         return None
 
+    def abandon(self) -> None:
+        """An exception has cut I/O short: the question that is in flight, or its answer, is lost."""
+        self._asked = None
+        self._metadata.request_update()
+
     def absorb(self, polled: Polled) -> list[ClientResponse]:
         """Take in what concerns metadata; returns the responses that are others'."""
         if self._asked is None and not polled.lost:

@@ -56,6 +56,15 @@ class NetworkClient:
         """Close all connections. What is in flight is not reported any more."""
         self._selector.shutdown()
 
+    def abandon(self) -> None:
+        """Give up all connections, after a call that an exception has cut short. Nothing of it will be reported."""
+        now_ms = self._clock.monotonic_ms()
+        for node_id in self.nodes.known:
+            self._selector.close(node_id)
+            self.nodes.disconnected(node_id, now_ms)
+        self._unsent.clear()
+        self._polled = Polled([], [], [])
+
     def disconnect(self, node_id: int, reason: str) -> None:
         """Give up a connection, if there is one: the next poll tells of the loss, and of what was in flight."""
         if self.nodes.state(node_id) is not NodeState.DISCONNECTED:

@@ -106,6 +106,11 @@ class Nodes(Generic[Context]):
 
     # Questions
 
+    @property
+    def known(self) -> list[int]:
+        """All that were ever connected to."""
+        return list(self._nodes)
+
     def state(self, node_id: int) -> NodeState:
         node = self._nodes.get(node_id)
         return NodeState.DISCONNECTED if node is None else node.state

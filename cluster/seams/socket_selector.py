@@ -71,6 +71,8 @@ class SocketSelector:
             raise OSError(f"no name of a host: {host!r}") from error
         family, kind, protocol, _, address = found[address_index % len(found)]
         connection = socket.socket(family, kind, protocol)
+        # Known before it is registered: what an exception cuts short can be closed.
+        channel = self._channels[node_id] = _Channel(node_id, connection, self._max_frame_bytes)
         try:
             connection.setblocking(False)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -78,12 +80,10 @@ class SocketSelector:
             number = connection.connect_ex(address)
             if number not in (0, EINPROGRESS, EWOULDBLOCK):
                 raise OSError(number, os.strerror(number))
-            channel = _Channel(node_id, connection, self._max_frame_bytes)
             self._selector.register(connection, selectors.EVENT_WRITE, channel)
         except BaseException:
-            connection.close()
+            self._close(channel)
             raise
-        self._channels[node_id] = channel
 
     def send(self, node_id: int, parts: Sequence[Bytes]) -> bool:
         channel = self._channels[node_id]
@@ -238,9 +238,12 @@ class SocketSelector:
     def _close(self, channel: _Channel) -> None:
         channel.is_closed = True
         channel.queue.clear()
-        self._channels.pop(channel.node_id, None)
-        self._selector.unregister(channel.socket)
+        # Not registered: an exception came before it was, or after it no longer was.
+        with suppress(KeyError, ValueError):
+            self._selector.unregister(channel.socket)
         channel.socket.close()
+        if self._channels.get(channel.node_id) is channel:
+            del self._channels[channel.node_id]
 
 
 def _reason(error: OSError) -> str:

@@ -6,7 +6,7 @@ ask, nor what an answer means (``fetching``). Pure.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
 
 from cluster.client.cluster_view import TopicPartition
@@ -66,9 +66,13 @@ class Assignment:
     """NOT thread-safe."""
 
     def __init__(self) -> None:
-        self._partitions: dict[TopicPartition, AssignedPartition] = {}
+        self._partitions: OrderedDict[TopicPartition, AssignedPartition] = OrderedDict()
         # Partitions with a block or an error, in the order in which these came.
         self._waiting: deque[AssignedPartition] = deque()
+        #: Whoever gives what was taken to the program says so here: an assignment alone, which nothing can divide.
+        self.is_handed_over = True
+        # Of those that ``take`` has moved since ``settle``, where they were.
+        self._moved: dict[AssignedPartition, tuple[int | None, int]] = {}
 
     def __repr__(self) -> str:
         return f"Assignment({list(self._partitions.values())!r})"
@@ -94,16 +98,15 @@ class Assignment:
             raise ValueError(f"No current assignment for partition {key[0]}-{key[1]}")
         return found
 
-    def replace(self, keys: Iterable[TopicPartition]) -> list[AssignedPartition]:
-        """Read exactly these. Those that were read already go on where they are; returns the new ones."""
+    def replace(self, keys: Iterable[TopicPartition]) -> None:
+        """Read exactly these. Those that were read already go on where they are; new ones have no position."""
         wanted = dict.fromkeys(keys)
-        new = {key: AssignedPartition(key) for key in wanted if key not in self._partitions}
-        self._partitions = {key: self._partitions.get(key) or new[key] for key in wanted}
         self._waiting = deque(each for each in self._waiting if each.key in wanted)
-        return list(new.values())
+        self._partitions = OrderedDict((key, self._partitions.get(key) or AssignedPartition(key)) for key in wanted)
 
     def place(self, partition: AssignedPartition, position: int | None, offset_epoch: int = -1) -> None:
         """Go elsewhere: what was fetched, or went wrong, at the old place is forgotten."""
+        self._moved.pop(partition, None)
         partition.position, partition.offset_epoch = position, offset_epoch
         partition.moves += 1
         partition.failures = partition.retry_ms = 0
@@ -113,7 +116,7 @@ class Assignment:
         """Records came for an idle partition."""
         partition.block = block
         self._waiting.append(partition)
-        self._partitions[partition.key] = self._partitions.pop(partition.key)
+        self._partitions.move_to_end(partition.key)
 
     def fail(self, partition: AssignedPartition, error: ConsumerError) -> None:
         """An error came for an idle partition; it is raised once, in its turn."""
@@ -133,17 +136,38 @@ class Assignment:
         Raises the error whose turn it is, if there are no records before it; ``CorruptRecord`` for a batch that cannot
         be read, whose block is given up. Then no position has moved beyond a record.
         """
+        self.is_handed_over = False
         taken: list[ConsumerRecord] = []
         for partition in list(self._waiting):
             if partition.error is not None:
                 if taken:
                     break
+                self.is_handed_over = True
                 self.raise_error(partition)
             if partition.is_paused:
                 continue
             if not self._take_of(partition, limit, taken) or len(taken) >= limit:
                 break
+        if not taken:
+            self.is_handed_over = True
         return taken
+
+    def settle(self) -> None:
+        """Before more is taken: what was taken last comes again if it was not handed over, for an exception (Ctrl-C)
+        came between the two.
+        """
+        if not self.is_handed_over:
+            self.forget_blocks()
+            for partition, (position, offset_epoch) in list(self._moved.items()):
+                self.place(partition, position, offset_epoch)
+        self._moved.clear()
+        self.is_handed_over = True
+
+    def forget_blocks(self) -> None:
+        """Records that wait are to be fetched again. Errors still wait."""
+        for partition in self._partitions.values():
+            partition.block = None
+        self._waiting = deque(each for each in self._partitions.values() if each.error is not None)
 
     def _take_of(self, partition: AssignedPartition, limit: int, taken: list[ConsumerRecord]) -> bool:
         """Append what its block has; False if there is something wrong behind what was taken."""
@@ -155,7 +179,9 @@ class Assignment:
                 if taken:
                     return False
                 self._drop(partition)
+                self.is_handed_over = True
                 raise
+            self._moved.setdefault(partition, (partition.position, partition.offset_epoch))
             partition.position, partition.offset_epoch = block.next_offset, block.leader_epoch
             taken += records
             if not records or block.is_drained:

@@ -53,7 +53,6 @@ class Consumer(Closing):
         clock: Clock | None = None,
         random: Random | None = None,
     ) -> None:
-        """The keyword arguments are seams, for tests."""
         typed = validate(config)
         for warning in typed.warnings:
             log.warning("%s", warning)
@@ -82,7 +81,8 @@ class Consumer(Closing):
         self._timeout_ms: int = typed["default.api.timeout.ms"]
         self._consumed = 0
         self._is_closed = False
-        self._in_use = threading.Lock()
+        # The thread that is in a call, under one key: setting that is one step, which an exception cannot divide.
+        self._user: dict[str, int] = {}
 
     def __repr__(self) -> str:
         return f"Consumer({'closed' if self._is_closed else self._core})"
@@ -128,13 +128,14 @@ class Consumer(Closing):
         """The next records, at most ``max.poll.records``; those of one partition are in order, without hole or repeat.
 
         Waits for the first ones, for ``timeout_s`` at most; empty then. Raises ``ConsumerError``; no position has moved
-        then, and the next poll goes on.
+        then, nor after any other exception that comes meanwhile (``KeyboardInterrupt``), and the next poll goes on.
         """
         if timeout_s < 0:
             raise ValueError("a timeout is not negative")
         with self._used():
             if not self._core.assignment.assigned:
                 raise RuntimeError("Consumer is not assigned any partitions")
+            self._core.assignment.settle()
             left_ms = timeout_s * 1000
             deadline_ms = self._clock.monotonic_ms() + left_ms
             records = self._core.take(self._max_records)
@@ -147,13 +148,15 @@ class Consumer(Closing):
             # What comes next is fetched while the program works on these.
             self._reader.send()
             self._consumed += len(records)
-            return records
+        self._core.assignment.is_handed_over = True
+        return records
 
     # Positions
 
     def position(self, partition: TopicPartition, timeout_s: float | None = None) -> int:
         """The offset of the next record that ``poll`` will return; waits until it is known."""
         with self._used():
+            self._core.assignment.settle()
             return self._until(lambda: self._core.position(partition), timeout_s, f"the position of {_name(partition)}")
 
     def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = -1) -> None:
@@ -242,11 +245,11 @@ class Consumer(Closing):
         query = OffsetQuery(wanted, self._backoff)
         with self._used():
             self._use({topic for topic, _ in wanted})
-            self._reader.queries.append(query)
             try:
+                self._reader.queries.append(query)
                 self._until(lambda: query.is_done or None, timeout_s, f"offsets of {', '.join(map(_name, wanted))}")
             finally:
-                self._reader.queries.remove(query)
+                self._reader.queries.clear()
                 self._use_no_others()
         for key, code in query.refused.items():
             raise PartitionError(code, key, "looking for an offset of")
@@ -282,14 +285,15 @@ class Consumer(Closing):
 
     @contextmanager
     def _used(self) -> Iterator[None]:
-        if not self._in_use.acquire(blocking=False):
+        me = threading.get_ident()
+        if self._user.setdefault("thread", me) != me:
             raise RuntimeError("Consumer is not safe for multi-threaded access")
         try:
             if self._is_closed:
                 raise ConsumerClosed
             yield
         finally:
-            self._in_use.release()
+            self._user.clear()
 
 
 def _name(key: TopicPartition) -> str:

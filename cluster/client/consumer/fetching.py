@@ -54,8 +54,11 @@ class FetchCore:
     def assign(self, keys: Iterable[TopicPartition]) -> None:
         """Read exactly these; new ones begin where auto.offset.reset says."""
         before = self.assignment.assigned
-        for partition in self.assignment.replace(keys):
-            self._reset(partition)
+        self.assignment.replace(keys)
+        for partition in self.assignment:
+            # New ones, and those of a call that an exception has cut short.
+            if self._is_lost(partition):
+                self._reset(partition)
         for key in before:
             if key not in self.assignment:
                 self.resets.forget(key)
@@ -154,6 +157,17 @@ class FetchCore:
 
     # What came of it
 
+    def abandoned(self) -> None:
+        """An exception has cut I/O short (Ctrl-C, a greenlet's end): what was asked is not answered any more, and what
+        came may have been taken in by half. Reading goes on from the positions.
+        """
+        self._fetching.clear()
+        for partition in self.assignment:
+            if partition.position is not None:
+                self.resets.forget(partition.key)
+        self.assignment.forget_blocks()
+        self.resets.abandoned()
+
     def unsupported(self, partitions: Iterable[AssignedPartition], why: str) -> None:
         """Their leader has no version of Fetch that we know: ``take`` raises that."""
         for partition in partitions:
@@ -202,7 +216,7 @@ class FetchCore:
                 self._look_for(partition, LATEST_TIMESTAMP)
                 continue
             log.info("resetting offset for partition %s-%d to %d", *key, listed.offset)
-            self.assignment.place(partition, listed.offset, listed.leader_epoch)
+            self._place(partition, listed.offset, listed.leader_epoch)
         for key, code in answer.refused.items():
             partition = self.assignment.get(key)
             if partition is not None and partition.error is None:

@@ -92,6 +92,11 @@ class OffsetLookup:
         for key in keys:
             self._wanted[key].is_asked = True
 
+    def abandoned(self) -> None:
+        """No question that was asked will be answered."""
+        for wanted in self._wanted.values():
+            wanted.is_asked = False
+
     def failed(self, asked: Mapping[TopicPartition, Sought], now_ms: int) -> None:
         """The question got no answer."""
         for _, wanted in self._still(asked):
@@ -103,16 +108,16 @@ class OffsetLookup:
         answers: Mapping[TopicPartition, ListedOffset | ErrorCode],
         now_ms: int,
     ) -> LookupAnswer:
-        """An answer to what was asked. What it left open is asked again after a pause."""
+        """An answer to what was asked. What it left open is asked again after a pause; what was found is wanted until
+        ``forget`` says that it is in its place, so that no exception can come between the two.
+        """
         result = LookupAnswer()
         for key, wanted in self._still(asked):
             answer = answers.get(key, ErrorCode.UNKNOWN_SERVER_ERROR)
             if isinstance(answer, ListedOffset):
                 result.found[key] = answer
-                del self._wanted[key]
             elif answer is ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT:
                 result.found[key] = NOTHING
-                del self._wanted[key]
             elif answer.retriable or answer is ErrorCode.UNKNOWN_SERVER_ERROR:
                 # As Kafka, whatever the code: what is known may be of a topic that was created again meanwhile.
                 result.stale_topics.add(key[0])
@@ -160,5 +165,7 @@ class OffsetQuery:
         """An answer came. Returns the topics whose metadata is old."""
         answer = self.lookup.answered(asked, answers, now_ms)
         self.found.update(answer.found)
+        for key in answer.found:
+            self.lookup.forget(key)
         self.refused.update(answer.refused)
         return answer.stale_topics

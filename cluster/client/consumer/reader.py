@@ -1,7 +1,8 @@
 """Reader: the I/O of a consumer: sends what is due, waits, and hands answers to those who asked.
 
-Owns the order of one turn, and which request an answer belongs to. A thin shell: what is due and what answers mean is
-``fetching``'s and ``lookup``'s. One thread at a time; it does not sleep but in ``turn``.
+Owns the order of one turn, which request an answer belongs to, and going on after a turn that an exception has cut
+short, wherever it came (Ctrl-C comes in the program's thread, which is this one). A thin shell: what is due and what
+answers mean is ``fetching``'s and ``lookup``'s. One thread at a time; it does not sleep but in ``turn``.
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ class Reader:
         self._isolation_level = isolation_level
         # What programs look for, besides the positions that the core looks for.
         self.queries: list[OffsetQuery] = []
+        # Set while there is I/O, and left so by an exception.
+        self._is_cut = False
 
     def __repr__(self) -> str:
         return f"Reader({self._core!r}, {self._network!r})"
@@ -63,15 +66,36 @@ class Reader:
 
     def turn(self, timeout_ms: float) -> None:
         """Send what is due, wait until something happens (or for ``timeout_ms``), and take it in."""
-        waits = [timeout_ms, *self.send()]
+        self._begin()
+        waits = [timeout_ms, *self._send()]
         delay_ms = self._updater.maybe_update()
         if delay_ms is not None:
             waits.append(delay_ms)
         for response in self._updater.absorb(self._network.poll(max(0, min(waits)))):
             self._take(response)
+        self._is_cut = False
 
-    def send(self) -> list[float]:
-        """Send what nodes take now. Returns after how many milliseconds, at most, there may be more to send."""
+    def send(self) -> None:
+        """Send what nodes take now."""
+        self._begin()
+        self._send()
+        self._is_cut = False
+
+    def _begin(self) -> None:
+        """After a turn that was cut short nobody knows what was sent, nor how much of what came was taken in: all
+        connections are given up, and everything is asked again.
+        """
+        if self._is_cut:
+            log.info("an exception has cut I/O short: connecting anew")
+            self._network.abandon()
+            self._updater.abandon()
+            self._core.abandoned()
+            for query in self.queries:
+                query.lookup.abandoned()
+        self._is_cut = True
+
+    def _send(self) -> list[float]:
+        """Returns after how many milliseconds, at most, there may be more to send."""
         now_ms = self._clock.monotonic_ms()
         view = self.metadata.view
         waits: list[float] = []

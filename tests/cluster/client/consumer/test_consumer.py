@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from cluster.client import Consumer
@@ -80,10 +82,21 @@ def test_it_is_not_closed_while_it_is_used():
     """By another thread: that would take the connections from under the call that waits for them."""
     setting = Setting()
     setting.read("t")
-    setting.selector.events.append(lambda handler: setting.consumer.close())
-    with pytest.raises(RuntimeError, match="multi-threaded"):
-        setting.consumer.poll(0.1)
-    assert not setting.selector.is_shut_down
+    refused: list[str] = []
+
+    def close() -> None:
+        with pytest.raises(RuntimeError, match="multi-threaded"):
+            setting.consumer.close()
+        refused.append("close")
+
+    def in_another_thread(_handler: object) -> None:
+        other = threading.Thread(target=close)
+        other.start()
+        other.join()
+
+    setting.selector.events.append(in_another_thread)
+    setting.consumer.poll(0.1)
+    assert refused and not setting.selector.is_shut_down
     for _ in range(2):
         setting.consumer.close()
     assert setting.selector.is_shut_down
