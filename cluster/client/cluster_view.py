@@ -71,6 +71,11 @@ class ClusterView:
         described = self.topics.get(topic)
         return None if described is None else described.partitions.get(partition)
 
+    def topic_id(self, topic: str) -> UUID | None:
+        """The id of a topic, as far as it is known: one that is created again gets another."""
+        described = self.topics.get(topic)
+        return None if described is None else described.topic_id
+
     def has_broker(self, node_id: int) -> bool:
         """Whether it is a broker that metadata tell of: not -1 for none, which is also a bootstrap address's id."""
         return node_id >= 0 and node_id in self.brokers

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
+from uuid import UUID
 
-from cluster.client.cluster_view import TopicPartition
+from cluster.client.cluster_view import ClusterView, TopicPartition
 from cluster.client.consumer.block import FetchedBlock
 from cluster.client.consumer.values import ConsumerError, ConsumerRecord, CorruptRecord
 
@@ -20,11 +21,13 @@ class AssignedPartition:
     ``offset_epoch`` is the leader epoch of the record before it, -1 if not known. ``block`` are records that wait,
     ``error`` one that waits to be raised: while there is either, nothing is fetched. ``moves`` counts how often it was
     placed elsewhere. Offsets that the broker told last are -1 if it has not. ``failed_at`` is the leader and its epoch
-    that the pause until ``retry_ms`` is for.
+    that the pause until ``retry_ms`` is for. ``topic_id`` is that of the topic which the position is in, if it is
+    known; ``doubted_in`` is the view of the cluster in which that topic turned out not to hold the position.
     """
 
     __slots__ = (
         "block",
+        "doubted_in",
         "error",
         "failed_at",
         "failures",
@@ -37,6 +40,7 @@ class AssignedPartition:
         "offset_epoch",
         "position",
         "retry_ms",
+        "topic_id",
     )
 
     def __init__(self, key: TopicPartition) -> None:
@@ -50,6 +54,8 @@ class AssignedPartition:
         self.failures = 0
         self.retry_ms = 0
         self.failed_at: tuple[int, int] | None = None
+        self.topic_id: UUID | None = None
+        self.doubted_in: ClusterView | None = None
         self.high_watermark = self.last_stable_offset = self.log_start_offset = -1
 
     def __repr__(self) -> str:
@@ -104,11 +110,14 @@ class Assignment:
         self._waiting = deque(each for each in self._waiting if each.key in wanted)
         self._partitions = OrderedDict((key, self._partitions.get(key) or AssignedPartition(key)) for key in wanted)
 
-    def place(self, partition: AssignedPartition, position: int | None, offset_epoch: int = -1) -> None:
+    def place(
+        self, partition: AssignedPartition, position: int | None, offset_epoch: int = -1, topic_id: UUID | None = None
+    ) -> None:
         """Go elsewhere: what was fetched, or went wrong, at the old place is forgotten."""
         self._moved.pop(partition, None)
         partition.position, partition.offset_epoch = position, offset_epoch
         partition.moves += 1
+        partition.topic_id, partition.doubted_in = topic_id, None
         partition.failures = partition.retry_ms = 0
         self._drop(partition)
 
@@ -159,7 +168,7 @@ class Assignment:
         if not self.is_handed_over:
             self.forget_blocks()
             for partition, (position, offset_epoch) in list(self._moved.items()):
-                self.place(partition, position, offset_epoch)
+                self.place(partition, position, offset_epoch, partition.topic_id)
         self._moved.clear()
         self.is_handed_over = True
 

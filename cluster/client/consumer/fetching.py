@@ -1,7 +1,8 @@
-"""FetchCore: which partitions to fetch from which node, where positions come from, and what each answer means.
+"""FetchCore: which partitions to fetch from which node, and what each answer means.
 
 Owns the rules (kafka-semantics 9, its last line; KIP-320 by the diverging epoch of Fetch 12): retries with back-off,
-auto.offset.reset, truncation. Positions and records are ``assignment``'s, connections the shell's. Pure.
+auto.offset.reset, truncation, topics that are created again. Records are ``assignment``'s, what a program does with its
+positions ``positions``', connections the shell's. Pure.
 """
 
 from __future__ import annotations
@@ -11,18 +12,26 @@ from collections.abc import Iterable, Mapping
 
 from cluster.client.backoff import ExponentialBackoff
 from cluster.client.cluster_view import ClusterView, TopicPartition
-from cluster.client.consumer.assignment import AssignedPartition, Assignment
+from cluster.client.consumer.assignment import AssignedPartition
 from cluster.client.consumer.block import FetchedBlock
-from cluster.client.consumer.lookup import OffsetLookup, Sought
-from cluster.client.consumer.plans import READ_COMMITTED, Fetch, FetchSettings, Plan, fetch_of, leadership
+from cluster.client.consumer.lookup import Sought
+from cluster.client.consumer.plans import (
+    READ_COMMITTED,
+    Fetch,
+    FetchSettings,
+    Plan,
+    fetch_of,
+    is_of_another_topic,
+    leadership,
+)
+from cluster.client.consumer.positions import Positions
 from cluster.client.consumer.values import (
     ConsumerError,
-    ConsumerRecord,
     CorruptRecord,
     LogTruncated,
-    NoOffsetForPartition,
     OffsetOutOfRange,
     PartitionError,
+    TopicRecreated,
 )
 from cluster.client.offset_listing import LATEST_TIMESTAMP, ListedOffset
 from cluster.protocol.errors import ErrorCode
@@ -35,13 +44,11 @@ log = logging.getLogger(__name__)
 _ALSO_STALE = frozenset({ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.UNKNOWN_LEADER_EPOCH})
 
 
-class FetchCore:
+class FetchCore(Positions):
     """NOT thread-safe. Times are milliseconds of one monotonic clock."""
 
     def __init__(self, settings: FetchSettings, backoff: ExponentialBackoff) -> None:
-        self.assignment = Assignment()
-        self.resets = OffsetLookup(backoff)
-        self._settings = settings
+        super().__init__(settings, backoff)
         self._backoff = backoff
         # Nodes with a fetch in flight: one each, as its answer may be long in coming.
         self._fetching: set[int] = set()
@@ -49,83 +56,20 @@ class FetchCore:
     def __repr__(self) -> str:
         return f"FetchCore({self.assignment!r}, {self.resets!r}, fetching from {sorted(self._fetching)})"
 
-    # Positions
-
-    def assign(self, keys: Iterable[TopicPartition]) -> None:
-        """Read exactly these; new ones begin where auto.offset.reset says."""
-        before = self.assignment.assigned
-        self.assignment.replace(keys)
-        for partition in self.assignment:
-            # New ones, and those of a call that an exception has cut short.
-            if self._is_lost(partition):
-                self._reset(partition)
-        for key in before:
-            if key not in self.assignment:
-                self.resets.forget(key)
-
-    def seek(self, key: TopicPartition, offset: int, leader_epoch: int = -1) -> None:
-        """Go on at an offset. ``leader_epoch`` of the record before it lets the broker tell a truncated log."""
-        self._place(self.assignment.find(key), offset, leader_epoch)
-
-    def seek_to(self, keys: Iterable[TopicPartition], timestamp: int) -> None:
-        """Go on where a timestamp is found; a special one is the beginning or the end."""
-        for partition in [self.assignment.find(key) for key in keys]:
-            self._look_for(partition, timestamp)
-
-    def position(self, key: TopicPartition) -> int | None:
-        """Where a partition is; None while that is looked for. Raises ``ValueError``, and why it cannot be found."""
-        partition = self.assignment.find(key)
-        if self._is_lost(partition):
-            raise NoOffsetForPartition([key])
-        if partition.position is None:
-            self.assignment.raise_error(partition)
-        return partition.position
-
-    def lag(self, key: TopicPartition) -> int | None:
-        """Offsets from the position to the end that may be read, as it was told last; None if that is not known."""
-        partition = self.assignment.find(key)
-        is_committed = self._settings.isolation_level == READ_COMMITTED
-        end = partition.last_stable_offset if is_committed else partition.high_watermark
-        return None if partition.position is None or end < 0 else max(0, end - partition.position)
-
-    def take(self, limit: int) -> list[ConsumerRecord]:
-        """The next records. Raises ``ConsumerError``; see ``Assignment.take``."""
-        lost = [each.key for each in self.assignment if self._is_lost(each)]
-        if lost:
-            raise NoOffsetForPartition(lost)
-        return self.assignment.take(limit)
-
-    def _is_lost(self, partition: AssignedPartition) -> bool:
-        return partition.position is None and partition.error is None and partition.key not in self.resets
-
-    def _reset(self, partition: AssignedPartition) -> None:
-        """Begin anew where auto.offset.reset says; with none, ``take`` will tell that there is no position."""
-        if self._settings.reset_timestamp is None:
-            self._place(partition, None)
-        else:
-            self._look_for(partition, self._settings.reset_timestamp)
-
-    def _look_for(self, partition: AssignedPartition, timestamp: int) -> None:
-        self.assignment.place(partition, None)
-        self.resets.want(partition.key, timestamp)
-
-    def _place(self, partition: AssignedPartition, position: int | None, offset_epoch: int = -1) -> None:
-        self.assignment.place(partition, position, offset_epoch)
-        self.resets.forget(partition.key)
-
     # What to ask
 
     def plan(self, view: ClusterView, now_ms: int) -> Plan:
         """What is due. What a node does not take now, so that ``fetch`` is not called for it, is due again."""
+        self._view = view
         plan = Plan(lookups=self.resets.due(view, now_ms))
         for node_id in [node_id for node_id in plan.lookups if not view.has_broker(node_id)]:
             plan.stale_topics.update(topic for topic, _ in plan.lookups.pop(node_id))
         for partition in self.assignment:
             if self._is_refused(partition, view):
                 plan.stale_topics.add(partition.key[0])
-            elif partition.is_idle:
+            elif partition.is_idle and not self._is_in_another(partition, view):
                 leader = leadership(partition, view)[0]
-                if not view.has_broker(leader):
+                if not view.has_broker(leader) or partition.doubted_in is view:
                     plan.stale_topics.add(partition.key[0])
                 elif leader not in self._fetching and not self._is_put_off(partition, view, now_ms):
                     plan.fetches.setdefault(leader, []).append(partition)
@@ -138,6 +82,17 @@ class FetchCore:
             return False
         if partition.block is None and partition.error is None:
             self.assignment.fail(partition, PartitionError(topic.error_code, partition.key, "looking for"))
+        return True
+
+    def _is_in_another(self, partition: AssignedPartition, view: ClusterView) -> bool:
+        """Whether the position is in a topic that is no more, though there is one of its name: reading begins anew."""
+        if not is_of_another_topic(partition, view):
+            return False
+        if self._settings.reset_timestamp is None:
+            self.assignment.fail(partition, TopicRecreated(partition.key, partition.position or 0))
+        else:
+            log.warning("topic %s was created again: resetting offset for partition %d", *partition.key)
+            self._reset(partition)
         return True
 
     def fetch(self, node_id: int, partitions: Iterable[AssignedPartition], view: ClusterView) -> Fetch:
@@ -216,7 +171,7 @@ class FetchCore:
                 self._look_for(partition, LATEST_TIMESTAMP)
                 continue
             log.info("resetting offset for partition %s-%d to %d", *key, listed.offset)
-            self._place(partition, listed.offset, listed.leader_epoch)
+            self._place(partition, listed.offset, listed.leader_epoch, self.resets.topic_id(key))
         for key, code in answer.refused.items():
             partition = self.assignment.get(key)
             if partition is not None and partition.error is None:
@@ -228,6 +183,11 @@ class FetchCore:
     ) -> bool:
         """``asked`` is the leader and its epoch. Returns whether the topic's metadata is old."""
         code = ErrorCode.of(result.error_code)
+        is_misplaced = code is ErrorCode.OFFSET_OUT_OF_RANGE or result.diverging is not None
+        if is_misplaced and partition.topic_id is not None and partition.doubted_in is None:
+            # Metadata are to tell first whether this is still the topic that the position is in.
+            partition.doubted_in = self._view
+            return True
         if code is ErrorCode.NONE:
             self._take_records(partition, position, result)
         elif code is ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -249,6 +209,7 @@ class FetchCore:
         if result.diverging is not None:
             self._truncated(partition, position, *result.diverging)
             return
+        partition.doubted_in = None
         partition.high_watermark = result.high_watermark
         partition.last_stable_offset = result.last_stable_offset
         partition.log_start_offset = result.log_start_offset
@@ -279,4 +240,4 @@ class FetchCore:
         else:
             agreed = min(position, end_offset)
             log.warning("truncation of %s-%d: going on at %d instead of %d", *partition.key, agreed, position)
-            self._place(partition, agreed, epoch)
+            self._place(partition, agreed, epoch, partition.topic_id)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
+from uuid import UUID
 
 from cluster.client.backoff import ExponentialBackoff
 from cluster.client.cluster_view import ClusterView, TopicPartition
@@ -27,13 +28,15 @@ class Sought(NamedTuple):
 
 
 class _Wanted:
-    __slots__ = ("failures", "is_asked", "retry_ms", "sought")
+    __slots__ = ("failures", "is_asked", "retry_ms", "sought", "topic_id")
 
     def __init__(self, sought: Sought) -> None:
         self.sought = sought
         self.is_asked = False
         self.failures = 0
         self.retry_ms = 0
+        # Of the topic that is asked about.
+        self.topic_id: UUID | None = None
 
 
 @dataclass(slots=True)
@@ -75,13 +78,14 @@ class OffsetLookup:
 
     def due(self, view: ClusterView, now_ms: int) -> dict[int, dict[TopicPartition, Sought]]:
         """What to ask now, by leader; -1 for what has none that is known. Tell ``asked`` of what was sent."""
-        return view.by_leader(
-            {
-                key: wanted.sought
-                for key, wanted in self._wanted.items()
-                if not wanted.is_asked and wanted.retry_ms <= now_ms
-            }
-        )
+        due = {key: wanted for key, wanted in self._wanted.items() if not wanted.is_asked and wanted.retry_ms <= now_ms}
+        for key, wanted in due.items():
+            wanted.topic_id = view.topic_id(key[0])
+        return view.by_leader({key: wanted.sought for key, wanted in due.items()})
+
+    def topic_id(self, key: TopicPartition) -> UUID | None:
+        """The id of the topic that was asked about for an offset that is wanted, as far as it is known."""
+        return self._wanted[key].topic_id
 
     def retry_ms(self, now_ms: int) -> int | None:
         """When something that is put off is due; None if nothing is. What is due now waits for a node, not for time."""

@@ -91,6 +91,21 @@ class LogTruncated(ConsumerError):
         self.partition, self.position, self.divergent_offset = key, position, divergent_offset
 
 
+class TopicRecreated(ConsumerError):
+    """The topic was deleted, and another one has its name: the position means nothing there.
+
+    Raised with auto.offset.reset=none, until the program seeks; with another policy the consumer begins anew.
+    """
+
+    def __init__(self, key: TopicPartition, position: int) -> None:
+        super().__init__(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"Topic {key[0]} was deleted and created again, and no reset policy is configured: position {position} of "
+            f"partition {key[1]} was in the one before; seek to an offset",
+        )
+        self.partition, self.position = key, position
+
+
 class CorruptRecord(ConsumerError):
     """A batch whose checksum does not hold, or that cannot be unpacked. The next poll fetches it again.
 

@@ -31,8 +31,11 @@ class Stored:
 
 @dataclass
 class ModelLog:
-    """``end`` is the high watermark as well: what is replicated is another model's matter."""
+    """``end`` is the high watermark as well: what is replicated is another model's matter. Values tell the ``life``:
+    how often the topic was created.
+    """
 
+    life: int = 1
     start: int = 0
     end: int = 0
     epoch: int = 0
@@ -49,6 +52,7 @@ class ModelLog:
         kept = [delta for delta in range(size) if random.random() < 0.85]
         producer_id = random.choice((-1, -1, *PRODUCERS))
         data = with_gaps(
+            self.life,
             self.end,
             kept,
             size,
@@ -111,11 +115,19 @@ class ModelLog:
 
 
 def with_gaps(
-    base: int, kept: list[int], size: int, *, codec: int, leader_epoch: int, producer_id: int, transactional: bool
+    life: int,
+    base: int,
+    kept: list[int],
+    size: int,
+    *,
+    codec: int,
+    leader_epoch: int,
+    producer_id: int,
+    transactional: bool,
 ) -> bytes:
     """A batch of ``size`` offsets of which only these deltas are left, as compaction leaves it."""
     payload = b"".join(
-        pack_record(NewRecord(base + delta, None, b"%d" % (base + delta)), delta, base) for delta in kept
+        pack_record(NewRecord(base + delta, None, b"%d.%d" % (life, base + delta)), delta, base) for delta in kept
     )
     batch = bytearray(
         seal_batch(

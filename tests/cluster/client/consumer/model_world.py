@@ -1,13 +1,15 @@
 """A consumer's core against leaders that move, fail, answer late or not at all: one schedule from one seed.
 
 The rule: whatever the order of answers, errors, seeks and pauses, the records of a partition come in order, without
-hole or repeat, from the position; after an error the position is where it was; and in the end everything is read.
+hole or repeat, from the position; after an error the position is where it was; and in the end everything is read. Where
+the topic is deleted and created again, reading begins anew in it, by auto.offset.reset.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from random import Random
+from uuid import UUID
 
 from cluster.client.backoff import ExponentialBackoff
 from cluster.client.cluster_view import BrokerAddress, ClusterView, PartitionView, TopicPartition, TopicView
@@ -23,6 +25,8 @@ from tests.cluster.client.consumer.model_log import PRODUCERS, ModelLog
 
 TOPIC = "t"
 NODES = (1, 2, 3)
+#: Leads what has no leader; also the id of a bootstrap address.
+NOBODY = -1
 TRANSIENT = (
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -43,6 +47,7 @@ class Asked:
 
     node_id: int
     question: Fetch | dict[TopicPartition, Sought]
+    topic_id: UUID | None
     answer: object = None
 
 
@@ -58,14 +63,20 @@ class World:
         self.core = core_class(settings, ExponentialBackoff(10, 100, self.random))
         self.keys = [(TOPIC, index) for index in range(self.random.randint(1, 3))]
         self.logs = {key: ModelLog() for key in self.keys}
+        self.life = 1
+        # What was there before the topic was created again: the log, and where its reader may be.
+        self.past: dict[tuple[TopicPartition, int], tuple[ModelLog, set[int]]] = {}
+        # Of the topic that the core was told of last.
+        self.planned_id: UUID | None = None
+        self.last_life = dict.fromkeys(self.keys, 1)
         self.leaders = dict.fromkeys(self.keys, 1)
         self.view = self.actual()
         self.now_ms = 0
         self.flight: list[Asked] = []
         # Where each partition may be; several offsets while it is looked for.
         self.places: dict[TopicPartition, set[int]] = {}
-        # The timestamp that is looked for meanwhile.
-        self.sought: dict[TopicPartition, int] = {}
+        # The timestamps that are looked for meanwhile, or may be.
+        self.sought: dict[TopicPartition, set[int]] = {}
         self.core.assign(self.keys)
         for key in self.keys:
             self.seeks_to(key, self.policy)
@@ -76,10 +87,15 @@ class World:
             for (_, number), log in self.logs.items()
         }
         brokers = {node: BrokerAddress(node, "h", node) for node in NODES}
-        return ClusterView("c", 1, brokers, {TOPIC: TopicView(TOPIC, None, ErrorCode.NONE, False, partitions)})
+        if self.random.random() < 0.1:
+            # Nobody that was known could be reached: the bootstrap addresses are asked too.
+            brokers |= {-1 - node: BrokerAddress(-1 - node, "h", node) for node in NODES}
+        topic = TopicView(TOPIC, UUID(int=self.life), ErrorCode.NONE, False, partitions)
+        return ClusterView("c", 1, brokers, {TOPIC: topic})
 
     def run(self, steps: int = 150) -> None:
-        acts = (self.append, self.append, self.finish, self.move, self.delete, self.refresh, self.send, self.send,
+        acts = (self.append, self.append, self.finish, self.move, self.delete, self.recreate, self.refresh, self.send,
+                self.send,
                 self.serve, self.deliver, self.deliver, self.lose, self.take, self.take, self.seek, self.pause,
                 self.wait)  # fmt: skip
         for _ in range(steps):
@@ -100,13 +116,23 @@ class World:
     def move(self) -> None:
         if self.random.random() < 0.3:
             key = self.random.choice(self.keys)
-            self.leaders[key] = self.random.choice(NODES)
+            self.leaders[key] = self.random.choice((*NODES, NOBODY))
             self.logs[key].epoch += 1
 
     def delete(self) -> None:
         if self.random.random() < 0.2:
             log = self.logs[self.random.choice(self.keys)]
             log.start = self.random.randint(log.start, log.stable)
+
+    def recreate(self) -> None:
+        if self.planned_id is not None and self.random.random() < 0.1:
+            for key, log in self.logs.items():
+                self.past[key, self.life] = log, self.places[key]
+                self.places[key] = set()
+                self.sought.setdefault(key, set()).add(self.policy)
+                self.leaders[key] = self.random.choice(NODES)
+            self.life += 1
+            self.logs = {key: ModelLog(self.life) for key in self.keys}
 
     def serve(self) -> None:
         """A broker works on a question; the answer is on its way."""
@@ -127,6 +153,8 @@ class World:
             return self.random.choice(TRANSIENT)
         if self.leaders[key] != asked.node_id:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if asked.topic_id != UUID(int=self.life):
+            return ErrorCode.UNKNOWN_LEADER_EPOCH
         end = log.stable if self.committed else log.end
         return ListedOffset(log.start if time == EARLIEST_TIMESTAMP else end, -1, log.epoch)
 
@@ -137,6 +165,11 @@ class World:
             code = self.random.choice(TRANSIENT)
         elif self.leaders[key] != asked.node_id:
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        elif asked.topic_id != UUID(int=self.life) and self.random.random() < 0.7:
+            # Its epochs began anew: a request that cannot be told from one for this topic is not in this model.
+            code = ErrorCode.UNKNOWN_LEADER_EPOCH
+        elif asked.topic_id != UUID(int=self.life):
+            code = ErrorCode.OFFSET_OUT_OF_RANGE
         elif place.leader_epoch < log.epoch:
             code = ErrorCode.FENCED_LEADER_EPOCH
         elif not log.start <= place.position <= log.end:
@@ -148,6 +181,9 @@ class World:
                 damaged = bytearray(data)
                 damaged[self.random.randrange(CRC_FROM, parse_header(data).size_bytes)] ^= 0x55
                 data = bytes(damaged)
+            elif data and self.random.random() < chaos:
+                # A broker that sends half of a batch.
+                data = data[: self.random.randrange(1, parse_header(data).size_bytes)]
         return FetchResult(*key, code, log.end, log.stable, log.start, data, aborted=aborted)
 
     # What the client does
@@ -160,11 +196,14 @@ class World:
 
     def send(self) -> None:
         plan = self.core.plan(self.view, self.now_ms)
+        if not set(NODES).issuperset([*plan.lookups, *plan.fetches]):
+            raise Violation(f"asks nodes that lead nothing: {plan}")
+        topic_id = self.planned_id = self.view.topic_id(TOPIC)
         for node_id, wanted in plan.lookups.items():
             self.core.resets.asked(wanted)
-            self.flight.append(Asked(node_id, wanted))
+            self.flight.append(Asked(node_id, wanted, topic_id))
         for node_id, partitions in plan.fetches.items():
-            self.flight.append(Asked(node_id, self.core.fetch(node_id, partitions, self.view)))
+            self.flight.append(Asked(node_id, self.core.fetch(node_id, partitions, self.view), topic_id))
 
     def deliver(self) -> None:
         if self.flight:
@@ -196,11 +235,12 @@ class World:
                 offset = self.random.randint(0, self.logs[key].end + 1)
                 self.core.seek(key, offset)
                 self.places[key] = {offset}
-                self.sought.pop(key, None)
+                # What metadata tell of was the topic before.
+                self.sought[key] = set() if self.planned_id in (None, UUID(int=self.life)) else {self.policy}
 
     def seeks_to(self, key: TopicPartition, time: int) -> None:
         self.places[key] = set()
-        self.sought[key] = time
+        self.sought[key] = {time} if self.planned_id in (None, UUID(int=self.life)) else {time, self.policy}
 
     def pause(self) -> None:
         partition = self.core.assignment.find(self.random.choice(self.keys))
@@ -214,9 +254,14 @@ class World:
             if not isinstance(error, CorruptRecord):
                 raise Violation(f"unforeseen: {error!r}") from error
             for key, place in before.items():
-                after = self.core.assignment.find(key).position
+                partition = self.core.assignment.find(key)
+                after = partition.position
+                if partition.topic_id != UUID(int=self.life):
+                    continue
                 if place != after and (
-                    place is None or after is None or self.next_visible(key, place) != self.next_visible(key, after)
+                    place is None
+                    or after is None
+                    or self.next_visible(self.logs[key], place) != self.next_visible(self.logs[key], after)
                 ):
                     raise Violation(f"{key} moved from {place} to {after} with an error") from error
             return 0
@@ -224,33 +269,39 @@ class World:
             key = record.topic, record.partition
             if self.core.assignment.find(key).is_paused:
                 raise Violation(f"{key} is paused")
-            if record.value != b"%d" % record.offset:
+            life, offset = map(int, (record.value or b"").split(b"."))
+            if record.offset != offset:
                 raise Violation(f"{record} has another's value")
-            expected = {self.next_visible(key, place) for place in self.places[key]}
-            if record.offset not in expected:
-                raise Violation(f"{key} brings {record.offset} where one of {sorted(map(str, expected))} is due")
-            self.places[key] = {record.offset + 1}
-            self.sought.pop(key, None)
+            if life < self.last_life[key]:
+                raise Violation(f"{record} is of a topic that was left")
+            self.last_life[key] = life
+            is_now = life == self.life
+            log, places = (self.logs[key], self.places[key]) if is_now else self.past[key, life]
+            expected = {self.next_visible(log, place) for place in places}
+            if offset not in expected:
+                raise Violation(f"{key} brings {offset} of {life} where one of {sorted(map(str, expected))} is due")
+            places.clear()
+            places.add(offset + 1)
+            if is_now:
+                self.sought.pop(key, None)
         return len(records)
 
     # What must hold
 
-    def next_visible(self, key: TopicPartition, place: int) -> int | None:
-        committed = self.committed
-        return next((offset for offset in self.logs[key].visible(committed=committed) if offset >= place), None)
+    def next_visible(self, log: ModelLog, place: int) -> int | None:
+        return next((offset for offset in log.visible(committed=self.committed) if offset >= place), None)
 
     def note(self) -> None:
         """Where a partition may be from now on: looked for, or reset since its log does not hold its place."""
         for key, log in self.logs.items():
             ends = {EARLIEST_TIMESTAMP: log.start, LATEST_TIMESTAMP: log.stable if self.committed else log.end}
-            time = self.sought.get(key)
-            if time is not None:
-                self.places[key].add(ends[time])
+            times = self.sought.get(key)
+            self.places[key].update(ends[time] for time in times or ())
             if any(not log.start <= place <= log.end for place in self.places[key]):
                 self.places[key].add(ends[self.policy])
-                if self.policy == LATEST_TIMESTAMP or time is not None:
+                if self.policy == LATEST_TIMESTAMP or times:
                     # It may be looked for at any time from now on.
-                    self.sought.setdefault(key, self.policy)
+                    self.sought.setdefault(key, set()).add(self.policy)
 
     def drain(self) -> None:
         """Nothing fails any more: all that is visible behind the positions is read."""
@@ -258,8 +309,10 @@ class World:
             for producer_id in PRODUCERS:
                 log.finish(producer_id, "committed")
             self.core.assignment.find(key).is_paused = False
-        self.refresh()
+            if self.leaders[key] == NOBODY:
+                self.leaders[key] = self.random.choice(NODES)
         for _ in range(400):
+            self.refresh()
             self.note()
             self.now_ms += 200
             self.send()
@@ -273,5 +326,8 @@ class World:
         else:
             raise Violation(f"not everything is read: {self.core!r}")
         for key in self.keys:
-            if all(self.next_visible(key, place) is not None for place in self.places[key]) and self.places[key]:
+            if (
+                all(self.next_visible(self.logs[key], place) is not None for place in self.places[key])
+                and self.places[key]
+            ):
                 raise Violation(f"{key} was not read to its end: {self.places[key]}")

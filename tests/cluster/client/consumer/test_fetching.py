@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from random import Random
+from uuid import UUID
 
 import pytest
 
@@ -20,6 +21,7 @@ from cluster.client.consumer.values import (
     NoOffsetForPartition,
     OffsetOutOfRange,
     PartitionError,
+    TopicRecreated,
 )
 from cluster.client.offset_listing import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, ListedOffset
 from cluster.protocol.batch import CRC_AT
@@ -331,3 +333,52 @@ def test_refusals():
     made.unsupported([made.assignment.find(T0)], "no version")
     with pytest.raises(ConsumerError, match="fetch: no version"):
         made.take(9)
+
+
+def described(number: int, epoch: int = 4) -> ClusterView:
+    """The topic as it was created for the ``number``th time."""
+    known = view(epoch=epoch)
+    return replace(known, topics={"t": replace(known.topics["t"], topic_id=UUID(int=number))})
+
+
+def test_a_topic_that_was_created_again_is_read_from_its_beginning():
+    """Whatever its log holds at the old position: that is another log's. A late answer is of the old one."""
+    made = core(EARLIEST_TIMESTAMP)
+    late = sent(made, described(1))
+    plan = made.plan(described(2, epoch=0), 0)
+    assert not plan.fetches
+    answer(made, late, result(T0, records=batch(10, 2)))
+    assert made.take(9) == []
+    assert set(made.plan(described(2, epoch=0), 0).lookups[1]) == {T0, T1}
+
+
+def test_metadata_tell_first_whether_a_log_that_lacks_the_position_is_another():
+    """It was cut off or truncated, unless the topic turns out to be another one: then reading begins anew."""
+    for reply in (result(T0, ErrorCode.OFFSET_OUT_OF_RANGE), result(T0, diverging=(3, 7))):
+        made, known = core(LATEST_TIMESTAMP), described(1)
+        assert answer(made, sent(made, known), reply) == {"t"}
+        plan = made.plan(known, 0)
+        assert [each.key for each in plan.fetches[1]] == [T1] and plan.stale_topics == {"t"}
+        made.fetch_failed(made.fetch(1, [], known))
+        assert answer(made, sent(made, described(1)), reply) == set()
+        assert made.position(T0) == (7 if reply.diverging else None)
+        made = core(LATEST_TIMESTAMP)
+        assert answer(made, sent(made, known), reply) == {"t"}
+        made.plan(described(2), 0)
+        assert made.position(T0) is None
+
+
+def test_without_a_policy_a_topic_that_was_created_again_is_an_error_until_a_seek():
+    """The position stays, and nothing is read at it."""
+    made = core()
+    made.fetch_failed(sent(made, described(1)))
+    for _ in range(2):
+        assert not made.plan(described(2), 0).fetches
+        for partition in (0, 1):
+            with pytest.raises(TopicRecreated, match=f"partition {partition}"):
+                made.take(9)
+    assert made.position(T0) == 10
+    made.plan(described(2), 0)
+    made.seek(T0, 5)
+    made.seek(T1, 0)
+    assert set(sent(made, described(2)).places) == {T0, T1}

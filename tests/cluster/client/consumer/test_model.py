@@ -1,12 +1,13 @@
-"""The consumer's core against a model (schedules from seeds), and three bugs that the model must find."""
+"""The consumer's core against a model (schedules from seeds), and four bugs that the model must find."""
 
 from __future__ import annotations
 
 import pytest
 
+from cluster.client.cluster_view import ClusterView
 from cluster.client.consumer.assignment import AssignedPartition
 from cluster.client.consumer.fetching import FetchCore
-from cluster.client.consumer.plans import Fetch, Place
+from cluster.client.consumer.plans import Fetch, Place, Plan
 from cluster.protocol.fetch import FetchResponse
 from tests.cluster.client.consumer.model_world import Violation, World
 
@@ -48,8 +49,19 @@ class ForgetsWhatIsBuffered(FetchCore):
         self.resets.forget(key)
 
 
+class KeepsItsPlaceInAnotherTopic(FetchCore):
+    """Planted: a topic that was created again is taken for the one before."""
+
+    def plan(self, view: ClusterView, now_ms: int) -> Plan:
+        for partition in self.assignment:
+            partition.topic_id = None
+        return super().plan(view, now_ms)
+
+
 def test_records_come_in_order_without_hole_or_repeat() -> None:
-    """Whatever the order of answers, errors, moves, deletions, seeks and pauses; and in the end everything is read."""
+    """Whatever the order of answers, errors, moves, deletions, seeks and pauses, of topics created again and batches
+    cut in half; and in the end everything is read.
+    """
     for seed in range(GATE_SCHEDULES):
         play(seed)
 
@@ -69,7 +81,9 @@ def play(seed: int, core_class: type[FetchCore] = FetchCore) -> None:
         raise Violation(f"schedule {seed}: {violation}") from violation
 
 
-@pytest.mark.parametrize("core_class", [BelievesLateAnswers, StepsOverErrors, ForgetsWhatIsBuffered])
+@pytest.mark.parametrize(
+    "core_class", [BelievesLateAnswers, StepsOverErrors, ForgetsWhatIsBuffered, KeepsItsPlaceInAnotherTopic]
+)
 def test_a_planted_bug_is_found(core_class: type[FetchCore]) -> None:
     """The model is able to fail."""
 

@@ -1,0 +1,96 @@
+"""Positions: what is read and from where on, as a program says it.
+
+Owns the assignment, what is looked for since a position is not known, and auto.offset.reset. Does not own what brokers
+say of a position (``fetching``). Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from cluster.client.backoff import ExponentialBackoff
+from cluster.client.cluster_view import ClusterView, TopicPartition
+from cluster.client.consumer.assignment import AssignedPartition, Assignment
+from cluster.client.consumer.lookup import OffsetLookup
+from cluster.client.consumer.plans import READ_COMMITTED, FetchSettings
+from cluster.client.consumer.values import ConsumerRecord, NoOffsetForPartition
+
+
+class Positions:
+    """NOT thread-safe."""
+
+    def __init__(self, settings: FetchSettings, backoff: ExponentialBackoff) -> None:
+        self.assignment = Assignment()
+        self.resets = OffsetLookup(backoff)
+        self._settings = settings
+        # The cluster as it was known last.
+        self._view: ClusterView | None = None
+
+    def __repr__(self) -> str:
+        return f"Positions({self.assignment!r}, {self.resets!r})"
+
+    def assign(self, keys: Iterable[TopicPartition]) -> None:
+        """Read exactly these; new ones begin where auto.offset.reset says."""
+        before = self.assignment.assigned
+        self.assignment.replace(keys)
+        for partition in self.assignment:
+            # New ones, and those of a call that an exception has cut short.
+            if self._is_lost(partition):
+                self._reset(partition)
+        for key in before:
+            if key not in self.assignment:
+                self.resets.forget(key)
+
+    def seek(self, key: TopicPartition, offset: int, leader_epoch: int = -1) -> None:
+        """Go on at an offset. ``leader_epoch`` of the record before it lets the broker tell a truncated log."""
+        topic_id = None if self._view is None else self._view.topic_id(key[0])
+        self._place(self.assignment.find(key), offset, leader_epoch, topic_id)
+
+    def seek_to(self, keys: Iterable[TopicPartition], timestamp: int) -> None:
+        """Go on where a timestamp is found; a special one is the beginning or the end."""
+        for partition in [self.assignment.find(key) for key in keys]:
+            self._look_for(partition, timestamp)
+
+    def position(self, key: TopicPartition) -> int | None:
+        """Where a partition is; None while that is looked for. Raises ``ValueError``, and why it cannot be found."""
+        partition = self.assignment.find(key)
+        if self._is_lost(partition):
+            raise NoOffsetForPartition([key])
+        if partition.position is None:
+            self.assignment.raise_error(partition)
+        return partition.position
+
+    def lag(self, key: TopicPartition) -> int | None:
+        """Offsets from the position to the end that may be read, as it was told last; None if that is not known."""
+        partition = self.assignment.find(key)
+        is_committed = self._settings.isolation_level == READ_COMMITTED
+        end = partition.last_stable_offset if is_committed else partition.high_watermark
+        return None if partition.position is None or end < 0 else max(0, end - partition.position)
+
+    def take(self, limit: int) -> list[ConsumerRecord]:
+        """The next records. Raises ``ConsumerError``; see ``Assignment.take``."""
+        lost = [each.key for each in self.assignment if self._is_lost(each)]
+        if lost:
+            raise NoOffsetForPartition(lost)
+        return self.assignment.take(limit)
+
+    def _is_lost(self, partition: AssignedPartition) -> bool:
+        return partition.position is None and partition.error is None and partition.key not in self.resets
+
+    def _reset(self, partition: AssignedPartition) -> None:
+        """Begin anew where auto.offset.reset says; with none, ``take`` will tell that there is no position."""
+        if self._settings.reset_timestamp is None:
+            self._place(partition, None)
+        else:
+            self._look_for(partition, self._settings.reset_timestamp)
+
+    def _look_for(self, partition: AssignedPartition, timestamp: int) -> None:
+        self.assignment.place(partition, None)
+        self.resets.want(partition.key, timestamp)
+
+    def _place(
+        self, partition: AssignedPartition, position: int | None, offset_epoch: int = -1, topic_id: UUID | None = None
+    ) -> None:
+        self.assignment.place(partition, position, offset_epoch, topic_id)
+        self.resets.forget(partition.key)
