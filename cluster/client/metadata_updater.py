@@ -52,7 +52,7 @@ class MetadataUpdater:
         if delay_ms := self._metadata.next_update_ms(now_ms):
             return delay_ms
         brokers = self._metadata.view.brokers
-        node_id = self._network.nodes.least_loaded(list(brokers), now_ms)
+        node_id = self._network.least_loaded(brokers)
         if node_id is None:
             delays = [self._network.delay_ms(each) for each in brokers]
             return min((delay_ms for delay_ms in delays if delay_ms is not None), default=None)

@@ -9,7 +9,7 @@ retries: a request whose connection is lost comes back as a failure, whether the
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -92,6 +92,13 @@ class NetworkClient:
             except OSError as error:
                 self.on_closed(broker.broker_id, f"{broker.host}:{broker.port}: {error.strerror or error}")
         return False
+
+    def least_loaded(self, node_ids: Iterable[int]) -> int | None:
+        """The node to ask what any can answer. None whose socket is full: what it was sent without wanting a response
+        is in flight nowhere, and may wait for as long as it likes.
+        """
+        taking = [node_id for node_id in node_ids if not self._selector.is_sending(node_id)]
+        return self.nodes.least_loaded(taking, self._clock.monotonic_ms())
 
     def delay_ms(self, node_id: int) -> int | None:
         """After how many milliseconds ``ready`` may say something else; None if ``poll`` will return for it."""

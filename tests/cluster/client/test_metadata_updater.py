@@ -105,6 +105,33 @@ def test_one_question_at_a_time(setting):
     setting.until_version(1)
 
 
+def test_a_node_whose_socket_is_full_is_not_asked(setting):
+    """What expects no response is not in flight; but the question would wait behind it, however long. If there is no
+    other node, it is asked when its socket has room again.
+    """
+    setting.until_version(1)
+    for node_id in (1, 2):
+        broker = setting.metadata.view.brokers[node_id]
+        while not setting.network.ready(broker):
+            setting.network.poll(0)
+    setting.selector.full.add(1)
+    setting.network.send(1, ApiKey.PRODUCE, 9, [b""], bytes, "context", expects_response=False)
+    for version in range(2, 10):
+        setting.metadata.request_update()
+        setting.until_version(version)
+    assert {node_id for node_id, _ in setting.asked()[1:]} == {2}
+    setting.brokers = {1: ("b1", 1)}
+    setting.metadata.request_update()
+    setting.until_version(10)
+    setting.metadata.request_update()
+    count = len(setting.asked())
+    setting.clock.advance_ms(10_000)
+    assert (setting.updater.maybe_update(), len(setting.asked())) == (None, count)
+    setting.selector.drain(1)
+    setting.until_version(11)
+    assert setting.asked()[-1][0] == 1
+
+
 @pytest.mark.parametrize("how", ["lost", "silent"])
 def test_an_unanswered_question_is_asked_again(setting, how):
     """After the pause of retry.backoff.ms, when the connection is lost or request.timeout.ms has passed."""
