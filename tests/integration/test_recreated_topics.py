@@ -74,12 +74,11 @@ def test_a_consumer_begins_anew(shared_cluster: UpCluster, admin: Admin, topic: 
         assert [(each.offset, each.value) for each in read(consumer, count)] == list(enumerate(values))
 
 
-@pytest.mark.parametrize("is_idempotent", [True, False])
-def test_a_producer_goes_on(shared_cluster: UpCluster, admin: Admin, topic: str, is_idempotent: bool) -> None:
-    """With new sequences. What was under way is told truthfully: acknowledged, stored for sure, in one of both logs;
-    refused, in none; no record is in the new log twice, nor out of order.
+def test_a_producer_goes_on(shared_cluster: UpCluster, admin: Admin, topic: str) -> None:
+    """With new sequences, and at once. What was under way is told truthfully: acknowledged, it is stored; refused, it
+    is not; and no record is in the new log twice, nor out of order.
     """
-    config = {"bootstrap.servers": shared_cluster.bootstrap, "enable.idempotence": is_idempotent, "linger.ms": 1}
+    config = {"bootstrap.servers": shared_cluster.bootstrap, "linger.ms": 1}
     sent: list[RecordFuture] = []
     with Producer({**config, "batch.size": 200}) as producer:
 

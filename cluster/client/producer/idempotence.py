@@ -217,11 +217,15 @@ class ProducerIdentity:
         partition.forget(batch)
 
     def failed(self, batch: ProducerBatch) -> None:
-        """``batch`` is given up. If it has a sequence, its partition has to be settled."""
+        """``batch`` is given up. If it has a sequence, its partition has to be settled; but not for what ``settle``
+        gave up: numbers have started again without it, and nothing would come to settle them once more.
+        """
         if not batch.has_sequence:
             return
         topic_partition = (batch.topic, batch.partition)
         partition = self._partitions[topic_partition]
+        if batch not in partition.in_flight:
+            return
         partition.forget(batch)
         partition.is_unresolved = True
         self._troubled.add(topic_partition)

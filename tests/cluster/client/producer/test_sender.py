@@ -343,6 +343,24 @@ def test_a_batch_that_may_be_stored_is_never_numbered_anew() -> None:
     assert (new.producer_epoch, new.base_sequence) == (1, 0)
 
 
+def test_what_waits_behind_a_batch_that_is_given_up_goes_at_once() -> None:
+    """In the tick that gives it up: no event follows, for nothing is in flight, and it would wait until it expires."""
+    bench = Bench({0: (1, 0)}, is_idempotent=True)
+    bench.start(1)
+    bad, doubtful = a_batch(), a_batch()
+    bench.put(bad, doubtful)
+    one, two = some(SendProduce, bench.tick())
+    waiting = a_batch()
+    bench.put(waiting)
+    bench.answer(one, ErrorCode.INVALID_RECORD)
+    bench.answer(two, ErrorCode.REQUEST_TIMED_OUT)
+    (again,) = some(SendProduce, bench.tick(BACKOFF_MS))
+    bench.answer(again, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    actions = bench.tick()
+    assert [each.batch for each in some(FailBatch, actions)] == [doubtful]
+    assert [each.batches for each in some(SendProduce, actions)] == [(waiting,)]
+
+
 def test_a_refusal_after_an_attempt_without_answer_is_reported_as_unknown() -> None:
     """The first attempt may have stored it: the code must not claim that it did not."""
     bench = Bench({0: (1, 0)})
