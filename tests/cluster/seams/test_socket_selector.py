@@ -363,3 +363,59 @@ def test_under_gevent():
         [sys.executable, "-c", UNDER_GEVENT], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.stdout.split() == ["connected", "flushed", "b'ok'"], done.stderr
+
+
+NOTHING_IS_OVERLOOKED = """
+from gevent import monkey
+monkey.patch_all()
+import gevent, socket, time
+from cluster.seams.socket_selector import SocketSelector
+
+class Told:
+    frames, on_connected, on_flushed, on_closed = [], print, print, print
+    def on_frame(self, node_id, frame): self.frames.append(bytes(frame))
+
+told, selector = Told(), SocketSelector()
+listener = socket.create_server(("127.0.0.1", 0))
+selector.connect(1, *listener.getsockname(), 0)
+server = listener.accept()[0]
+selector.poll(20_000, told)
+
+def polls(what, timeout_ms=20_000):
+    began = time.monotonic()
+    selector.poll(timeout_ms, told)
+    assert time.monotonic() - began < 10, what
+
+def answer_and_wake():
+    server.sendall(b"\\0\\0\\0\\1a" b"\\0\\0\\0\\1b")
+    selector.wakeup()
+
+selector.wakeup()
+polls("a wake-up before the poll")
+gevent.spawn(selector.wakeup)
+polls("a wake-up during the poll")
+for pause_s in (0, 0.001):
+    for _ in range(50):
+        late = gevent.spawn_later(pause_s, answer_and_wake)
+        selector.poll(pause_s * 1000, told)
+        late.join()
+        while len(told.frames) < 2:
+            polls("what came at the very deadline of a poll")
+        assert told.frames == [b"a", b"b"]
+        told.frames.clear()
+        with gevent.Timeout(pause_s, False):
+            selector.poll(20_000, told)
+        answer_and_wake()
+        while len(told.frames) < 2:
+            polls("what came after a poll that was cut short")
+        told.frames.clear()
+print("nothing")
+"""
+
+
+def test_nothing_is_overlooked_under_gevent():
+    """Wake-ups and frames before, in, after and at the deadline of a poll, and after one that an exception ended."""
+    done = subprocess.run(
+        [sys.executable, "-c", NOTHING_IS_OVERLOOKED], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout.split()[-1:] == ["nothing"], done.stderr
