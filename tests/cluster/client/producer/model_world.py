@@ -210,7 +210,12 @@ class World:
         self.turns = (self.now_ms, turns + 1 if at_ms == self.now_ms else 0)
         if self.turns[1] > TURNS_IN_A_MILLISECOND:
             raise Violation("the sender spins")
-        for action in self.core.tick(self.now_ms):
+        actions = self.core.tick(self.now_ms)
+        left = [each for each in self.core.tick(self.now_ms) if not isinstance(each, WakeAt | RefreshMetadata | Connect)]
+        if left:
+            # The producer's thread sleeps now, and nothing might come to wake it.
+            raise Violation(f"a tick left {left[0]!r} to the next")
+        for action in actions:
             self.carry_out(action)
 
     def carry_out(self, action: Action) -> None:
