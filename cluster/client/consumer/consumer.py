@@ -20,8 +20,9 @@ from cluster.client.consumer.lookup import OffsetQuery
 from cluster.client.consumer.plans import FetchSettings
 from cluster.client.consumer.reader import Reader
 from cluster.client.consumer.values import ConsumerClosed, ConsumerRecord, OffsetAndTimestamp, PartitionError
+from cluster.client.names import checked_long, checked_partition, checked_topic
 from cluster.client.offset_listing import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, ListedOffset
-from cluster.client.wiring import client_io
+from cluster.client.wiring import client_io, nobody_answered
 from cluster.config.consumer import validate
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import Clock, SystemClock
@@ -54,7 +55,7 @@ class Consumer(Closing):
         random: Random | None = None,
     ) -> None:
         """The keyword arguments are seams, for tests."""
-        typed = validate(config)
+        self._config = typed = validate(config)
         for warning in typed.warnings:
             log.warning("%s", warning)
         settings = FetchSettings.of(typed)
@@ -102,10 +103,9 @@ class Consumer(Closing):
         """
         with self._used():
             wanted = list(partitions)
-            for topic, partition in wanted:
-                if not topic or partition < 0:
-                    raise ValueError(f"not a partition: {(topic, partition)!r}")
-            self._use({topic for topic, _ in wanted})
+            if any(topic == "" for topic, _partition in wanted):
+                raise ValueError("Topic partitions to assign to cannot have null or empty topic")
+            self._use_partitions(wanted)
             self._core.assign(wanted)
             self._use_no_others()
 
@@ -158,7 +158,7 @@ class Consumer(Closing):
 
     def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = -1) -> None:
         """Go on at an offset. ``leader_epoch`` of the record before it, if known, lets a truncated log be noticed."""
-        if offset < 0:
+        if checked_long(offset, "an offset") < 0:
             raise ValueError("seek offset must not be a negative number")
         with self._used():
             self._core.seek(partition, offset, leader_epoch)
@@ -195,7 +195,7 @@ class Consumer(Closing):
         self, times_ms: Mapping[TopicPartition, int], timeout_s: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first record of each partition that is not older than its time; None if there is none."""
-        if negative := [key for key, time_ms in times_ms.items() if time_ms < 0]:
+        if negative := [key for key, time_ms in times_ms.items() if checked_long(time_ms, "a time") < 0]:
             raise ValueError(f"the target time of {_name(negative[0])} must not be negative")
         found = self._look_up(times_ms, timeout_s)
         return {
@@ -241,7 +241,7 @@ class Consumer(Closing):
     ) -> dict[TopicPartition, ListedOffset]:
         query = OffsetQuery(wanted, self._backoff)
         with self._used():
-            self._use({topic for topic, _ in wanted})
+            self._use_partitions(wanted)
             self._reader.queries.append(query)
             try:
                 self._until(lambda: query.is_done or None, timeout_s, f"offsets of {', '.join(map(_name, wanted))}")
@@ -261,8 +261,11 @@ class Consumer(Closing):
             for partition in [self._core.assignment.find(key) for key in partitions]:
                 partition.is_paused = is_paused
 
+    def _use_partitions(self, partitions: Iterable[TopicPartition]) -> None:
+        self._use({topic for topic, _ in [(topic, checked_partition(number)) for topic, number in partitions]})
+
     def _use(self, topics: Iterable[str]) -> None:
-        for topic in topics:
+        for topic in [checked_topic(topic) for topic in topics]:
             self._reader.metadata.use(topic, self._clock.monotonic_ms())
 
     def _use_no_others(self) -> None:
@@ -276,7 +279,8 @@ class Consumer(Closing):
         while (found := ask()) is None:
             left_ms = deadline_ms - self._clock.monotonic_ms()
             if left_ms <= 0:
-                raise TimeoutError(f"no answer within {timeout_ms:.0f} ms: {what}")
+                reason = "" if self._reader.metadata.version else f". {nobody_answered(self._config)}"
+                raise TimeoutError(f"no answer within {timeout_ms:.0f} ms: {what}{reason}")
             self._reader.turn(left_ms)
         return found
 
