@@ -21,6 +21,7 @@ from loadgen.settings import (
     LoadSettings,
     SettingsError,
     parse_config,
+    refuse_own_keys,
 )
 from loadgen.workload import Workload, WorkloadError
 from loadgen.workloads import find_workload
@@ -149,7 +150,8 @@ def _changes(values: Mapping[str, Any]) -> dict[str, Any]:
     for role in ("producer", "consumer"):
         pairs = values.get(f"kafka_{role}_config")
         if pairs:
-            changes[f"{role}_config"] = parse_config(pairs)
+            changes[f"{role}_config"] = config = parse_config(pairs)
+            refuse_own_keys(f"--kafka-{role}-config", config)
     if values.get("kafka_workload"):
         changes |= _of_workload(find_workload(values["kafka_workload"]), changes)
     return changes

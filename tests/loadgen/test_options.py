@@ -86,6 +86,8 @@ def test_what_cannot_work_is_one_clear_line(tmp_path: Path) -> None:
     for arguments, names in ((("--kafka-settings", "absent.json"), r"absent\.json"), (("--kafka-rate", "0"), "rate")):
         with pytest.raises(SettingsError, match=names):
             settle_options(parse(*arguments))
+    with pytest.raises(SettingsError, match=r"--kafka-consumer-config bootstrap\.servers=b:1: .*leave it out"):
+        settle_options(parse("--kafka-consumer-config", "bootstrap.servers=b:1"))
     assert list(Path().iterdir()) == [tmp_path.relative_to(Path.cwd()) / "file"]
 
 
