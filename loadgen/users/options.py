@@ -83,7 +83,7 @@ def add_options(parser: Any) -> None:
 
 
 def reader_count(asked: int | None, users: int | None, *, alone: bool) -> int:
-    """How many of the users read: what was asked for, else one; a single user writes, unless there are readers alone."""
+    """How many users read: what was asked for, else one. A single user writes, unless there are readers alone."""
     if asked is not None:
         return asked
     return 0 if users == 1 and not alone else 1
