@@ -20,7 +20,7 @@ from locust import events
 from locust.runners import MasterRunner, WorkerRunner
 
 from loadgen.settings import SettingsError
-from loadgen.users.options import DEFAULT_PRODUCERS, add_options, settle_options
+from loadgen.users.options import DEFAULT_PRODUCERS, add_options, reader_count, settle_options
 from loadgen.users.process import end_process, fail_process, has_started, settle_process, start_process
 from loadgen.users.producer import ProducerUser
 from loadgen.users.reader import ReaderUser
@@ -48,7 +48,10 @@ def on_init(environment: Any, **_: Any) -> None:
         except SettingsError as error:
             logger.critical("%s", error)
             raise SystemExit(254) from error
-    ReaderUser.fixed_count = 1 if options.kafka_readers is None else options.kafka_readers
+    ReaderUser.fixed_count = _readers(environment)
+    if not ReaderUser.fixed_count and ReaderUser in environment.user_classes:
+        # To Locust a fixed count of 0 is none, and half of all users would read.
+        environment.user_classes.remove(ReaderUser)
     if options.num_users is None:
         options.num_users = DEFAULT_PRODUCERS + _readers(environment)
         options.spawn_rate = options.spawn_rate or options.num_users
@@ -76,8 +79,10 @@ def on_quit(exit_code: int, **_: Any) -> None:
 
 
 def _readers(environment: Any) -> int:
-    count: int = ReaderUser.fixed_count if ReaderUser in environment.user_classes else 0
-    return count
+    options, classes = environment.parsed_options, environment.user_classes
+    if ReaderUser not in classes:
+        return 0
+    return reader_count(options.kafka_readers, options.num_users, alone=ProducerUser not in classes)
 
 
 events.init_command_line_parser.add_listener(on_command_line)

@@ -29,6 +29,13 @@ READERS = "readers"
 CONFLUENT, NATIVE = "confluent", "native"
 CLIENTS = (NATIVE, CONFLUENT)
 
+#: Keys of a client that a load decides itself, and why nobody else can.
+_OWN_KEYS = {
+    "bootstrap.servers": "the load has its own addresses",
+    "client.id": "each of the load's clients has a name of its own",
+    "transactional.id": "the load has no transactions",
+}
+
 
 class SettingsError(ValueError):
     """The settings cannot be used; the message says what to change."""
@@ -144,6 +151,13 @@ class LoadSettings:
             return cls(**values)
         except TypeError as error:
             raise SettingsError(f"{path}: {error}") from error
+
+
+def refuse_own_keys(option: str, config: Mapping[str, object]) -> None:
+    """Refuse what a load would not use, or could not: ``option`` is where it was given. Raises SettingsError."""
+    for key, reason in _OWN_KEYS.items():
+        if key in config:
+            raise SettingsError(f"{option} {key}={config[key]}: {reason}; leave it out")
 
 
 def parse_config(pairs: list[str]) -> dict[str, ConfigValue]:

@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
+from math import inf
 from typing import Any
 
 from loadgen.spec import SpecError, numbers_of, one_of
@@ -93,7 +94,7 @@ def _steps(value: object) -> tuple[tuple[float, float], ...]:
         seconds, factor = entry
         if isinstance(seconds, bool) or isinstance(factor, bool) or not isinstance(seconds, int | float):
             raise SpecError(f"steps is a list of [SECONDS, FACTOR], not {entry!r}")
-        if not isinstance(factor, int | float) or not seconds > 0 or not factor >= 0:
+        if not isinstance(factor, int | float) or not 0 < seconds < inf or not 0 <= factor < inf:
             raise SpecError(f"a step has more than 0 seconds and a factor of 0 or more, not {entry!r}")
         pieces.append((float(seconds), float(factor)))
     if not pieces[-1][1] > 0:

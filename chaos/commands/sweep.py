@@ -88,12 +88,12 @@ def sweep(
         cells = chosen.filtered(parse_filter(only or ()))
         if not cells:
             raise SweepError("no cell is left by --filter; --list shows them all")
-        if list_cells:
-            return _list(cells, as_json=as_json)
         for cell in cells:
             if not cell.inapplicable:
                 settings, _ = resolve(cell.asked)
                 check_record_size(cell.asked, settings)
+        if list_cells:
+            return _list(cells, as_json=as_json)
     except ValueError as error:
         raise BadRequest(str(error)) from error
     check_java()

@@ -14,7 +14,7 @@ from chaos.faults.catalogue import DEFAULT, FAULTS, check_faults, parse_faults
 from chaos.schedules.generator import generate
 from chaos.schedules.model import Schedule
 from cluster.config import broker, consumer, producer, profiles, topic
-from loadgen.settings import CLIENTS
+from loadgen.settings import CLIENTS, refuse_own_keys
 from loadgen.workload import Workload
 from loadgen.workloads import find_workload
 
@@ -81,9 +81,10 @@ def resolve(asked: Asked) -> tuple[ExperimentSettings, list[str]]:
     typed_broker = broker.validate(broker_text)
     typed_topic = topic.validate(topic_text, typed_broker)
     typed_producer = producer.validate(producer_text, asked.client, profile.producer_base(asked.client))
-    typed_consumer = consumer.validate(
-        _pairs("--consumer-config", asked.consumer_config), asked.client, profile.consumer_base(asked.client)
-    )
+    consumer_text = _pairs("--consumer-config", asked.consumer_config)
+    refuse_own_keys("--producer-config", producer_text)
+    refuse_own_keys("--consumer-config", consumer_text)
+    typed_consumer = consumer.validate(consumer_text, asked.client, profile.consumer_base(asked.client))
     defects = _defects(asked.defects)
     faults = () if asked.schedule is not None else parse_faults(asked.faults or DEFAULT)
     if asked.schedule is not None:

@@ -19,7 +19,7 @@ from cluster.client.cluster_view import ClusterView, TopicPartition, TopicView
 from cluster.client.new_topic import NewTopic
 from cluster.client.offset_listing import ListedOffset
 from cluster.client.partition_calls import LogDirectory, ProducerState
-from cluster.client.wiring import bootstrap_servers
+from cluster.client.wiring import bootstrap_servers, checked_client_id
 from cluster.config.admin import validate
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.asyncio_transport import AsyncioTransport
@@ -49,7 +49,7 @@ class Admin(Closing):
             typed["default.api.timeout.ms"],
             request_timeout_ms=typed["request.timeout.ms"],
             retry_backoff_ms=typed["retry.backoff.ms"],
-            client_id=typed["client.id"],
+            client_id=checked_client_id(typed["client.id"]),
         )
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="gapless-admin", daemon=True)

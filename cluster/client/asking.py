@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -22,6 +23,10 @@ from cluster.seams.transport import Transport
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+#: What Kafka's clients let a host be made of.
+_HOST = re.compile(r"[0-9A-Za-z\-%._:]+")
+_PORT = re.compile(r"[0-9]{1,9}")
 
 
 class Retriable(Exception):
@@ -144,6 +149,9 @@ class Asker:
 def parse_address(address: str) -> tuple[str, int]:
     """``host:port`` as a pair; an IPv6 host stands in brackets. Raises ``ValueError``."""
     host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
+    host = host.removeprefix("[").removesuffix("]")
+    if not _HOST.fullmatch(host) or not _PORT.fullmatch(port):
         raise ValueError(f"not a host:port address: {address!r}")
-    return host.removeprefix("[").removesuffix("]"), int(port)
+    if not 0 < int(port) < 2**16:
+        raise ValueError(f"no port between 1 and 65535: {address!r}")
+    return host, int(port)

@@ -9,6 +9,7 @@ from cluster.client.backoff import ExponentialBackoff
 from cluster.client.client_metadata import ClientMetadata
 from cluster.client.exchange import Request
 from cluster.client.metadata_updater import MetadataUpdater
+from cluster.client.names import MOST_STRING_BYTES, fits_string
 from cluster.client.network import NetworkClient
 from cluster.client.nodes import Nodes
 from cluster.config.errors import ConfigError
@@ -55,7 +56,11 @@ def client_io(
         random=random,
     )
     network = NetworkClient(
-        selector, nodes, clock, client_id=config["client.id"], request_timeout_ms=config["request.timeout.ms"]
+        selector,
+        nodes,
+        clock,
+        client_id=checked_client_id(config["client.id"]),
+        request_timeout_ms=config["request.timeout.ms"],
     )
     updater = MetadataUpdater(metadata, network, clock, allow_auto_topic_creation=allow_auto_topic_creation)
     return ClientIo(metadata, network, updater)
@@ -70,3 +75,18 @@ def bootstrap_servers(config: TypedConfig) -> list[tuple[str, int]]:
         return [parse_address(address) for address in config["bootstrap.servers"]]
     except ValueError as error:
         raise ConfigError(f"{what}: {error}") from error
+
+
+def nobody_answered(config: TypedConfig) -> str:
+    """What a wait that was too short says of its reason, if no broker has told anything of the cluster so far."""
+    return f"No broker of bootstrap.servers has answered so far: {', '.join(config['bootstrap.servers'])}"
+
+
+def checked_client_id(name: str) -> str:
+    """The name for the broker's log. Raises ``ConfigError`` for one that no request can carry."""
+    if not fits_string(name):
+        raise ConfigError(
+            f"config 'client.id' must be valid text of at most {MOST_STRING_BYTES} bytes; "
+            f"this one has {len(name)} characters"
+        )
+    return name

@@ -5,7 +5,7 @@ Owns that part of their tables alone.
 
 from __future__ import annotations
 
-from cluster.config.keys import INT_MAX, Key, integer, text, texts
+from cluster.config.keys import INT_MAX, Key, flag, integer, text, texts
 
 COMMON: list[Key] = [
     texts("bootstrap.servers", (), "host:port of some brokers; the others are learnt from them."),
@@ -22,5 +22,11 @@ COMMON: list[Key] = [
     integer("connections.max.idle.ms", 540_000, "Age at which an idle connection is closed."),
     integer("metadata.max.age.ms", 300_000, "Age at which metadata is fetched again.", 0),
     integer("send.buffer.bytes", 131_072, "SO_SNDBUF.", -1, carried=True),
+    flag("enable.metrics.push", True, "Push client metrics where the cluster asks for them.", carried=True),
+    texts("metric.reporters", (), "Java classes that are told of metrics.", carried=True),
+    flag("auto.include.jmx.reporter", True, "Tell JMX of metrics.", carried=True),
+    integer("metrics.num.samples", 2, "Samples of a metric.", 1, carried=True),
+    text("metrics.recording.level", "INFO", "What is measured.", ("INFO", "DEBUG", "TRACE"), carried=True),
+    integer("metrics.sample.window.ms", 30_000, "Time of a sample.", 0, carried=True),
     text("security.protocol", "PLAINTEXT", "How brokers are talked to.", ("PLAINTEXT",)),
 ]

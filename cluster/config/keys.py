@@ -146,7 +146,7 @@ class KeyTable:
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """``"; did you mean 'x'?"`` with the nearest of ``known``, or nothing if none is near."""
-    near = get_close_matches(name.strip().lower().replace("_", "."), list(known), n=1, cutoff=0.6)
+    near = get_close_matches(str(name).strip().lower().replace("_", "."), list(known), n=1, cutoff=0.6)
     return f"; did you mean '{near[0]}'?" if near else ""
 
 

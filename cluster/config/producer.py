@@ -37,11 +37,15 @@ PRODUCER_KEYS = KeyTable(
         integer("max.block.ms", 60_000, "Longest wait of a send for memory or metadata.", 0),
         integer("max.request.size", 1_048_576, "Largest request, and so largest record.", 0),
         text("compression.type", "none", "The codec of batches.", ("none", "gzip", "snappy", "lz4", "zstd")),
+        integer("compression.gzip.level", -1, "Level of gzip; the codec's own is used.", -1, 9, carried=True),
+        integer("compression.lz4.level", 9, "Level of lz4; the codec's own is used.", 1, 17, carried=True),
+        integer("compression.zstd.level", 3, "Level of zstd; the codec's own is used.", -131_072, 22, carried=True),
         text("partitioner.class", None, "A function that chooses the partition; unset: by key, else sticky."),
         flag("partitioner.ignore.keys", False, "Choose the partition without the key."),
         flag("partitioner.adaptive.partitioning.enable", True, "Give slow brokers fewer records."),
         integer("partitioner.availability.timeout.ms", 0, "Age at which a broker that takes nothing is avoided.", 0),
         integer("metadata.max.idle.ms", 300_000, "Age at which an unused topic's metadata is dropped.", 5000),
+        integer("receive.buffer.bytes", 32_768, "SO_RCVBUF.", -1, carried=True),
         flag(UNSAFE_IN_FLIGHT, False, "Allow more than 5 requests in flight with idempotence; for experiments."),
     ],
 )
@@ -77,8 +81,20 @@ def validate(
                 f"{config['delivery.timeout.ms']} < {config['linger.ms']} + {config['request.timeout.ms']}"
             )
         changes["delivery.timeout.ms"] = least
+    if not confluent:
+        _check_buffer(config)
     config = ProducerConfig(table, {**config.given, **changes})
     return ProducerConfig(table, config.given, [*notes, *_warnings(config)])
+
+
+def _check_buffer(config: ProducerConfig) -> None:
+    """Kafka takes a buffer without room for a batch, and then refuses every record. Raises ConfigError."""
+    least_name = min("batch.size", "max.request.size", key=lambda name: int(config[name]))
+    if config["buffer.memory"] < config[least_name]:
+        raise ConfigError(
+            f"producer config 'buffer.memory' must be at least '{least_name}', or no record could be sent: "
+            f"{config['buffer.memory']} < {config[least_name]}"
+        )
 
 
 def _settle_idempotence(config: ProducerConfig, asked: Mapping[str, Value]) -> tuple[dict[str, Value], list[str]]:

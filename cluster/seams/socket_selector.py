@@ -20,6 +20,8 @@ from cluster.seams.selector import SelectorHandler
 from cluster.seams.storage import Bytes
 from cluster.seams.transport import MAX_FRAME_BYTES
 
+#: epoll takes less than 25 days; who waits longer is back a little early.
+_LONGEST_WAIT_S = 86_400.0
 #: Buffers of one system call: half of what Linux takes.
 _MOST_PARTS = 512
 #: More than the bytes that can wait in the pipe of wake-ups, which is one.
@@ -119,7 +121,7 @@ class SocketSelector:
         if self._is_woken or self._failed:
             timeout_ms = 0
         try:
-            ready = self._selector.select(None if timeout_ms is None else timeout_ms / 1000)
+            ready = self._selector.select(None if timeout_ms is None else min(timeout_ms / 1000, _LONGEST_WAIT_S))
         finally:
             self._is_waiting = False
         # What was wanted before has a poll that returns.

@@ -21,6 +21,7 @@ from loadgen.settings import (
     LoadSettings,
     SettingsError,
     parse_config,
+    refuse_own_keys,
 )
 from loadgen.workload import Workload, WorkloadError
 from loadgen.workloads import find_workload
@@ -36,7 +37,7 @@ _FIELDS: dict[str, tuple[str, type, str]] = {
     "--kafka-rate": ("rate", float, "records per second in all, shared by the producer users (1000)"),
     "--kafka-value-bytes": ("value_bytes", int, "size of a value, its 48-byte header included (200)"),
     "--kafka-client": ("client", str, "the client: native or confluent (confluent)"),
-    "--kafka-readers": ("readers", int, "how many of the users read (1)"),
+    "--kafka-readers": ("readers", int, "how many of the users read (1; none if there is one user)"),
     "--kafka-run-id": ("run_id", int, "number that marks this run's values (random)"),
     "--kafka-first-stream": ("first_stream", int, "number of the first producer's stream (0)"),
     "--kafka-flush-timeout": ("flush_timeout_s", float, "seconds that producers may take to finish at the end (20)"),
@@ -79,6 +80,13 @@ def add_options(parser: Any) -> None:
         "--kafka-run-directory", default=None, env_var=RUN_DIRECTORY_ENV, help="existing directory of the run"
     )
     group.add_argument("--kafka-results", default="results", help="where a run directory is made otherwise (results)")
+
+
+def reader_count(asked: int | None, users: int | None, *, alone: bool) -> int:
+    """How many users read: what was asked for, else one. A single user writes, unless there are readers alone."""
+    if asked is not None:
+        return asked
+    return 0 if users == 1 and not alone else 1
 
 
 def settle_options(options: Any) -> None:
@@ -149,7 +157,8 @@ def _changes(values: Mapping[str, Any]) -> dict[str, Any]:
     for role in ("producer", "consumer"):
         pairs = values.get(f"kafka_{role}_config")
         if pairs:
-            changes[f"{role}_config"] = parse_config(pairs)
+            changes[f"{role}_config"] = config = parse_config(pairs)
+            refuse_own_keys(f"--kafka-{role}-config", config)
     if values.get("kafka_workload"):
         changes |= _of_workload(find_workload(values["kafka_workload"]), changes)
     return changes

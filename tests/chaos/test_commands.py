@@ -76,6 +76,8 @@ BAD = [
     (["sweep", "delivery", "--time-limit", "2"], ["--time-limit", "warm-up"]),
     (["sweep", "seeds", "--client", "java"], ["--client java", "--client confluent"]),
     (["sweep", "seeds", "--faults", "kill-leadr"], ["kill-leadr", "kill-leader"]),
+    (["sweep", "seeds", "--faults", "kill-leadr", "--list"], ["kill-leadr", "kill-leader"]),
+    (["run", "--producer-config", "client.id=me"], ["--producer-config client.id=me", "leave it out"]),
     (["sweep", "seeds", "--out", "full"], ["full is not empty", "--out"]),
     (["sweep", "--resume", "full"], ["--resume full", "sweep.json"]),
     (["sweep", "delivery", "--resume", "full"], ["--resume", "--filter"]),

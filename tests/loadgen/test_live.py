@@ -205,6 +205,24 @@ def test_locust_by_itself(
 
 
 @pytest.mark.full
+def test_locust_without_readers(
+    cluster: MockCluster, start: Callable[[Command], subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    """``--kafka-readers 0`` is none, and all users write."""
+    argv = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--headless", "--host", cluster.bootstrap]
+    argv += ["--only-summary", "--users", "4", "--spawn-rate", "4", "--kafka-readers", "0"]
+    process = start(Command("load", [*argv, "--kafka-results", str(tmp_path / "results")], dict(os.environ), 30.0))
+    results = tmp_path / "results" / "locust"
+    eventually(lambda: list(results.glob("*/loadgen/load.status.json")), "a status file")
+    (path,) = results.iterdir()
+    wait_until(RunDirectory(path), "load", "total_acked", 100)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(40) == 0
+    assert '"ProducerUser": 4' in (tmp_path / "load.log").read_text()
+    assert "poll" not in read_history(RunDirectory(path).history("load")).column("f").to_pylist()
+
+
+@pytest.mark.full
 def test_locust_distributed(
     cluster: MockCluster, start: Callable[[Command], subprocess.Popen[str]], tmp_path: Path
 ) -> None:

@@ -9,7 +9,7 @@ import configargparse
 import pytest
 
 from loadgen.settings import LoadSettings, SettingsError
-from loadgen.users.options import add_options, resolve_options, settle_options
+from loadgen.users.options import add_options, reader_count, resolve_options, settle_options
 
 
 @pytest.fixture(autouse=True)
@@ -86,7 +86,16 @@ def test_what_cannot_work_is_one_clear_line(tmp_path: Path) -> None:
     for arguments, names in ((("--kafka-settings", "absent.json"), r"absent\.json"), (("--kafka-rate", "0"), "rate")):
         with pytest.raises(SettingsError, match=names):
             settle_options(parse(*arguments))
+    with pytest.raises(SettingsError, match=r"--kafka-consumer-config bootstrap\.servers=b:1: .*leave it out"):
+        settle_options(parse("--kafka-consumer-config", "bootstrap.servers=b:1"))
     assert list(Path().iterdir()) == [tmp_path.relative_to(Path.cwd()) / "file"]
+
+
+def test_a_single_user_writes() -> None:
+    """One of several users reads, unless it is said how many do; where only readers are started, all do."""
+    assert [reader_count(None, users, alone=False) for users in (None, 1, 2, 9)] == [1, 0, 1, 1]
+    assert reader_count(None, 1, alone=True) == 1
+    assert [reader_count(asked, 1, alone=False) for asked in (0, 1, 3)] == [0, 1, 3]
 
 
 def test_records_that_the_client_would_never_take_are_refused(tmp_path: Path) -> None:

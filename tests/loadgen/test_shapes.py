@@ -63,6 +63,8 @@ def test_a_constant_shape_changes_nothing() -> None:
         ({"steps": [["1", 1]]}, "SECONDS, FACTOR"),
         ({"steps": [[0, 1]]}, "more than 0 seconds"),
         ({"steps": [[1, -1]]}, "0 or more"),
+        ({"steps": [[1, float("inf")]]}, "0 or more"),
+        ({"steps": [[float("inf"), 1]]}, "more than 0 seconds"),
         ({"steps": [[1, 1], [1, 0]]}, "above 0"),
         ({"bursts": {"every_s": 10}}, "every_s, for_s, factor"),
         ({"bursts": {"every_s": 10, "for_s": 10, "factor": 2}}, "for_s < every_s"),

@@ -7,7 +7,6 @@ Owns the face towards programs, and how long a call waits. Does not own I/O (``r
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
@@ -20,8 +19,10 @@ from cluster.client.consumer.lookup import OffsetQuery
 from cluster.client.consumer.plans import FetchSettings
 from cluster.client.consumer.reader import Reader
 from cluster.client.consumer.values import ConsumerClosed, ConsumerRecord, OffsetAndTimestamp, PartitionError
+from cluster.client.names import checked_long, checked_partition, checked_topic
 from cluster.client.offset_listing import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, ListedOffset
-from cluster.client.wiring import client_io
+from cluster.client.one_thread import OneThread
+from cluster.client.wiring import client_io, nobody_answered
 from cluster.config.consumer import validate
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import Clock, SystemClock
@@ -53,7 +54,7 @@ class Consumer(Closing):
         clock: Clock | None = None,
         random: Random | None = None,
     ) -> None:
-        typed = validate(config)
+        self._config = typed = validate(config)
         for warning in typed.warnings:
             log.warning("%s", warning)
         settings = FetchSettings.of(typed)
@@ -81,8 +82,7 @@ class Consumer(Closing):
         self._timeout_ms: int = typed["default.api.timeout.ms"]
         self._consumed = 0
         self._is_closed = False
-        # The thread that is in a call, under one key: setting that is one step, which an exception cannot divide.
-        self._user: dict[str, int] = {}
+        self._one_thread = OneThread("Consumer")
 
     def __repr__(self) -> str:
         return f"Consumer({'closed' if self._is_closed else self._core})"
@@ -102,10 +102,9 @@ class Consumer(Closing):
         """
         with self._used():
             wanted = list(partitions)
-            for topic, partition in wanted:
-                if not topic or partition < 0:
-                    raise ValueError(f"not a partition: {(topic, partition)!r}")
-            self._use({topic for topic, _ in wanted})
+            if any(topic == "" for topic, _partition in wanted):
+                raise ValueError("Topic partitions to assign to cannot have null or empty topic")
+            self._use_partitions(wanted)
             self._core.assign(wanted)
             self._use_no_others()
 
@@ -161,7 +160,7 @@ class Consumer(Closing):
 
     def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = -1) -> None:
         """Go on at an offset. ``leader_epoch`` of the record before it, if known, lets a truncated log be noticed."""
-        if offset < 0:
+        if checked_long(offset, "an offset") < 0:
             raise ValueError("seek offset must not be a negative number")
         with self._used():
             self._core.seek(partition, offset, leader_epoch)
@@ -198,7 +197,7 @@ class Consumer(Closing):
         self, times_ms: Mapping[TopicPartition, int], timeout_s: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first record of each partition that is not older than its time; None if there is none."""
-        if negative := [key for key, time_ms in times_ms.items() if time_ms < 0]:
+        if negative := [key for key, time_ms in times_ms.items() if checked_long(time_ms, "a time") < 0]:
             raise ValueError(f"the target time of {_name(negative[0])} must not be negative")
         found = self._look_up(times_ms, timeout_s)
         return {
@@ -244,7 +243,7 @@ class Consumer(Closing):
     ) -> dict[TopicPartition, ListedOffset]:
         query = OffsetQuery(wanted, self._backoff)
         with self._used():
-            self._use({topic for topic, _ in wanted})
+            self._use_partitions(wanted)
             try:
                 self._reader.queries.append(query)
                 self._until(lambda: query.is_done or None, timeout_s, f"offsets of {', '.join(map(_name, wanted))}")
@@ -264,8 +263,11 @@ class Consumer(Closing):
             for partition in [self._core.assignment.find(key) for key in partitions]:
                 partition.is_paused = is_paused
 
+    def _use_partitions(self, partitions: Iterable[TopicPartition]) -> None:
+        self._use({topic for topic, _ in [(topic, checked_partition(number)) for topic, number in partitions]})
+
     def _use(self, topics: Iterable[str]) -> None:
-        for topic in topics:
+        for topic in [checked_topic(topic) for topic in topics]:
             self._reader.metadata.use(topic, self._clock.monotonic_ms())
 
     def _use_no_others(self) -> None:
@@ -279,21 +281,17 @@ class Consumer(Closing):
         while (found := ask()) is None:
             left_ms = deadline_ms - self._clock.monotonic_ms()
             if left_ms <= 0:
-                raise TimeoutError(f"no answer within {timeout_ms:.0f} ms: {what}")
+                reason = "" if self._reader.metadata.version else f". {nobody_answered(self._config)}"
+                raise TimeoutError(f"no answer within {timeout_ms:.0f} ms: {what}{reason}")
             self._reader.turn(left_ms)
         return found
 
     @contextmanager
     def _used(self) -> Iterator[None]:
-        me = threading.get_ident()
-        if self._user.setdefault("thread", me) != me:
-            raise RuntimeError("Consumer is not safe for multi-threaded access")
-        try:
+        with self._one_thread.inside():
             if self._is_closed:
                 raise ConsumerClosed
             yield
-        finally:
-            self._user.clear()
 
 
 def _name(key: TopicPartition) -> str:

@@ -6,15 +6,18 @@ the short way of nearly all records, which is ``Producer.send``, nor what follow
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 
+from cluster.client.names import checked_topic
 from cluster.client.producer.batch import ProducerBatch
 from cluster.client.producer.encoding import size_upper_bound
 from cluster.client.producer.futures import OnDelivery, RecordFuture
 from cluster.client.producer.partitioner import partition_for_key
 from cluster.client.producer.shared import ProducerShared
 from cluster.client.producer.topic_choice import TopicChoice
-from cluster.client.producer.values import ProduceError, ProducerClosed, RecordTooLarge
+from cluster.client.producer.values import ProduceError, RecordTooLarge
+from cluster.client.wiring import nobody_answered
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.records import Header
 
@@ -102,17 +105,21 @@ class Appender:
     def wait_for_topic(self, topic: str, partition: int | None, deadline_ms: int) -> TopicChoice:
         """What is known of ``topic``, as soon as it is. The lock is held, and let go while this waits.
 
-        Raises ``ProduceError``: not in time, or there can be no such topic; and ``ProducerClosed``.
+        Raises ``ProduceError``: not in time, or there can be no such topic; ``ProducerClosed``; and ``TypeError`` and
+        ``ValueError`` for what is no name of a topic.
         """
         shared = self._shared
         began_ms = shared.clock.monotonic_ms()
         asked_version: int | None = None
         while True:
             if shared.is_closing:
-                raise ProducerClosed("Cannot perform operation after producer has been closed")
+                raise shared.refusal
             choice = shared.topics.get(topic)
             if choice is not None and (partition is None or partition < choice.partition_count):
                 return choice
+            if asked_version is None:
+                # What cannot be sent would be the end of the thread that sends.
+                checked_topic(topic)
             code = shared.topic_error(topic)
             is_asked = asked_version is not None
             asked_version = shared.want(topic) if asked_version is None else asked_version
@@ -121,8 +128,11 @@ class Appender:
             self._wakeup()
             now_ms = shared.clock.monotonic_ms()
             if now_ms >= deadline_ms:
-                raise ProduceError(ErrorCode.REQUEST_TIMED_OUT, _not_known(topic, partition, choice, now_ms - began_ms))
-            shared.changed.wait((deadline_ms - now_ms) / 1000)
+                text = _not_known(topic, partition, choice, now_ms - began_ms)
+                if not shared.version:
+                    text += f" {nobody_answered(shared.settings.config)}"
+                raise ProduceError(ErrorCode.REQUEST_TIMED_OUT, text)
+            shared.changed.wait(min((deadline_ms - now_ms) / 1000, threading.TIMEOUT_MAX))
             if shared.topic_error(topic) not in _FINAL_ERRORS:
                 shared.want(topic)
 

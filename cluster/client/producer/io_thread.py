@@ -58,6 +58,12 @@ class ProducerIo:
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
+    def check_alive(self) -> None:
+        """Raises ``RuntimeError`` in a process that was forked off, where this thread does not run."""
+        thread = self._thread
+        if thread.ident is not None and not thread.is_alive() and not self._shared.is_closing:
+            raise RuntimeError("a producer does not work in a process that was forked after it: make one there")
+
     @property
     def is_current_thread(self) -> bool:
         """Whether this is called from a callback, so that waiting would be in vain."""

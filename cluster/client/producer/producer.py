@@ -6,12 +6,14 @@ Does not own the long way (``appender.py``), nor anything that happens to a batc
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cluster.client.backoff import ExponentialBackoff
 from cluster.client.closing import Closing
 from cluster.client.cluster_view import PartitionView
+from cluster.client.names import checked_long, checked_partition
 from cluster.client.producer.accumulator import RecordAccumulator
 from cluster.client.producer.appender import Appender
 from cluster.client.producer.buffer_pool import BufferPool
@@ -32,6 +34,8 @@ from cluster.seams.clock import Clock, SystemClock
 from cluster.seams.randomness import Random, fresh_seed
 from cluster.seams.selector import Selector
 from cluster.seams.socket_selector import SocketSelector
+
+LOG = logging.getLogger(__name__)
 
 #: How long ``close`` waits for its thread once everything was given up.
 _LAST_WAIT_S = 5.0
@@ -55,18 +59,25 @@ class Producer(Closing):
     ) -> None:
         """``selector``, ``clock`` and ``random`` are the seams, for tests."""
         self._settings = settings = producer_settings(config)
+        for warning in settings.config.warnings:
+            LOG.warning("%s", warning)
         clock = SystemClock() if clock is None else clock
         random = Random(fresh_seed()) if random is None else random
         self._metrics = ProducerMetrics()
         self._pool = pool = BufferPool(settings.buffer_bytes)
-        io = client_io(
-            settings.config,
-            SocketSelector() if selector is None else selector,
-            clock,
-            random,
-            max_in_flight=settings.sender.max_in_flight,
-            max_idle_topic_ms=settings.config["metadata.max.idle.ms"],
-        )
+        selector = SocketSelector() if selector is None else selector
+        try:
+            io = client_io(
+                settings.config,
+                selector,
+                clock,
+                random,
+                max_in_flight=settings.sender.max_in_flight,
+                max_idle_topic_ms=settings.config["metadata.max.idle.ms"],
+            )
+        except BaseException:
+            selector.shutdown()
+            raise
         accumulator = RecordAccumulator(
             batch_size=settings.limit_bytes,
             linger_ms=settings.linger_ms,
@@ -115,6 +126,8 @@ class Producer(Closing):
         if self._is_plain and not headers:
             if timestamp_ms is None:
                 timestamp_ms = self._wall_ns() // 1_000_000
+            else:
+                _check_timestamp(timestamp_ms)
             choice = self._topics.get(topic)
             if choice is not None:
                 # acquire() and release() are half the price, but a signal between acquire() and try leaves it held.
@@ -140,16 +153,18 @@ class Producer(Closing):
             record = settings.interceptors.on_send(record)
             on_delivery = settings.interceptors.around(on_delivery)
         topic, value, key, partition, headers, timestamp_ms = record
-        if partition is not None and partition < 0:
-            raise ValueError(f"Invalid partition: {partition}. Partition number should always be non-negative or None.")
+        if partition is not None:
+            partition = checked_partition(partition)
         timestamp_ms = self._wall_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
-        if timestamp_ms < 0:
-            raise ValueError(f"Invalid timestamp: {timestamp_ms}. Timestamp should always be non-negative or None.")
+        _check_timestamp(timestamp_ms)
+        if on_delivery is not None and not callable(on_delivery):
+            raise TypeError(f"on_delivery is a function, not {type(on_delivery).__name__}")
+        self._io.check_alive()
         deadline_ms = self._appender.deadline_ms()
         try:
+            # As Kafka: before serializing.
             if self._shared.is_closing:
-                raise ProducerClosed("Cannot perform operation after producer has been closed")
-            # As Kafka: before serializing, so that a topic that does not exist costs no more.
+                raise self._shared.refusal
             key = key if settings.key_serializer is None else settings.key_serializer(key)
             value = value if settings.value_serializer is None else settings.value_serializer(value)
             key, value = as_bytes(key, "key"), as_bytes(value, "value")
@@ -179,6 +194,7 @@ class Producer(Closing):
         """
         if self._io.is_current_thread:
             raise RuntimeError("Producer.flush() in a callback would wait for the callback itself")
+        self._io.check_alive()
         shared = self._shared
         deadline_ns = None if timeout_s is None else shared.clock.monotonic_ns() + int(timeout_s * 1e9)
         with shared.lock:
@@ -244,6 +260,11 @@ class Producer(Closing):
         read["buffer-available-bytes"] = pool.available_bytes
         read["waiting-threads"] = pool.waiting
         return read
+
+
+def _check_timestamp(timestamp_ms: int) -> None:
+    if checked_long(timestamp_ms, "a timestamp") < 0:
+        raise ValueError(f"Invalid timestamp: {timestamp_ms}. Timestamp should always be non-negative or None.")
 
 
 def _checked_headers(headers: Sequence[Header] | Mapping[str, bytes | None] | None) -> Sequence[Header]:

@@ -21,7 +21,7 @@ from cluster.client.producer.partitioner import BuiltInPartitioner
 from cluster.client.producer.sender import SenderCore
 from cluster.client.producer.settings import ProducerSettings
 from cluster.client.producer.topic_choice import TopicChoice
-from cluster.client.producer.values import FatalProducerError, ProduceError
+from cluster.client.producer.values import FatalProducerError, ProduceError, ProducerClosed
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import Clock
 from cluster.seams.randomness import Random
@@ -103,6 +103,11 @@ class ProducerShared:
             return self.abort_error
         code = None if self.identity is None else self.identity.fatal_error
         return None if code is None else failures.fatal(code, is_doubtful=False)
+
+    @property
+    def refusal(self) -> ProduceError:
+        """Why a producer that is closing takes nothing: it was closed, or it cannot go on."""
+        return self.fatal_error or ProducerClosed("Cannot perform operation after producer has been closed")
 
     # For the I/O thread
 

@@ -100,6 +100,8 @@ class ProducerClosed(ProduceError):
 
     def __init__(self, message: str = "Producer is closed forcefully.") -> None:
         super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, message)
+        # No broker said so.
+        self.args = (message,)
 
 
 class FatalProducerError(ProduceError):

@@ -333,8 +333,18 @@ def test_addresses(text, address):
     assert parse_address(text) == address
 
 
-@pytest.mark.parametrize("text", ["", "host", "host:", ":9092", "host:port", "host:-1"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "host", "host:", ":9092", "host:port", "host:-1", "PLAINTEXT://host:1", "a:1 b:1", "a:1;b:1", "a b:1", "[]:1"],
+)
 def test_what_is_no_address(text):
     """Refused, with the text."""
     with pytest.raises(ValueError, match="not a host:port address"):
         parse_address(text)
+
+
+@pytest.mark.parametrize("port", [0, 65536, 99999])
+def test_what_is_no_port(port):
+    """Nothing listens there: it would look like a broker that is down."""
+    with pytest.raises(ValueError, match="no port between 1 and 65535"):
+        parse_address(f"host:{port}")

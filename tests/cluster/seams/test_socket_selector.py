@@ -119,6 +119,15 @@ def test_a_poll_without_events_ends_in_time(setting):
     assert setting.told.events == []
 
 
+def test_a_poll_may_be_longer_than_the_system_waits(setting):
+    """epoll refuses waits of a month, which a lingering or an age of Long.MAX_VALUE asks for."""
+    timer = threading.Timer(0.05, setting.selector.wakeup)
+    timer.start()
+    setting.selector.poll(2**63, setting.told)
+    timer.join()
+    assert setting.told.events == []
+
+
 def test_a_full_socket_keeps_the_rest(setting):
     """What the kernel does not take is sent as the peer reads, in order, in any number of parts, and then told."""
     server = setting.connect()

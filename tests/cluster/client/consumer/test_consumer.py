@@ -100,3 +100,38 @@ def test_it_is_not_closed_while_it_is_used():
     for _ in range(2):
         setting.consumer.close()
     assert setting.selector.is_shut_down
+
+
+def test_what_cannot_be_read_is_refused_before_it_is_asked_for():
+    """A name or a number that no request can carry is the call's mistake, and what was assigned stays."""
+    setting = Setting()
+    setting.read("t")
+    consumer = setting.consumer
+    for wrong in [(b"t", 0), (None, 0), ("t", "0"), ("t", 1.0)]:
+        with pytest.raises(TypeError):
+            consumer.assign([wrong])
+        with pytest.raises(TypeError):
+            consumer.end_offsets([wrong])
+    for wrong in [("", 0), ("t", -1), ("t", 2**31), ("t\ud800", 0)]:
+        with pytest.raises(ValueError, match=r"opic|artition"):
+            consumer.assign([wrong])
+    with pytest.raises(TypeError, match="a text, not int"):
+        consumer.partitions_for(5)
+    for wrong in (1.5, "1", 2**63):
+        with pytest.raises((TypeError, ValueError), match=r"an offset (is|has)"):
+            consumer.seek(("t", 0), wrong)
+        with pytest.raises((TypeError, ValueError), match=r"a time (is|has)"):
+            consumer.offsets_for_times({("t", 0): wrong})
+    assert consumer.assignment() == [("t", 0)]
+    assert consumer.poll(0.01) == []
+
+
+def test_a_wait_says_that_nobody_has_answered():
+    """Not only that it was too short, as long as no broker of bootstrap.servers has told of the cluster."""
+    setting = Setting()
+    setting.selector.answers.clear()
+    with pytest.raises(TimeoutError, match=r"offsets of t-0\. No broker of bootstrap.servers has .*: b1:9092"):
+        setting.consumer.end_offsets([("t", 0)], timeout_s=1)
+    setting.selector.answers[ApiKey.METADATA] = describe
+    with pytest.raises(TimeoutError, match=r"offsets of t-0$"):
+        setting.consumer.end_offsets([("t", 0)], timeout_s=60)

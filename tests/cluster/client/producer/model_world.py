@@ -211,8 +211,8 @@ class World:
         if self.turns[1] > TURNS_IN_A_MILLISECOND:
             raise Violation("the sender spins")
         actions = self.core.tick(self.now_ms)
-        left = [each for each in self.core.tick(self.now_ms) if not isinstance(each, WakeAt | RefreshMetadata | Connect)]
-        if left:
+        again = self.core.tick(self.now_ms)
+        if left := [each for each in again if not isinstance(each, WakeAt | RefreshMetadata | Connect)]:
             # The producer's thread sleeps now, and nothing might come to wake it.
             raise Violation(f"a tick left {left[0]!r} to the next")
         for action in actions:

@@ -217,6 +217,6 @@ def test_the_texts():
          "value of the max.request.size configuration.", False),
         ("REQUEST_TIMED_OUT: Failed to allocate 16384 bytes within the configured max blocking time 60000 ms. Total "
          "memory: 33554432 bytes. Available memory: 100 bytes.", True),
-        ("UNKNOWN_SERVER_ERROR: Producer is closed forcefully.", False),
+        ("Producer is closed forcefully.", False),
         ("REQUEST_TIMED_OUT: over", False),
     ]  # fmt: skip

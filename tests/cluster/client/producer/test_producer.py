@@ -20,6 +20,7 @@ from cluster.client.producer.values import (
     RecordMetadata,
     RecordTooLarge,
 )
+from cluster.config.errors import ConfigError
 from cluster.protocol import messages
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
@@ -313,7 +314,10 @@ def test_a_send_in_a_callback_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> 
     bench = Bench(monkeypatch, max_block_ms=60_000)
     bench.producer._io._thread = threading.current_thread()
     future = bench.producer.send("unknown", b"v")
-    assert "not present in metadata after 0 ms" in str(future.exception(0))
+    assert str(future.exception(0)) == (
+        "REQUEST_TIMED_OUT: Topic unknown not present in metadata after 0 ms. "
+        "No broker of bootstrap.servers has answered so far: b:1"
+    )
     with pytest.raises(RuntimeError, match="callback"):
         bench.producer.flush()
 
@@ -347,8 +351,87 @@ def test_a_thread_that_fails_leaves_nobody_waiting(monkeypatch: pytest.MonkeyPat
     assert "ZeroDivisionError: a mistake" in str(future.exception(0))
     assert bench.producer.fatal_error is not None
     assert bench.selector.is_shut_down
+    assert "ZeroDivisionError: a mistake" in str(bench.producer.send("t", b"w").exception(0))
+
+
+def test_what_cannot_be_sent_is_refused_before_it_harms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mistake in one call is that call's alone: the thread that sends for all others never sees it."""
+    bench = Bench(monkeypatch, linger_ms=1_000)
+    bench.know()
+    bench.producer.send("t", b"v", partition=0)
+    send: Callable[..., Any] = bench.producer.send
+    for topic in (5, b"t", None):
+        with pytest.raises(TypeError, match="name of a topic is a text"):
+            send(topic, b"v")
+    for name in ("t\ud800", "t" * 40_000):
+        with pytest.raises(ValueError, match="no topic can have this name"):
+            send(name, b"v")
+        with pytest.raises(ValueError, match="no topic can have this name"):
+            bench.producer.partitions_for(name)
+    with pytest.raises(TypeError, match="partition is an integer, not str"):
+        send("t", b"v", partition="0")
+    with pytest.raises(TypeError, match="partition is an integer, not float"):
+        send("t", b"v", partition=1.0)
+    with pytest.raises(ValueError, match="Invalid partition: -1"):
+        send("t", b"v", partition=-1)
+    for timestamp in (1.5, "5"):
+        with pytest.raises(TypeError, match="timestamp is an integer"):
+            send("t", b"v", timestamp_ms=timestamp)
+    for number, text in ((-1, "Invalid timestamp: -1"), (2**63, "a timestamp has 64 bits")):
+        with pytest.raises(ValueError, match=text):
+            send("t", b"v", timestamp_ms=number)
+    with pytest.raises(TypeError, match="on_delivery is a function"):
+        send("t", b"v", partition=0, headers={"h": b""}, on_delivery=5)
+    _number, request = bench.next_request(1)
+    assert len(records_of(request)) == 1
+
+
+def test_kafkas_longest_wait_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """max.block.ms may be Long.MAX_VALUE, which is longer than a thread of Python can wait."""
+    bench = Bench(monkeypatch, max_block_ms=2**63 - 1)
+    waited: list[float] = []
+
+    def wait(timeout_s: float) -> None:
+        waited.append(timeout_s)
+        bench.producer._shared.is_closing = True
+
+    monkeypatch.setattr(bench.producer._shared.changed, "wait", wait)
     with pytest.raises(ProducerClosed):
-        bench.producer.send("t", b"w")
+        bench.producer.send("t", b"v")
+    assert waited == [threading.TIMEOUT_MAX]
+
+
+def test_a_forked_process_is_told_that_nobody_sends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads are not forked: without a word a flush there would never end."""
+    bench = Bench(monkeypatch)
+    bench.producer._io._thread = thread = threading.Thread(target=int)
+    thread.start()
+    thread.join()
+    for call in (bench.producer.flush, lambda: bench.producer.send("t", b"v")):
+        with pytest.raises(RuntimeError, match="forked"):
+            call()
+    bench.producer.close()
+
+
+def test_settings_that_are_probably_not_meant_are_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Idempotence that gives way, and keys that change nothing, are said in the log."""
+    Bench(monkeypatch, acks=1, send_buffer_bytes=5)
+    assert caplog.messages == [
+        "acks 1 turns 'enable.idempotence' off",
+        "producer config key 'send.buffer.bytes' is accepted and changes nothing here",
+        "without idempotence a retry may store a record twice or out of order",
+    ]
+
+
+@pytest.mark.parametrize("config", [{"bootstrap.servers": "nowhere"}, {"client.id": "x" * 40_000}])
+def test_a_refused_configuration_leaves_no_socket(config: dict[str, object]) -> None:
+    """What was opened before the refusal is closed again."""
+    selector = ScriptedSelector(ManualClock())
+    with pytest.raises(ConfigError):
+        Producer({"bootstrap.servers": "b:1", **config}, selector=selector)
+    assert selector.is_shut_down
 
 
 def test_partitions_for_tells_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ def test_the_defaults_are_kafkas() -> None:
     ],
 )
 def test_an_idempotent_producer_refuses_what_it_cannot_keep(key: str, value: object, text: str) -> None:
-    """If idempotence was asked for; otherwise it gives way without a word, as in Kafka."""
+    """If idempotence was asked for; otherwise it gives way, as in Kafka."""
     with pytest.raises(ConfigError, match=text):
         producer_settings({"enable.idempotence": True, key: value})
     assert not producer_settings({key: value}).is_idempotent
@@ -59,6 +59,12 @@ def test_more_in_flight_than_brokers_remember_is_for_experiments() -> None:
         ({"key.serializer": "StringSerializer"}, "'key.serializer': expected a function"),
         ({"partitioner.class": "RoundRobinPartitioner"}, "'partitioner.class': expected a function"),
         ({"interceptor.classes": "com.example.Mine"}, "'interceptor.classes': expected a list of objects"),
+        ({"buffer.memory": 10_000}, "'buffer.memory' must be at least 'batch.size', .*: 10000 < 16384"),
+        (
+            {"buffer.memory": 10_000, "batch.size": 30_000, "max.request.size": 20_000},
+            "'buffer.memory' must be at least 'max.request.size', .*: 10000 < 20000",
+        ),
+        ({5: 1}, "unknown producer config key '5'"),
         ({"interceptor.classes": [dict]}, "'interceptor.classes': expected a list of objects"),
     ],
 )
@@ -71,3 +77,24 @@ def test_what_is_wrong_is_refused_by_name(config: dict[str, object], text: str) 
 def test_a_batch_is_never_larger_than_a_request() -> None:
     """What is too large for a request is then too large for every batch that has a record."""
     assert producer_settings({"batch.size": 2_000_000, "max.request.size": 1_000}).limit_bytes == 1_000
+
+
+def test_every_key_of_kafkas_producer_is_known() -> None:
+    """Kafka 3.8's ProducerConfig but for security: what changes nothing here is taken and told, not unknown."""
+    keys = {
+        "compression.gzip.level": 5,
+        "compression.lz4.level": 9,
+        "compression.zstd.level": 3,
+        "enable.metrics.push": True,
+        "metric.reporters": "com.example.Mine",
+        "auto.include.jmx.reporter": False,
+        "metrics.num.samples": 2,
+        "metrics.recording.level": "DEBUG",
+        "metrics.sample.window.ms": 30_000,
+        "receive.buffer.bytes": 32_768,
+        "send.buffer.bytes": 131_072,
+        "client.dns.lookup": "use_all_dns_ips",
+        "client.rack": "r",
+    }
+    config = producer_settings(keys).config
+    assert config.warnings == tuple(f"producer config key '{key}' is accepted and changes nothing here" for key in keys)

@@ -1,0 +1,30 @@
+"""OneThread: an object that is for one thread at a time, and refuses the second. Owns who is in a call."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class OneThread:
+    """``what`` is the object, for the error."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        # The thread that is in a call, under one key: setting that is one step, which an exception cannot divide.
+        self._inside: dict[str, int] = {}
+
+    def __repr__(self) -> str:
+        return f"OneThread({self._what}, {'in' if self._inside else 'not in'} use)"
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """For the time of a call. Raises ``RuntimeError`` while another thread is in one."""
+        me = threading.get_ident()
+        if self._inside.setdefault("thread", me) != me:
+            raise RuntimeError(f"{self._what} is not safe for multi-threaded access")
+        try:
+            yield
+        finally:
+            self._inside.clear()
