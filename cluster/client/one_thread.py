@@ -16,7 +16,12 @@ class OneThread:
         self._inside: dict[str, int] = {}
 
     def __repr__(self) -> str:
-        return f"OneThread({self._what}, {'in' if self._inside else 'not in'} use)"
+        return f"OneThread({self._what}, {'in' if self.is_busy else 'not in'} use)"
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a thread is in a call."""
+        return bool(self._inside)
 
     @contextmanager
     def inside(self) -> Iterator[None]:

@@ -44,6 +44,10 @@ _ABSENT = frozenset(
         "partitioner.ignore.keys",
         "partition.assignment.strategy",
         "auto.include.jmx.reporter",
+        # It has one for all codecs, compression.level.
+        "compression.gzip.level",
+        "compression.lz4.level",
+        "compression.zstd.level",
     }
 )
 

@@ -122,7 +122,7 @@ def test_one_thread_at_a_time(mock_cluster: str):
         found: list[ConsumerRecord] = []
         polling = threading.Thread(target=lambda: found.extend(consumer.poll(TIMEOUT_S)))
         polling.start()
-        wait_for(lambda: consumer._in_use.locked(), "the poll")
+        wait_for(lambda: consumer._one_thread.is_busy, "the poll")
         with pytest.raises(RuntimeError, match="not safe for multi-threaded access"):
             consumer.poll(0)
         produce(mock_cluster, 0, 1)
