@@ -54,6 +54,7 @@ class Consumer(Closing):
         clock: Clock | None = None,
         random: Random | None = None,
     ) -> None:
+        """The keyword arguments are seams, for tests."""
         self._config = typed = validate(config)
         for warning in typed.warnings:
             log.warning("%s", warning)

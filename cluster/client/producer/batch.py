@@ -1,8 +1,9 @@
 """ProducerBatch: the records for one partition that travel together, from the first append to the outcome.
 
-Owns a batch's bytes (v2, kafka-semantics 2.1), its limits, and its division when a broker finds it too large (Kafka's
-ProducerBatch and MemoryRecordsBuilder: seeds 002 section 3 and 004; semantics 8.3, 8.4). Does not own when it is sent,
-again or at all, nor memory; sequence and attempts are ``batch_life``'s, who waits for a record is ``futures``'.
+Owns a batch's bytes (v2, kafka-semantics 2.1) around its records, their compression, and its division when a broker
+finds it too large (Kafka's ProducerBatch and MemoryRecordsBuilder: seeds 002 section 3 and 004; semantics 8.3, 8.4).
+Does not own when it is sent, again or at all, nor memory; its records and what fits are ``packed_records``', sequence
+and attempts ``batch_life``'s, who waits for a record is ``futures``'.
 
 Not thread-safe: who appends and who builds hold one lock.
 """
@@ -21,8 +22,8 @@ _ESTIMATION_FACTOR = 1.05
 class ProducerBatch(PackedRecords):
     """``limit_bytes`` is batch.size; ``estimated_ratio`` what compression is expected to leave of it (1.0: all).
 
-    ``memory_bytes`` is what the batch holds of buffer.memory, ``record_bytes`` its records uncompressed, and
-    ``compression_ratio`` what compression left of them, once it is built. The rest is ``BatchLife``'s.
+    ``compression_ratio`` is what compression left of the records, once the batch is built. The rest is
+    ``PackedRecords``' and ``BatchLife``'s.
     """
 
     __slots__ = ("_built", "codec", "compression_ratio")
