@@ -19,6 +19,10 @@ from kazoo.retry import KazooRetry
 #: How long kazoo waits between attempts to connect: short, so that a healed link is used within a tick or two.
 RETRY_DELAY_S = 0.05
 RETRY_DELAY_MAX_S = 0.25
+#: How many times within a session a connection that gets no answer is given up for another. kazoo would wait for the
+#: whole session, and that would be its end. A standalone ZooKeeper (3.9.5, NIO) that is asked while it makes its
+#: database fails in closing the connection, and leaves it open and silent for ever.
+HANDSHAKES_PER_SESSION = 3
 
 #: kazoo tells of each attempt to connect; the store tells of what came of them.
 _kazoo_logger = logging.getLogger(f"{__name__}.kazoo")
@@ -40,8 +44,10 @@ class ReportingConnection(ConnectionHandler):  # type: ignore[misc]  # kazoo has
         self._ended = ended
 
     def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
-        result = super()._invoke(timeout, request, xid)
-        if isinstance(request, Connect) and result[0].time_out > 0:
+        if not isinstance(request, Connect):
+            return super()._invoke(timeout, request, xid)
+        result = super()._invoke(timeout / HANDSHAKES_PER_SESSION, request, xid)
+        if result[0].time_out > 0:
             self._granted(int(result[0].session_id), int(result[0].time_out))
         return result
 

@@ -101,6 +101,8 @@ class Forwarder:
         self._tasks: set[asyncio.Task[None]] = set()
         self.port = 0
         self.swallows = False
+        #: How many of the next connections are accepted and never answered.
+        self.silent = 0
 
     async def up(self) -> None:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
@@ -122,6 +124,10 @@ class Forwarder:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there: asyncio.StreamWriter | None = None
         try:
+            if self.silent:
+                self.silent -= 1
+                await reader.read()
+                return
             back, there = await asyncio.open_connection(*self._target)
             ways = [asyncio.ensure_future(self._copy(reader, there)), asyncio.ensure_future(self._copy(back, writer))]
             try:

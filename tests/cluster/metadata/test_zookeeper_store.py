@@ -9,7 +9,7 @@ import pytest
 
 from cluster.metadata.store import ConnectionLostError, SessionState
 from cluster.metadata.zookeeper import ZooKeeperStore
-from tests.cluster.metadata.harness import PATIENCE_S, SESSION_MS, Sessions, ZooKeeperHarness
+from tests.cluster.metadata.harness import PATIENCE_S, SESSION_MS, Forwarder, Sessions, ZooKeeperHarness
 
 pytestmark = pytest.mark.integration
 
@@ -84,5 +84,25 @@ def test_a_server_that_answers_nothing_is_noticed_within_the_session(zookeeper):
         # Pings go out at least every third of a session, so two of them suffice; the rest is for a loaded machine.
         assert asyncio.get_running_loop().time() - began < 5 * SESSION_MS / 1000
         await harness.close()
+
+    asyncio.run(body())
+
+
+def test_a_handshake_that_nobody_answers_does_not_cost_the_session(zookeeper):
+    """A ZooKeeper that is just starting may leave a connection open and silent: another is made in time."""
+
+    async def body():
+        link = Forwarder(zookeeper)
+        await link.up()
+        store = ZooKeeperStore(f"127.0.0.1:{link.port}", 6000)
+        await store.start(20_000)
+        sessions, first = Sessions(store), store.session_id
+        await link.down()
+        link.silent = 1
+        await link.up()
+        assert await sessions.until(SessionState.CONNECTED) == [SessionState.SUSPENDED, SessionState.CONNECTED]
+        assert (link.silent, store.session_id) == (0, first)
+        await store.close()
+        await link.down()
 
     asyncio.run(body())
