@@ -123,6 +123,9 @@ def _command(
     ]
     # a stray LOCUST_* variable of the user's shell would change the run
     env = {key: value for key, value in os.environ.items() if not key.startswith("LOCUST_")}
+    # glibc gives each thread of librdkafka an arena of its own, and each grows to its own peak: an outage makes the
+    # process larger for good. A setting of the user's stays.
+    env.setdefault("MALLOC_ARENA_MAX", "2")
     env.update(
         {
             SETTINGS_ENV: str(settings_path(run)),

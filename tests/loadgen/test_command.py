@@ -39,6 +39,17 @@ def test_producers_and_readers_are_two_processes(tmp_path: Path, monkeypatch: py
         assert command.stop_timeout_s > 15
 
 
+def test_memory_is_shared_by_threads_unless_the_user_says_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """glibc's arenas, one for each thread of librdkafka, are what made a load process grow: two are allowed."""
+    settings = LoadSettings(run_id=1, producers_bootstrap="h:1", readers_bootstrap="h:2")
+    monkeypatch.delenv("MALLOC_ARENA_MAX", raising=False)
+    assert {command.env["MALLOC_ARENA_MAX"] for command in locust_commands(settings, run_directory(tmp_path))} == {"2"}
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "8")
+    assert {command.env["MALLOC_ARENA_MAX"] for command in locust_commands(settings, run_directory(tmp_path))} == {"8"}
+
+
 def test_producers_are_shared_by_processes(tmp_path: Path) -> None:
     """Each has its own name, its own streams and the same settings; no stream is missing and none has two."""
     settings = LoadSettings(
