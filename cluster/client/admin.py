@@ -16,6 +16,7 @@ from cluster.client.async_admin import AsyncAdmin
 from cluster.client.closing import Closing
 from cluster.client.cluster_calls import PREFERRED, TOPIC_RESOURCE, Reassignment
 from cluster.client.cluster_view import ClusterView, TopicPartition, TopicView
+from cluster.client.names import checked_topics
 from cluster.client.new_topic import NewTopic
 from cluster.client.offset_listing import ListedOffset
 from cluster.client.partition_calls import LogDirectory, ProducerState
@@ -34,7 +35,8 @@ class Admin(Closing):
     """``config`` has Kafka's own keys. For any thread. Close it after use; it is a context manager.
 
     Every call raises ``TimeoutError`` after ``default.api.timeout.ms``, ``AdminError`` for what waiting does not
-    change, and ``RuntimeError`` once it is closed. Raises ``ConfigError``.
+    change, ``TypeError`` and ``ValueError`` for arguments that no request can carry, and ``RuntimeError`` once it is
+    closed. Raises ``ConfigError``.
     """
 
     def __init__(self, config: Mapping[str, object]) -> None:
@@ -90,8 +92,9 @@ class Admin(Closing):
 
     def describe_topics(self, topics: Sequence[str]) -> dict[str, TopicView]:
         """These topics as they are now; each carries its own error code, for one that does not exist too."""
-        view = self._wait(self._admin.metadata(topics))
-        return {name: view.topics[name] for name in topics if name in view.topics}
+        names = checked_topics(topics)
+        view = self._wait(self._admin.metadata(names))
+        return {name: view.topics[name] for name in names if name in view.topics}
 
     def create_topics(self, topics: Sequence[NewTopic]) -> None:
         """Create topics; one that exists is an error."""
