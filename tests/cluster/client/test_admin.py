@@ -46,6 +46,32 @@ def test_the_end():
         admin.list_topics()
 
 
+def test_several_share_one_thread():
+    """Which ends with the last of them, and not before."""
+    before = threading.active_count()
+    config = {"bootstrap.servers": "127.0.0.1:1", "default.api.timeout.ms": 1}
+    with Admin(config) as first:
+        with Admin(config):
+            assert threading.active_count() == before + 1
+        with pytest.raises(TimeoutError, match="Metadata: "):
+            first.list_topics()
+        assert threading.active_count() == before + 1
+    assert threading.active_count() == before
+
+
+def test_a_forked_process_is_told_that_nobody_asks():
+    """The thread did not come along: a call that would wait for ever raises, a new client works, both can be closed."""
+    config = {"bootstrap.servers": "127.0.0.1:1", "default.api.timeout.ms": 1}
+    with Admin(config) as parent:
+        thread = parent._loop_thread._thread
+        parent._loop_thread._thread = threading.Thread()
+        with pytest.raises(RuntimeError, match="does not run: make another one in a process that was forked"):
+            parent.list_topics()
+        with Admin(config) as child, pytest.raises(TimeoutError):
+            child.list_topics()
+        parent._loop_thread._thread = thread
+
+
 @pytest.fixture(scope="module")
 def admin() -> Iterator[Any]:
     """Of a cluster that does not exist: whatever is not refused before it is asked is a ``TimeoutError``."""
