@@ -1,14 +1,12 @@
 """Admin: questions and orders to a cluster for programs without an event loop; each call waits for its outcome.
 
-Owns the thread with the event loop, Kafka's keys and Kafka's names of the calls. Everything else is ``AsyncAdmin``'s,
+Owns Kafka's keys and Kafka's names of the calls. The event loop is ``loop_thread``'s; everything else ``AsyncAdmin``'s,
 which programs with an event loop use themselves.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import threading
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -16,6 +14,8 @@ from cluster.client.async_admin import AsyncAdmin
 from cluster.client.closing import Closing
 from cluster.client.cluster_calls import PREFERRED, TOPIC_RESOURCE, Reassignment
 from cluster.client.cluster_view import ClusterView, TopicPartition, TopicView
+from cluster.client.loop_thread import LoopThread
+from cluster.client.names import checked_topics
 from cluster.client.new_topic import NewTopic
 from cluster.client.offset_listing import ListedOffset
 from cluster.client.partition_calls import LogDirectory, ProducerState
@@ -34,7 +34,8 @@ class Admin(Closing):
     """``config`` has Kafka's own keys. For any thread. Close it after use; it is a context manager.
 
     Every call raises ``TimeoutError`` after ``default.api.timeout.ms``, ``AdminError`` for what waiting does not
-    change, and ``RuntimeError`` once it is closed. Raises ``ConfigError``.
+    change, ``TypeError`` and ``ValueError`` for arguments that no request can carry, and ``RuntimeError`` once it is
+    closed. Raises ``ConfigError``.
     """
 
     def __init__(self, config: Mapping[str, object]) -> None:
@@ -51,26 +52,25 @@ class Admin(Closing):
             retry_backoff_ms=typed["retry.backoff.ms"],
             client_id=checked_client_id(typed["client.id"]),
         )
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="gapless-admin", daemon=True)
-        self._thread.start()
+        self._is_closed = False
+        self._loop_thread = LoopThread.join()
 
     def __repr__(self) -> str:
-        return f"Admin({self._admin!r}{', closed' if self._loop.is_closed() else ''})"
+        return f"Admin({self._admin!r}{', closed' if self._is_closed else ''})"
 
     def close(self) -> None:
-        """Close the connections and end the thread. A second call does nothing."""
-        if not self._loop.is_closed():
-            self._wait(self._admin.close())
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
+        """Close the connections; the last one that is open ends the thread. A second call does nothing."""
+        if not self._is_closed:
+            self._is_closed = True
+            if self._loop_thread.is_running:
+                self._loop_thread.wait(self._admin.close())
+            self._loop_thread.leave()
 
     def _wait(self, call: Coroutine[Any, Any, T]) -> T:
-        if self._loop.is_closed():
+        if self._is_closed:
             call.close()
             raise RuntimeError("This admin client has already been closed.")
-        return asyncio.run_coroutine_threadsafe(call, self._loop).result()
+        return self._loop_thread.wait(call)
 
     # The cluster
 
@@ -90,8 +90,9 @@ class Admin(Closing):
 
     def describe_topics(self, topics: Sequence[str]) -> dict[str, TopicView]:
         """These topics as they are now; each carries its own error code, for one that does not exist too."""
-        view = self._wait(self._admin.metadata(topics))
-        return {name: view.topics[name] for name in topics if name in view.topics}
+        names = checked_topics(topics)
+        view = self._wait(self._admin.metadata(names))
+        return {name: view.topics[name] for name in names if name in view.topics}
 
     def create_topics(self, topics: Sequence[NewTopic]) -> None:
         """Create topics; one that exists is an error."""

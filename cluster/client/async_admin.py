@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from cluster.client.asking import Retriable, parse_address
 from cluster.client.cluster_view import ClusterView, TopicView
 from cluster.client.errors import AdminError
+from cluster.client.names import checked_list, checked_topics
 from cluster.client.new_topic import NewTopic, creatable
 from cluster.client.partition_calls import PartitionCalls
 from cluster.protocol.apis import ApiKey
@@ -21,7 +22,8 @@ from cluster.protocol.errors import ErrorCode
 class AsyncAdmin(PartitionCalls):
     """``bootstrap`` is ``host:port`` strings. Every call may take ``timeout_ms`` and then raises ``TimeoutError``.
 
-    Answers that do not change by waiting raise ``AdminError``. Close it after use.
+    Answers that do not change by waiting raise ``AdminError``; arguments that no request can carry ``TypeError`` and
+    ``ValueError``, before anything is asked. Close it after use.
     """
 
     async def api_versions(self, host_port: str) -> dict[int, tuple[int, int]]:
@@ -35,23 +37,26 @@ class AsyncAdmin(PartitionCalls):
 
     async def metadata(self, topics: Sequence[str] | None = None) -> ClusterView:
         """Brokers, controller, and these topics (None: all) as they are now; topics carry their own error codes."""
-        return await self._retrying("Metadata", lambda: self._metadata(topics))
+        names = None if topics is None else checked_topics(topics)
+        return await self._retrying("Metadata", lambda: self._metadata(names))
 
     async def describe(self, topics: Sequence[str]) -> dict[str, TopicView]:
         """These topics, as soon as every partition has a leader."""
+        names = checked_topics(topics)
 
         async def attempt() -> dict[str, TopicView]:
-            view = await self._metadata(topics)
-            for name in topics:
+            view = await self._metadata(names)
+            for name in names:
                 if name not in view.topics or not view.topics[name].is_ready:
                     raise Retriable(f"{name} is not ready")
-            return {name: view.topics[name] for name in topics}
+            return {name: view.topics[name] for name in names}
 
-        return await self._retrying(f"topics {', '.join(topics)}", attempt)
+        return await self._retrying(f"topics {', '.join(names)}", attempt)
 
     async def create_topics(self, topics: Sequence[NewTopic]) -> None:
         """Create topics. An existing topic is an error, unless an attempt of this very call may have created it."""
-        outstanding = {topic.name: topic for topic in topics}
+        wanted = [creatable(topic) for topic in checked_list(topics, "topics to be created")]
+        outstanding = {topic.name: topic for topic in wanted}
         # Topics that a lost answer, or a timeout of the controller, may have left created.
         unsure: set[str] = set()
 
@@ -60,7 +65,7 @@ class AsyncAdmin(PartitionCalls):
             try:
                 response = await self._ask_controller(
                     ApiKey.CREATE_TOPICS,
-                    topics=[creatable(topic) for topic in outstanding.values()],
+                    topics=list(outstanding.values()),
                     timeout_ms=self._request_timeout_ms,
                 )
             except OSError:

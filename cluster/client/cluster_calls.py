@@ -13,6 +13,17 @@ from typing import Any
 from cluster.client.asking import Asker, Retriable
 from cluster.client.cluster_view import TopicPartition
 from cluster.client.errors import AdminError
+from cluster.client.names import (
+    checked_brokers,
+    checked_configs,
+    checked_integer,
+    checked_key,
+    checked_keys,
+    checked_mapping,
+    checked_text,
+    checked_topic,
+    checked_topics,
+)
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
@@ -39,7 +50,7 @@ class ClusterCalls(Asker):
 
     async def delete_topics(self, names: Sequence[str]) -> None:
         """Returns when they are gone. A name that was there at no attempt is an error."""
-        outstanding = set(names)
+        outstanding = set(checked_topics(names))
         unsure: set[str] = set()
 
         async def attempt() -> None:
@@ -70,6 +81,8 @@ class ClusterCalls(Asker):
 
     async def create_partitions(self, topic: str, total: int) -> None:
         """Have ``total`` partitions in a topic, which must have fewer now."""
+        checked_topic(topic)
+        checked_integer(total, f"the number of partitions of {topic}", 32)
 
         async def attempt() -> None:
             topic_class = request_class(ApiKey.CREATE_PARTITIONS).CreatePartitionsTopic
@@ -88,12 +101,14 @@ class ClusterCalls(Asker):
         self, resource_type: int, name: str, values: Mapping[str, str | None], *, validate_only: bool = False
     ) -> None:
         """Set what has a value, delete what has None. Of a broker its own settings are asked of itself."""
+        _check_resource(resource_type, name)
+        configs = checked_configs(values)
 
         async def attempt() -> None:
             resource = request_class(ApiKey.INCREMENTAL_ALTER_CONFIGS).AlterConfigsResource
             entries = [
                 resource.AlterableConfig(name=key, config_operation=DELETE if value is None else SET, value=value)
-                for key, value in values.items()
+                for key, value in configs.items()
             ]
             response = await self._ask_about(
                 resource_type,
@@ -109,6 +124,7 @@ class ClusterCalls(Asker):
 
     async def config(self, resource_type: int, name: str) -> dict[str, str | None]:
         """What holds for a topic or a broker (the empty name: what is set on all of them)."""
+        _check_resource(resource_type, name)
 
         async def attempt() -> dict[str, str | None]:
             resource = request_class(ApiKey.DESCRIBE_CONFIGS).DescribeConfigsResource
@@ -130,11 +146,15 @@ class ClusterCalls(Asker):
         self, kind: int = PREFERRED, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, ErrorCode]:
         """Of each partition (None: of all that needed an election) what became of it; ELECTION_NOT_NEEDED is fine."""
+        checked_integer(kind, "the kind of an election", 8)
         topic_class = request_class(ApiKey.ELECT_LEADERS).TopicPartitions
         asked = (
             None
             if partitions is None
-            else [topic_class(topic=topic, partitions=numbers) for topic, numbers in by_topic(partitions).items()]
+            else [
+                topic_class(topic=topic, partitions=numbers)
+                for topic, numbers in by_topic(checked_keys(partitions)).items()
+            ]
         )
 
         async def attempt() -> dict[TopicPartition, ErrorCode]:
@@ -155,6 +175,10 @@ class ClusterCalls(Asker):
 
     async def reassign(self, moves: Mapping[TopicPartition, Sequence[int] | None]) -> None:
         """Begin to move partitions to other replicas; None cancels a move. See ``reassignments`` for their end."""
+        targets = {
+            checked_key(key): None if replicas is None else checked_brokers(replicas)
+            for key, replicas in checked_mapping(moves, "moves").items()
+        }
         topic_class = request_class(ApiKey.ALTER_PARTITION_REASSIGNMENTS).ReassignableTopic
 
         async def attempt() -> None:
@@ -164,13 +188,11 @@ class ClusterCalls(Asker):
                     topic_class(
                         name=topic,
                         partitions=[
-                            topic_class.ReassignablePartition(
-                                partition_index=number, replicas=_list(moves[topic, number])
-                            )
+                            topic_class.ReassignablePartition(partition_index=number, replicas=targets[topic, number])
                             for number in numbers
                         ],
                     )
-                    for topic, numbers in by_topic(moves).items()
+                    for topic, numbers in by_topic(targets).items()
                 ],
                 timeout_ms=self._request_timeout_ms,
             )
@@ -217,8 +239,12 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
     return found
 
 
-def _list(replicas: Sequence[int] | None) -> list[int] | None:
-    return None if replicas is None else [*replicas]
+def _check_resource(resource_type: int, name: str) -> None:
+    """Raises ``TypeError`` and ``ValueError`` for what cannot be asked about."""
+    checked_integer(resource_type, "the type of a resource", 8)
+    checked_text(name, "the name of a resource")
+    if resource_type == BROKER_RESOURCE and name and not (name.isascii() and name.isdecimal()):
+        raise ValueError(f"a broker is named by its id, such as '1', and all of them by '', not by {name!r}")
 
 
 def _require(number: int, message: str) -> None:

@@ -1,4 +1,4 @@
-"""A topic to be created, and its form in CreateTopics. Owns that mapping."""
+"""A topic to be created, and its form in CreateTopics. Owns that mapping, and that nothing in it cannot be sent."""
 
 from __future__ import annotations
 
@@ -6,6 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from cluster.client.names import (
+    checked_brokers,
+    checked_configs,
+    checked_integer,
+    checked_mapping,
+    checked_partition,
+    checked_topic,
+)
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.messages import request_class
 
@@ -22,15 +30,26 @@ class NewTopic:
 
 
 def creatable(topic: NewTopic) -> Any:
-    """The topic as a struct of a CreateTopics request."""
+    """The topic as a struct of a CreateTopics request. Raises ``TypeError`` and ``ValueError``."""
+    if not isinstance(topic, NewTopic):
+        raise TypeError(f"a topic to be created is a NewTopic, not {type(topic).__name__}: NewTopic('name')")
+    name = checked_topic(topic.name)
+    partitions = checked_integer(topic.partitions, f"the number of partitions of {name}", 32)
+    replication_factor = checked_integer(topic.replication_factor, f"the replication factor of {name}", 16)
+    assignment = checked_mapping(topic.assignment, f"the replicas of {name}")
     topic_class = request_class(ApiKey.CREATE_TOPICS).CreatableTopic
     return topic_class(
-        name=topic.name,
-        num_partitions=-1 if topic.assignment else topic.partitions,
-        replication_factor=-1 if topic.assignment else topic.replication_factor,
+        name=name,
+        num_partitions=-1 if assignment else partitions,
+        replication_factor=-1 if assignment else replication_factor,
         assignments=[
-            topic_class.CreatableReplicaAssignment(partition_index=partition, broker_ids=list(replicas))
-            for partition, replicas in topic.assignment.items()
+            topic_class.CreatableReplicaAssignment(
+                partition_index=checked_partition(partition), broker_ids=checked_brokers(replicas)
+            )
+            for partition, replicas in assignment.items()
         ],
-        configs=[topic_class.CreatableTopicConfig(name=name, value=value) for name, value in topic.configs.items()],
+        configs=[
+            topic_class.CreatableTopicConfig(name=key, value=value)
+            for key, value in checked_configs(topic.configs).items()
+        ],
     )

@@ -14,6 +14,7 @@ from cluster.client.asking import Retriable
 from cluster.client.cluster_calls import ClusterCalls, by_topic
 from cluster.client.cluster_view import TopicPartition
 from cluster.client.errors import AdminError
+from cluster.client.names import checked_brokers, checked_integer, checked_keys, checked_numbers
 from cluster.client.offset_listing import (
     CONSUMER,
     DEBUGGING_REPLICA,
@@ -67,16 +68,19 @@ class PartitionCalls(ClusterCalls):
         self, wanted: Mapping[TopicPartition, int], *, isolation_level: int = 0
     ) -> dict[TopicPartition, ListedOffset]:
         """Offsets by timestamp (or ``LATEST_TIMESTAMP``, ``EARLIEST_TIMESTAMP``), asked of the leaders."""
+        times = checked_numbers(wanted, "times of partitions", "a timestamp")
+        checked_integer(isolation_level, "the isolation level", 8)
 
         async def ask(
             leader: int, asked: Mapping[TopicPartition, int]
         ) -> Mapping[TopicPartition, ListedOffset | ErrorCode]:
             return await self._list_offsets_of(leader, asked, CONSUMER, isolation_level)
 
-        return await self._of_leaders("ListOffsets", "offset of", wanted, ask)
+        return await self._of_leaders("ListOffsets", "offset of", times, ask)
 
     async def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Forget what lies below these offsets (-1: the high watermark). Returns where each log begins then."""
+        offsets = checked_numbers(before, "offsets of partitions", "an offset")
         topic_class = request_class(ApiKey.DELETE_RECORDS).DeleteRecordsTopic
 
         async def ask(leader: int, asked: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int | ErrorCode]:
@@ -101,12 +105,13 @@ class PartitionCalls(ClusterCalls):
                 for result in topic.partitions
             }
 
-        return await self._of_leaders("DeleteRecords", "records of", before, ask)
+        return await self._of_leaders("DeleteRecords", "records of", offsets, ask)
 
     async def describe_producers(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, list[ProducerState]]:
         """The producers that the leader of each partition remembers."""
+        wanted = dict.fromkeys(checked_keys(partitions))
         topic_class = request_class(ApiKey.DESCRIBE_PRODUCERS).TopicRequest
 
         async def ask(
@@ -136,14 +141,15 @@ class PartitionCalls(ClusterCalls):
                 for result in topic.partitions
             }
 
-        return await self._of_leaders("DescribeProducers", "producers of", dict.fromkeys(partitions), ask)
+        return await self._of_leaders("DescribeProducers", "producers of", wanted, ask)
 
     async def log_directories(self, broker_ids: Iterable[int] | None = None) -> dict[int, dict[str, LogDirectory]]:
         """Broker id -> path -> what lies there, of these brokers or of all that are alive."""
+        wanted = None if broker_ids is None else checked_brokers(broker_ids)
 
         async def attempt() -> dict[int, dict[str, LogDirectory]]:
             view = await self._metadata([])
-            chosen = view.brokers if broker_ids is None else broker_ids
+            chosen = view.brokers if wanted is None else wanted
             return {broker_id: await self._log_directories_of(broker_id) for broker_id in chosen}
 
         return await self._retrying("DescribeLogDirs", attempt)
@@ -167,11 +173,12 @@ class PartitionCalls(ClusterCalls):
 
     async def replica_end_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, dict[int, int]]:
         """The log end offset of each replica, by broker id. All live or not at all: a dead replica is waited for."""
+        keys = checked_keys(partitions)
 
         async def attempt() -> dict[TopicPartition, dict[int, int]]:
-            view = await self._metadata(sorted({topic for topic, _ in partitions}))
+            view = await self._metadata(sorted({topic for topic, _ in keys}))
             by_broker: dict[int, dict[TopicPartition, int]] = {}
-            for topic, partition in partitions:
+            for topic, partition in keys:
                 described = view.partition(topic, partition)
                 if described is None:
                     raise Retriable(f"{topic}-{partition} is unknown")

@@ -3,41 +3,22 @@
 from __future__ import annotations
 
 import random
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import confluent_kafka
 import pytest
 
-from cluster.client import Admin, Consumer, ConsumerRecord, NewTopic
+from cluster.client import Admin, Consumer, ConsumerRecord
 from cluster.client.consumer.values import LOG_APPEND_TIME, OffsetOutOfRange
 from tests.support.kafka_clients import QUIET, TIMEOUT_S, wait_for
+from tests.support.native_clients import new_topic, read
 from tests.support.up_cluster import UpCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 MEGABYTE = 1_000_000
-
-
-@pytest.fixture(scope="module")
-def admin(shared_cluster: UpCluster) -> Iterator[Admin]:
-    with Admin({"bootstrap.servers": shared_cluster.bootstrap}) as made:
-        yield made
-
-
-@pytest.fixture
-def topic(admin: Admin) -> str:
-    """One partition of three replicas."""
-    return create(admin)
-
-
-def create(admin: Admin, partitions: int = 1, **configs: str) -> str:
-    name = f"native-{uuid.uuid4().hex[:8]}"
-    spelled = {key.replace("_", "."): value for key, value in configs.items()}
-    admin.create_topics([NewTopic(name, partitions, 3, spelled)])
-    return name
 
 
 @pytest.fixture
@@ -69,13 +50,6 @@ def produce(cluster: UpCluster, topic: str, records: list[dict], codec: str = "n
 
 def values(count: int, start: int = 0) -> list[dict]:
     return [{"value": b"%06d" % number} for number in range(start, start + count)]
-
-
-def read(consumer: Consumer, count: int) -> list[ConsumerRecord]:
-    """At least so many records."""
-    found: list[ConsumerRecord] = []
-    wait_for(lambda: found.extend(consumer.poll(0.5)) or len(found) >= count, f"{count} records")
-    return found
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -114,7 +88,7 @@ def test_what_librdkafka_wrote(shared_cluster: UpCluster, topic: str, consumer: 
 
 def test_positions(shared_cluster: UpCluster, admin: Admin, consumer: Callable[..., Consumer]):
     """Beginning, end, times, seeks and pauses, over partitions with several leaders."""
-    topic = create(admin, 3)
+    topic = new_topic(admin, 3)
     places = [(topic, partition) for partition in range(3)]
     for partition in range(3):
         produce(
@@ -151,7 +125,7 @@ def test_positions(shared_cluster: UpCluster, admin: Admin, consumer: Callable[.
 
 def test_the_broker_stamps_records(shared_cluster: UpCluster, admin: Admin, consumer: Callable[..., Consumer]):
     """With message.timestamp.type=LogAppendTime every record has the broker's time, and says so."""
-    topic = create(admin, 1, message_timestamp_type="LogAppendTime")
+    topic = new_topic(admin, 1, message_timestamp_type="LogAppendTime")
     produce(shared_cluster, topic, [{"value": b"x", "timestamp": 1} for _ in range(3)])
     reader = consumer()
     reader.assign([(topic, 0)])

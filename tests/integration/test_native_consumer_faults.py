@@ -1,4 +1,6 @@
-"""Our Consumer while brokers die, and against a cluster that is not ours: each has a cluster of its own."""
+"""Our Consumer while brokers die, and against a cluster that is not ours: each has a cluster of its own. And our Admin
+under gevent, where that cluster will do.
+"""
 
 from __future__ import annotations
 
@@ -108,8 +110,34 @@ with Consumer({"bootstrap.servers": sys.argv[1], "auto.offset.reset": "earliest"
 def test_under_gevent(mock_cluster: str):
     """Where gevent has patched sockets, a poll that waits lets other greenlets run."""
     produce(mock_cluster, 0, 50)
+    run_program(GEVENT, mock_cluster)
+
+
+GEVENT_ADMIN = """
+import sys
+from gevent import monkey; monkey.patch_all()
+import gevent
+from cluster.client import Admin
+config = {"bootstrap.servers": sys.argv[1]}
+with Admin(config) as first, Admin(config) as second:
+    jobs = [gevent.spawn(each.describe_topics, ["t"]) for each in (first, second) * 5]
+    found = [job.value for job in gevent.joinall(jobs, timeout=30, raise_error=True)]
+    second.close()
+    assert len(found) == 10 and first.list_topics() == ["t"]
+with Admin(config) as third:
+    print({len(each["t"].partitions) for each in found} == {4} and third.list_topics() == ["t"])
+"""
+
+
+def test_admins_under_gevent(mock_cluster: str):
+    """Where threads are greenlets: several at a time, used by several, and one more when these are closed."""
+    run_program(GEVENT_ADMIN, mock_cluster)
+
+
+def run_program(text: str, bootstrap: str) -> None:
+    """A program that prints True in the end."""
     done = subprocess.run(
-        [sys.executable, "-c", GEVENT, mock_cluster], capture_output=True, text=True, cwd=ROOT, timeout=60, check=False
+        [sys.executable, "-c", text, bootstrap], capture_output=True, text=True, cwd=ROOT, timeout=60, check=False
     )
     assert (done.stdout.strip(), done.returncode) == ("True", 0), done.stderr
 

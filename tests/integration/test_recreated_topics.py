@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator
-
 import pytest
 
-from cluster.client import Admin, Consumer, ConsumerRecord, NewTopic, Producer
+from cluster.client import Admin, Consumer, NewTopic, Producer
 from cluster.client.consumer.values import TopicRecreated
 from cluster.client.producer.futures import RecordFuture
 from cluster.client.producer.outcomes import recorded_outcome
 from tests.support.kafka_clients import TIMEOUT_S, wait_for
+from tests.support.native_clients import read
 from tests.support.up_cluster import UpCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
-
-
-@pytest.fixture(scope="module")
-def admin(shared_cluster: UpCluster) -> Iterator[Admin]:
-    with Admin({"bootstrap.servers": shared_cluster.bootstrap}) as made:
-        yield made
-
-
-@pytest.fixture
-def topic(admin: Admin) -> str:
-    name = f"again-{uuid.uuid4().hex[:8]}"
-    create(admin, name)
-    return name
 
 
 def create(admin: Admin, name: str) -> None:
@@ -39,13 +24,6 @@ def fill(cluster: UpCluster, topic: str, values: list[bytes]) -> None:
         futures = [producer.send(topic, value, partition=0) for value in values]
         producer.flush(TIMEOUT_S)
     assert [each.result(0).offset for each in futures] == list(range(len(values)))
-
-
-def read(consumer: Consumer, count: int) -> list[ConsumerRecord]:
-    """At least so many records."""
-    found: list[ConsumerRecord] = []
-    wait_for(lambda: found.extend(consumer.poll(0.5)) or len(found) >= count, f"{count} records")
-    return found
 
 
 @pytest.mark.parametrize("policy", ["earliest", "none"])

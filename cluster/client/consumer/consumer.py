@@ -19,7 +19,7 @@ from cluster.client.consumer.lookup import OffsetQuery
 from cluster.client.consumer.plans import FetchSettings
 from cluster.client.consumer.reader import Reader
 from cluster.client.consumer.values import ConsumerClosed, ConsumerRecord, OffsetAndTimestamp, PartitionError
-from cluster.client.names import checked_long, checked_partition, checked_topic
+from cluster.client.names import checked_keys, checked_long, checked_topic
 from cluster.client.offset_listing import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, ListedOffset
 from cluster.client.one_thread import OneThread
 from cluster.client.wiring import client_io, nobody_answered
@@ -102,7 +102,7 @@ class Consumer(Closing):
         ``auto.offset.reset`` says, unless the program seeks.
         """
         with self._used():
-            wanted = list(partitions)
+            wanted = checked_keys(partitions)
             if any(topic == "" for topic, _partition in wanted):
                 raise ValueError("Topic partitions to assign to cannot have null or empty topic")
             self._use_partitions(wanted)
@@ -265,7 +265,7 @@ class Consumer(Closing):
                 partition.is_paused = is_paused
 
     def _use_partitions(self, partitions: Iterable[TopicPartition]) -> None:
-        self._use({topic for topic, _ in [(topic, checked_partition(number)) for topic, number in partitions]})
+        self._use({topic for topic, _ in checked_keys(partitions)})
 
     def _use(self, topics: Iterable[str]) -> None:
         for topic in [checked_topic(topic) for topic in topics]:

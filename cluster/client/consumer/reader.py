@@ -18,6 +18,7 @@ from cluster.client.consumer.lookup import OffsetLookup, OffsetQuery, Sought
 from cluster.client.consumer.plans import Fetch
 from cluster.client.errors import UnsupportedVersion
 from cluster.client.exchange import ClientResponse
+from cluster.client.missing import Missing
 from cluster.client.offset_listing import ListedOffset, list_offsets_request, listed_offsets
 from cluster.client.wiring import ClientIo
 from cluster.protocol.apis import ApiKey
@@ -52,6 +53,7 @@ class Reader:
         self._updater = io.updater
         self._clock = clock
         self._isolation_level = isolation_level
+        self._missing = Missing()
         # What programs look for, besides the positions that the core looks for.
         self.queries: list[OffsetQuery] = []
         # Set while there is I/O, and left so by an exception.
@@ -124,6 +126,9 @@ class Reader:
                     self._send_fetch(self._core.fetch(node_id, partitions, view), version)
         for topic in stale:
             self.metadata.request_update_for(topic)
+        if stale or self._missing:
+            outstanding = [key for query in self.queries for key in query.lookup.outstanding]
+            self._missing.look(view, [*self._core.assignment.assigned, *outstanding])
         waits += [retry_ms - now_ms for retry_ms in retries if retry_ms is not None and retry_ms > now_ms]
         return waits
 

@@ -122,7 +122,7 @@ class Appender:
                 checked_topic(topic)
             code = shared.topic_error(topic)
             is_asked = asked_version is not None
-            asked_version = shared.want(topic) if asked_version is None else asked_version
+            asked_version = shared.want(topic, partition) if asked_version is None else asked_version
             if code in _FINAL_ERRORS and is_asked and shared.version > asked_version:
                 raise ProduceError(code, f"topic {topic!r}")
             self._wakeup()
@@ -134,7 +134,7 @@ class Appender:
                 raise ProduceError(ErrorCode.REQUEST_TIMED_OUT, text)
             shared.changed.wait(min((deadline_ms - now_ms) / 1000, threading.TIMEOUT_MAX))
             if shared.topic_error(topic) not in _FINAL_ERRORS:
-                shared.want(topic)
+                shared.want(topic, partition)
 
     def _partition(self, choice: TopicChoice, partition: int | None, key: bytes | None, is_sticky: bool) -> int:
         if partition is not None:

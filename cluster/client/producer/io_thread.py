@@ -11,6 +11,7 @@ import logging
 import threading
 
 from cluster.client.exchange import Polled
+from cluster.client.missing import Missing
 from cluster.client.producer.actions import (
     Action,
     AskProducerId,
@@ -41,6 +42,8 @@ class ProducerIo:
         self._metrics = metrics
         self._requests = ProducerRequests(shared, io, metrics)
         self._polled = Polled([], [], [])
+        self._missing = Missing()
+        self._looked_version = 0
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def __repr__(self) -> str:
@@ -95,9 +98,12 @@ class ProducerIo:
             is_over = shared.is_closing and shared.accumulator.is_empty
         for topic, used_ms in used.items():
             metadata.use(topic, used_ms)
-        for topic in wanted:
+        for topic, _partition in wanted:
             metadata.use(topic, now_ms)
             metadata.request_update_for(topic)
+        if wanted or metadata.version != self._looked_version:
+            self._looked_version = metadata.version
+            self._missing.look(metadata.view, [*wanted, *((topic, 0) for topic in metadata.topics)])
         wake_at_ms = self._carry_out(actions, now_ms)
         if is_over:
             return False

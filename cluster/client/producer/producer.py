@@ -123,7 +123,7 @@ class Producer(Closing):
         already. Raises ``ProducerClosed``, ``TypeError`` and ``ValueError`` for arguments that are wrong, and what a
         serializer raises.
         """
-        if self._is_plain and not headers:
+        if self._is_plain and not headers and (on_delivery is None or callable(on_delivery)):
             if timestamp_ms is None:
                 timestamp_ms = self._wall_ns() // 1_000_000
             else:

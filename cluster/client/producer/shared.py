@@ -8,9 +8,9 @@ a view of it here.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 
-from cluster.client.cluster_view import ClusterView, PartitionView
+from cluster.client.cluster_view import ClusterView, PartitionView, TopicPartition
 from cluster.client.producer import failures
 from cluster.client.producer.accumulator import RecordAccumulator
 from cluster.client.producer.batch import ProducerBatch
@@ -65,7 +65,7 @@ class ProducerShared:
         self._view = _NO_VIEW
         self._version = 0
         self._used: dict[str, int] = {}
-        self._wanted: set[str] = set()
+        self._wanted: set[TopicPartition] = set()
 
     def __repr__(self) -> str:
         return f"ProducerShared({self.accumulator!r}, {self.core!r}, {len(self.topics)} topics)"
@@ -76,9 +76,11 @@ class ProducerShared:
         """A record of ``topic`` is sent."""
         self._used[topic] = now_ms
 
-    def want(self, topic: str) -> int:
-        """Ask for metadata of ``topic``. Returns the version that is known: an answer has a greater one."""
-        self._wanted.add(topic)
+    def want(self, topic: str, partition: int | None = None) -> int:
+        """Ask for metadata of ``topic``, for the sake of this partition, or of any. Returns the version that is known:
+        an answer has a greater one.
+        """
+        self._wanted.add((topic, partition or 0))
         return self._version
 
     @property
@@ -111,8 +113,8 @@ class ProducerShared:
 
     # For the I/O thread
 
-    def take_requests(self) -> tuple[Mapping[str, int], Iterable[str]]:
-        """The topics that were used, and when, and those that metadata are wanted of, since the last call."""
+    def take_requests(self) -> tuple[Mapping[str, int], Collection[TopicPartition]]:
+        """The topics that were used, and when, and what metadata are wanted of, since the last call."""
         if not self._used and not self._wanted:
             return {}, ()
         used, wanted = self._used, self._wanted

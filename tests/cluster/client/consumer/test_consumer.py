@@ -8,12 +8,15 @@ import pytest
 
 from cluster.client import Consumer
 from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import response_class
 from cluster.seams.clock import ManualClock
 from cluster.seams.randomness import Random
+from tests.cluster.client.fake_broker import metadata_response
 from tests.cluster.client.scripted_selector import ScriptedSelector
 
 MAX_AGE_MS = 300_000
+UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 Metadata = response_class(ApiKey.METADATA)
 
 
@@ -135,3 +138,39 @@ def test_a_wait_says_that_nobody_has_answered():
     setting.selector.answers[ApiKey.METADATA] = describe
     with pytest.raises(TimeoutError, match=r"offsets of t-0$"):
         setting.consumer.end_offsets([("t", 0)], timeout_s=60)
+
+
+def test_what_does_not_exist_is_warned_of_once(caplog):
+    """A poll that stays empty says why: the topic or the partition that is not there. When it is, it is read."""
+    setting = Setting()
+    topics: dict = {"few": [(1, [1])]}
+    setting.selector.answers[ApiKey.METADATA] = lambda request, header: metadata_response(
+        {1: ("b1", 9092)}, {each.name: topics.get(each.name, UNKNOWN) for each in request.topics}, 1
+    )
+    consumer = setting.consumer
+    places = [("few", 1), ("typo", 0), ("typo", 1)]
+    consumer.assign([("few", 0), *places])
+    consumer.seek_to_beginning(places[:2])
+    for place in (("few", 0), ("typo", 1)):
+        consumer.seek(place, 5)
+    for _ in range(10):
+        assert consumer.poll(1) == []
+    assert [each.getMessage() for each in caplog.records if each.levelname == "WARNING"] == [
+        "partition few-1 does not exist: the topic has 1 partition(s), counted from 0; asking again until it does",
+        "topic typo does not exist (UNKNOWN_TOPIC_OR_PARTITION); asking again until it does: create it, or look at its "
+        "name",
+    ]
+    caplog.clear()
+    topics.update(few=[(1, [1])] * 2, typo=[(1, [1])] * 2)
+    consumer.poll(60)
+    sent = [request for _, header, request in setting.selector.requests if header.api_key == ApiKey.LIST_OFFSETS]
+    asked = {
+        (topic.name, each.partition_index) for request in sent for topic in request.topics for each in topic.partitions
+    }
+    assert asked == {("few", 1), ("typo", 0)}
+    consumer.assign([("few", 0)])
+    with pytest.raises(TimeoutError, match="offsets of gone-0"):
+        consumer.end_offsets([("gone", 0)], timeout_s=1)
+    assert [each.getMessage().split(" does")[0] for each in caplog.records if each.levelname == "WARNING"] == [
+        "topic gone"
+    ]

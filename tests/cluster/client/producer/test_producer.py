@@ -380,8 +380,10 @@ def test_what_cannot_be_sent_is_refused_before_it_harms(monkeypatch: pytest.Monk
     for number, text in ((-1, "Invalid timestamp: -1"), (2**63, "a timestamp has 64 bits")):
         with pytest.raises(ValueError, match=text):
             send("t", b"v", timestamp_ms=number)
-    with pytest.raises(TypeError, match="on_delivery is a function"):
-        send("t", b"v", partition=0, headers={"h": b""}, on_delivery=5)
+    for headers in ({"h": b""}, None):
+        # Without headers there is an open batch to take it, as of nearly every record.
+        with pytest.raises(TypeError, match="on_delivery is a function, not int"):
+            send("t", b"v", partition=0, headers=headers, on_delivery=5)
     _number, request = bench.next_request(1)
     assert len(records_of(request)) == 1
 
@@ -441,3 +443,39 @@ def test_partitions_for_tells_what_is_known(monkeypatch: pytest.MonkeyPatch) -> 
         bench.producer.partitions_for("t")
     bench.until(lambda: "t" in bench.producer._topics)
     assert [(each.partition, each.leader) for each in bench.producer.partitions_for("t")] == [(0, 1), (1, 1), (2, 1)]
+
+
+def test_what_does_not_exist_is_warned_of_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """While a send waits for it, or a batch for its topic: the topic, or the partition that is not there."""
+    bench = Bench(monkeypatch, max_block_ms=10_000)
+    told: dict[str, Any] = {}
+    bench.selector.answers[ApiKey.METADATA] = lambda request, header: metadata_response(
+        {1: ("b", 1)},
+        {each.name: told.get(each.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for each in request.topics},
+        1,
+    )
+    monkeypatch.setattr(bench.producer._shared.changed, "wait", lambda timeout_s: turn_unlocked(bench))
+    told["few"] = [(1, [1])]
+    waited = [bench.producer.send("typo", b"v"), bench.producer.send("few", b"v", partition=3)]
+    assert [type(future.exception(0)) for future in waited] == [ProduceError] * 2
+    sent = bench.producer.send("few", b"v")
+    del told["few"]
+    bench.producer._io._io.metadata.request_update()
+    bench.until(lambda: "few" not in bench.producer._topics)
+    assert not sent.done()
+    assert [each.getMessage().split(" does")[0] for each in caplog.records if each.levelname == "WARNING"] == [
+        "topic typo",
+        "partition few-3",
+        "topic few",
+    ]
+
+
+def turn_unlocked(bench: Bench) -> None:
+    """A turn of the producer's thread while a send waits, and has let go of the lock."""
+    bench.producer._lock.release()
+    try:
+        bench.producer._io._turn()
+    finally:
+        bench.producer._lock.acquire()
