@@ -134,12 +134,12 @@ def _settings(options: Any, producers: int) -> LoadSettings:
         settings = LoadSettings.read(options.kafka_settings).with_changes(changes)
     largest = LargestRecord.of(settings.sizes, settings.key_choice)
     limits = producer_limits(settings.client, settings.producer_config, largest)
-    if (refusal := advice(_source_of_sizes(options, settings), limits, largest, "--kafka-{}-config")) is not None:
+    if (refusal := advice(source_of_sizes(options, settings), limits, largest, "--kafka-{}-config")) is not None:
         raise SettingsError(refusal)
     return settings
 
 
-def _source_of_sizes(options: Any, settings: LoadSettings) -> str:
+def source_of_sizes(options: Any, settings: LoadSettings) -> str:
     """What says how large values are."""
     if options.kafka_workload:
         return f"--kafka-workload {options.kafka_workload}"

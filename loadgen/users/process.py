@@ -12,7 +12,7 @@ import itertools
 import logging
 import signal
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import gevent
 from locust.runners import MasterRunner, WorkerRunner
@@ -26,11 +26,13 @@ from loadgen.recorder import Recorder
 from loadgen.records import StreamRecords
 from loadgen.settings import CONFLUENT, LoadSettings, SettingsError
 from loadgen.stream import ProducerStream
-from loadgen.topics import ensure_topic
-from loadgen.users.options import ResolvedOptions, resolve_options
+from loadgen.topics import ensure_topic, too_large_for_topic
+from loadgen.users.options import ResolvedOptions, resolve_options, source_of_sizes
 from loadgen.users.statistics import LocustStatistics
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 POLL_INTERVAL_S = 0.002
 TICK_INTERVAL_S = 0.1
@@ -222,6 +224,9 @@ def start_process(environment: Any, producers: int) -> None:
         if options.settings.create_topic:
             settings = _in_thread(lambda: ensure_topic(bootstrap, options.settings))
             options = ResolvedOptions(settings, options.run, options.process)
+            source = source_of_sizes(environment.parsed_options, settings)
+            if (warning := _in_thread(lambda: too_large_for_topic(bootstrap, settings, source))) is not None:
+                logger.warning("%s", warning)
         check_client_config(options.settings)
         process = LoadProcess(environment, options)
     except (SettingsError, OSError) as error:
@@ -244,16 +249,16 @@ def _begin(is_cooperative: bool, work: Callable[[], object]) -> Any:
     return gevent.spawn(work) if is_cooperative else gevent.get_hub().threadpool.spawn(work)
 
 
-def _in_thread(work: Callable[[], LoadSettings]) -> LoadSettings:
+def _in_thread(work: Callable[[], T]) -> T:
     """Do blocking work in the hub's thread pool. Its ``SettingsError`` is raised here: the pool would print it."""
 
-    def guarded() -> LoadSettings | SettingsError:
+    def guarded() -> T | SettingsError:
         try:
             return work()
         except SettingsError as error:
             return error
 
-    result: LoadSettings | SettingsError = gevent.get_hub().threadpool.apply(guarded)
+    result: T | SettingsError = gevent.get_hub().threadpool.apply(guarded)
     if isinstance(result, SettingsError):
         raise result
     return result
