@@ -64,6 +64,18 @@ def too_large_for_topic(bootstrap: str, settings: LoadSettings, source: str) -> 
     return None if warning is None else unless_compressed(warning, settings.producer_config)
 
 
+def why_not_written(bootstrap: str, topic: str) -> str | None:
+    """What is wrong with a cluster or a topic that acknowledges nothing, as far as it shows; None if it does not."""
+    try:
+        found = _admin(bootstrap).list_topics(timeout=QUESTION_TIMEOUT_S).topics.get(topic)
+    except KafkaException as error:
+        return f"no broker is reachable at {bootstrap} ({describe_exception(error)})"
+    if found is None or found.error is not None or not found.partitions:
+        return f"topic {topic} is missing"
+    leaderless = sorted(number for number, partition in found.partitions.items() if partition.leader < 0)
+    return f"partitions {', '.join(map(str, leaderless))} of topic {topic} have no leader" if leaderless else None
+
+
 def _described(bootstrap: str, topic: str) -> tuple[dict[str, str | None], dict[str, str | None]]:
     """What the cluster says of a topic and of one broker; nothing of what it does not answer in time."""
     admin = _admin(bootstrap)

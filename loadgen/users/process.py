@@ -12,6 +12,7 @@ import itertools
 import logging
 import signal
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import gevent
@@ -26,9 +27,11 @@ from loadgen.recorder import Recorder
 from loadgen.records import StreamRecords
 from loadgen.settings import CONFLUENT, LoadSettings, SettingsError
 from loadgen.stream import ProducerStream
-from loadgen.topics import ensure_topic, too_large_for_topic
+from loadgen.topics import ensure_topic, too_large_for_topic, why_not_written
+from loadgen.unwritten import Told, likely_cause
 from loadgen.users.options import ResolvedOptions, resolve_options, source_of_sizes
 from loadgen.users.statistics import LocustStatistics
+from loadgen.users.written import MasterTeller, fail_unless_written
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +67,7 @@ class LoadProcess:
         self.backlogs: dict[int, int] = {}
         self.recorder.backlog = lambda: sum(self.backlogs.values())
         self._statistics = LocustStatistics(environment, self.clock)
+        self._master = MasterTeller(environment.runner)
         self._greenlets = [gevent.spawn(self._poll_forever), gevent.spawn(self._tick_forever)]
         atexit.register(self._close_at_exit)
 
@@ -99,6 +103,13 @@ class LoadProcess:
                 gevent.sleep(0.005)
         finally:
             stream.close()
+
+    @property
+    def told(self) -> Told:
+        """Whether anything was acknowledged so far, and if not, why, as far as producers were told."""
+        if self.recorder.tally.total("acked"):
+            return Told(True)
+        return Told(False, likely_cause(self.recorder.producer_errors))
 
     def settle_statistics(self) -> None:
         """Locust is about to write its reports: what was kept for the next merge belongs into them."""
@@ -179,6 +190,7 @@ class LoadProcess:
             try:
                 self.recorder.tick()
                 self._statistics.merge_if_due()
+                self._master.tell(self.told)
             except Exception as error:
                 self.fail(error)
 
@@ -268,6 +280,17 @@ def settle_process() -> None:
     """Locust's ``quitting``: the users have stopped, the reports come next."""
     for process in _started:
         process.settle_statistics()
+
+
+def fail_process_unless_written(environment: Any) -> None:
+    """Locust's ``quitting`` of a load by hand, where producers were started: was anything written, and if not, why."""
+    for process in _started:
+        told, topic = process.told, process.settings.topic
+        bootstrap = environment.host or process.settings.producers_bootstrap
+        if process.users_number and not told.has_written and told.cause is None:
+            told = Told(False, _in_thread(partial(why_not_written, bootstrap, topic)))
+        if process.users_number:
+            fail_unless_written(environment, told, f"topic {topic} at {bootstrap}")
 
 
 def end_process() -> None:

@@ -1,4 +1,4 @@
-"""What a load by hand asks of a real cluster before it starts."""
+"""What a load by hand asks of a real cluster before it starts, and after it wrote nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from loadgen.settings import LoadSettings
-from loadgen.topics import ensure_topic, too_large_for_topic
+from loadgen.topics import ensure_topic, too_large_for_topic, why_not_written
 from tests.support.up_cluster import UpCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
@@ -43,3 +43,5 @@ def test_a_topic_that_cannot_be_asked_has_its_brokers_limit(shared_cluster: UpCl
     large = LoadSettings(run_id=1, topic=f"absent-{uuid.uuid4().hex[:8]}", value_bytes=2_000_000)
     line = too_large_for_topic(shared_cluster.bootstrap, large, "x")
     assert line is not None and "the topic's max.message.bytes 1048588" in line
+    assert why_not_written(shared_cluster.bootstrap, large.topic) == f"topic {large.topic} is missing"
+    assert why_not_written(shared_cluster.bootstrap, a_topic(shared_cluster)) is None

@@ -77,18 +77,18 @@ def test_a_merged_key_may_be_said_anew() -> None:
 
 def test_a_file_that_is_no_text_says_why(tmp_path: Path) -> None:
     """Absent, a directory, not UTF-8: without a traceback, and the line of the first wrong byte."""
-    path = tmp_path / "file"
-    for make, says in (
-        (lambda: None, "it cannot be read: No such file or directory"),
-        (path.mkdir, "it cannot be read: Is a directory"),
-        (lambda: path.rmdir() or path.write_bytes(b"a: 1\nb: \xe4"), "line 2: it is not UTF-8 text (byte 0xe4)"),
+    text = tmp_path / "text"
+    text.write_bytes(b"a: 1\nb: \xe4")
+    for path, says in (
+        (tmp_path / "absent", "it cannot be read: No such file or directory"),
+        (tmp_path, "it cannot be read: Is a directory"),
+        (text, "line 2: it is not UTF-8 text (byte 0xe4)"),
     ):
-        make()
         with pytest.raises(DocumentError) as refused:
             read_text(path)
         assert str(refused.value) == says
-    path.write_bytes("\ufeffa: ä\r\n".encode())
-    assert load_yaml(read_text(path)) == {"a": "ä"}
+    text.write_bytes("\ufeffa: ä\r\n".encode())
+    assert load_yaml(read_text(text)) == {"a": "ä"}
 
 
 def test_what_is_no_mapping_is_called_by_its_kind() -> None:
