@@ -20,7 +20,7 @@ from locust import events
 from locust.runners import MasterRunner, WorkerRunner
 
 from loadgen.settings import SettingsError
-from loadgen.users.options import DEFAULT_PRODUCERS, add_options, reader_count, settle_options
+from loadgen.users.options import DEFAULT_PRODUCERS, add_options, producer_count, reader_count, settle_options
 from loadgen.users.process import (
     end_process,
     fail_process,
@@ -55,23 +55,31 @@ def on_init(environment: Any, **_: Any) -> None:
     _workers.listen(environment.runner)
     if environment.web_ui is not None and _is_conducted(options):
         show_chaos(environment, RunDirectory(Path(options.kafka_run_directory)))
-    if not isinstance(environment.runner, WorkerRunner):
-        try:
+    is_worker = isinstance(environment.runner, WorkerRunner)
+    try:
+        if not is_worker:
             settle_options(options)
-        except SettingsError as error:
-            logger.critical("%s", error)
-            raise SystemExit(254) from error
-    ReaderUser.fixed_count = _readers(environment)
-    if not ReaderUser.fixed_count and ReaderUser in environment.user_classes:
+        ReaderUser.fixed_count = readers = _readers(environment)
+        if ProducerUser in environment.user_classes and not is_worker:
+            producers = producer_count(options, options.num_users, readers)
+        else:
+            producers = DEFAULT_PRODUCERS
+    except SettingsError as error:
+        logger.critical("%s", error)
+        raise SystemExit(254) from error
+    if not readers and ReaderUser in environment.user_classes:
         # To Locust a fixed count of 0 is none, and half of all users would read.
         environment.user_classes.remove(ReaderUser)
     if options.num_users is None:
-        options.num_users = DEFAULT_PRODUCERS + _readers(environment)
+        options.num_users = producers + readers
         options.spawn_rate = options.spawn_rate or options.num_users
 
 
 def on_test_start(environment: Any, **_: Any) -> None:
     _asked.append(environment.host)
+    if not isinstance(environment.runner, WorkerRunner):
+        # Workers are given the master's options, but for Locust's own; and a web form may have asked for others.
+        environment.parsed_options.kafka_users = environment.runner.target_user_count
     start_process(environment, max(1, _producers(environment)))
 
 
@@ -111,15 +119,22 @@ def _waits_for_a_click(environment: Any) -> bool:
 
 
 def _producers(environment: Any) -> int:
-    """How many users write: those that do not read."""
-    return (environment.parsed_options.num_users or 1) - _readers(environment)
+    """How many users write, of all processes: those that do not read."""
+    return (_users(environment) or 1) - _readers(environment)
+
+
+def _users(environment: Any) -> int | None:
+    """How many users there are, of all processes; None while that is open."""
+    options = environment.parsed_options
+    users: int | None = getattr(options, "kafka_users", None) or options.num_users
+    return users
 
 
 def _readers(environment: Any) -> int:
     options, classes = environment.parsed_options, environment.user_classes
     if ReaderUser not in classes:
         return 0
-    return reader_count(options.kafka_readers, options.num_users, alone=ProducerUser not in classes)
+    return reader_count(options.kafka_readers, _users(environment), alone=ProducerUser not in classes)
 
 
 events.init_command_line_parser.add_listener(on_command_line)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
 from loadgen.clients.confluent import client_logger, describe_exception
@@ -27,16 +27,27 @@ def ensure_topic(bootstrap: str, settings: LoadSettings) -> LoadSettings:
     Raises ``SettingsError`` that says what is missing: the cluster, the topic, or the right to make it.
     """
     admin = _admin(bootstrap)
+    if (partitions := _partitions(admin, bootstrap, settings.topic)) is None:
+        if _create(admin, settings):
+            return settings
+        # another worker of the same load was faster
+        partitions = _partitions(admin, bootstrap, settings.topic) or settings.partitions
+    if partitions != settings.partitions:
+        logger.info("topic %s has %d partitions; all of them are used", settings.topic, partitions)
+    return settings.with_changes({"partitions": partitions})
+
+
+def _partitions(admin: AdminClient, bootstrap: str, topic: str) -> int | None:
+    """How many partitions a topic has; None if it is absent. Raises ``SettingsError``."""
     try:
-        topics = admin.list_topics(timeout=TIMEOUT_S).topics
+        found = admin.list_topics(timeout=TIMEOUT_S).topics.get(topic)
     except KafkaException as error:
         raise SettingsError(f"no Kafka cluster answers at {bootstrap} ({describe_exception(error)})") from error
-    found = topics.get(settings.topic)
-    if found is not None and found.error is None and found.partitions:
-        partitions = len(found.partitions)
-        if partitions != settings.partitions:
-            logger.info("topic %s has %d partitions; all of them are used", settings.topic, partitions)
-        return settings.with_changes({"partitions": partitions})
+    return None if found is None or found.error is not None else len(found.partitions) or None
+
+
+def _create(admin: AdminClient, settings: LoadSettings) -> bool:
+    """Create the topic. False if it exists by now. Raises ``SettingsError``."""
     logger.info("creating topic %s with %d partitions", settings.topic, settings.partitions)
     new = NewTopic(
         settings.topic,
@@ -47,8 +58,10 @@ def ensure_topic(bootstrap: str, settings: LoadSettings) -> LoadSettings:
     try:
         admin.create_topics([new], operation_timeout=TIMEOUT_S)[settings.topic].result(TIMEOUT_S)
     except (KafkaException, TimeoutError) as error:
+        if isinstance(error, KafkaException) and error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+            return False
         raise SettingsError(f"topic {settings.topic} is absent and not created: {describe_exception(error)}") from error
-    return settings
+    return True
 
 
 def too_large_for_topic(bootstrap: str, settings: LoadSettings, source: str) -> str | None:

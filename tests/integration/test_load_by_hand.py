@@ -7,6 +7,7 @@ import uuid
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from loadgen import topics
 from loadgen.settings import LoadSettings
 from loadgen.topics import ensure_topic, too_large_for_topic, why_not_written
 from tests.support.up_cluster import UpCluster
@@ -20,6 +21,18 @@ def a_topic(cluster: UpCluster, **config: str) -> str:
     new = NewTopic(name, num_partitions=2, config={key.replace("_", "."): value for key, value in config.items()})
     admin.create_topics([new])[name].result(30)
     return name
+
+
+def test_a_topic_that_another_worker_creates_first_is_used(
+    shared_cluster: UpCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was absent when it was looked for, and there when it was to be made: with as many partitions as it has."""
+    topic = a_topic(shared_cluster)
+    real, seen = topics._partitions, [None]
+    monkeypatch.setattr(topics, "_partitions", lambda *asked: seen.pop() if seen else real(*asked))
+    settings = LoadSettings(run_id=1, topic=topic, partitions=4, replication_factor=1)
+    assert ensure_topic(shared_cluster.bootstrap, settings).partitions == 2
+    assert not seen
 
 
 def test_records_that_a_topic_refuses_are_warned_of(shared_cluster: UpCluster) -> None:

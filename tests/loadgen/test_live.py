@@ -279,7 +279,17 @@ def test_locust_distributed(
 ) -> None:
     """A master and two workers: one run id and one directory, a history and streams of its own for each worker."""
     locust = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE)]
-    options = ["--users", "5", "--host", cluster.bootstrap, "--only-summary", "--expect-workers", "2"]
+    options = [
+        "--users",
+        "9",
+        "--spawn-rate",
+        "9",
+        "--host",
+        cluster.bootstrap,
+        "--only-summary",
+        "--expect-workers",
+        "2",
+    ]
     options += ["--kafka-results", str(tmp_path / "results"), "--kafka-workload", "mixed", "--stop-timeout", "30"]
     port = _free_port()
     binding = ["--master-bind-host", "127.0.0.1", "--master-bind-port", port]
@@ -300,6 +310,11 @@ def test_locust_distributed(
     assert {row["stream"] >> 16 for row in sent} == {0, 1}
     assert {row["process"] for row in sent} == {"load-w0", "load-w1"}
     assert expand(rows_of(run, "poll")).items() <= expand(sent).items()
+    # each of eight has its share of the workload's 500 records a second, as they were due
+    for stream in {row["stream"] for row in sent}:
+        first, *_, last = [row for row in sent if row["stream"] == stream]
+        seconds = (last["invoke_ns"] - first["invoke_ns"]) / 1e9
+        assert last["first_sequence"] - first["first_sequence"] == pytest.approx(500 / 8 * seconds, abs=0.01)
 
 
 def _free_port() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import configargparse
 import pytest
 
 from loadgen.settings import LoadSettings, SettingsError
-from loadgen.users.options import add_options, reader_count, resolve_options, settle_options
+from loadgen.users.options import add_options, producer_count, reader_count, resolve_options, settle_options
 
 
 @pytest.fixture(autouse=True)
@@ -68,6 +69,32 @@ def test_a_workload_by_hand_and_its_contradictions() -> None:
     for option in (("--kafka-rate", "5"), ("--kafka-producer-config", "compression.type=gzip")):
         with pytest.raises(SettingsError, match="contradicts"):
             settle_options(parse("--kafka-workload", "compressed", *option))
+
+
+def test_a_workload_says_how_many_write() -> None:
+    """Where nobody says it by ``--users``; who says something else is told which number would do."""
+    options = parse("--kafka-workload", "crowded")
+    settle_options(options)
+    assert producer_count(options, None, 1) == producer_count(options, 25, 1) == 24
+    with pytest.raises(SettingsError, match=r"--users 9, 1 of which read, contradicts streams 24 .* give --users 25$"):
+        producer_count(options, 9, 1)
+    for arguments in ((), ("--kafka-workload", "mixed")):
+        options = parse(*arguments)
+        settle_options(options)
+        assert [producer_count(options, users, 1) for users in (None, 9)] == [4, 8]
+
+
+def test_workers_need_no_workload_file(tmp_path: Path) -> None:
+    """The master reads it once and hands it on as it was; another workload that is asked for later is read anew."""
+    path = tmp_path / "w.yaml"
+    path.write_text("rate: 7\nshape: {steps: [[10, 1], [10, 2]]}\n")
+    options = parse("--kafka-workload", str(path))
+    settle_options(options)
+    path.unlink()
+    json.dumps(vars(options))
+    assert resolve_options(options, 0, producers=1).settings.rate == 7
+    options.kafka_workload = "small"
+    assert resolve_options(options, 0, producers=1).settings.rate == 10_000
 
 
 def test_workers_have_their_own_streams_and_histories() -> None:

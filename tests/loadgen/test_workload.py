@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,15 @@ def test_a_file_declares_a_workload(tmp_path: Path) -> None:
     assert workload.expected_records(20) == 4800
     assert workload.mean_bytes == 49
     assert set(workload.load_fields()) == {"rate", "shape", "value_bytes", "keys"}
+
+
+def test_the_example_of_the_document_is_a_workload(tmp_path: Path) -> None:
+    """What a newcomer copies from docs/load.md is taken, and shows every field but ``outstanding``."""
+    text = (Path(__file__).parents[2] / "docs" / "load.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    (tmp_path / "example.yaml").write_text(example)
+    workload = find_workload(str(tmp_path / "example.yaml"))
+    assert [each.name for each in fields(workload) if getattr(workload, each.name) is None] == ["outstanding"]
 
 
 @pytest.mark.parametrize(
