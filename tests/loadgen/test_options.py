@@ -71,6 +71,38 @@ def test_a_workload_by_hand_and_its_contradictions() -> None:
             settle_options(parse("--kafka-workload", "compressed", *option))
 
 
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "no workload 'w.yaml': there are steady, "),
+        (b"", "workload w.yaml: it is empty; a workload is a mapping with some of compression, "),
+        (b"rate: \xff", "workload w.yaml: line 1: it is not UTF-8 text (byte 0xff)"),
+        (b"- rate", "workload w.yaml: it is a list; a workload is a mapping with some of "),
+        (b"rate", "workload w.yaml: it is a single value; a workload is a mapping with some of "),
+        (
+            b"rate: 1\nrate: 2",
+            "workload w.yaml: line 2: key 'rate' is given twice, first in line 1; leave one of them out",
+        ),
+        (b"rate: [", "workload w.yaml: line 1, column 8: it is not YAML: "),
+    ],
+)
+def test_a_workload_file_that_is_none_is_one_clear_line(content: bytes | None, says: str) -> None:
+    """What Locust by hand ends with 254 for: the file, what it is, and what it should be; and nothing is written."""
+    if content is not None:
+        Path("w.yaml").write_bytes(content)
+    with pytest.raises(SettingsError) as refused:
+        settle_options(parse("--kafka-workload", "w.yaml"))
+    assert str(refused.value).startswith(says)
+    assert "\n" not in str(refused.value)
+    assert not Path("results").exists()
+
+
+def test_a_workload_that_is_a_directory_is_said_to_be_one(tmp_path: Path) -> None:
+    """It is there, and so no unknown name."""
+    with pytest.raises(SettingsError, match=r"^workload \.: it cannot be read: Is a directory$"):
+        settle_options(parse("--kafka-workload", "."))
+
+
 def test_a_workload_says_how_many_write() -> None:
     """Where nobody says it by ``--users``; who says something else is told which number would do."""
     options = parse("--kafka-workload", "crowded")
