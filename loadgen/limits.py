@@ -107,13 +107,29 @@ def topic_limits(topic: Mapping[str, int], broker: Mapping[str, int], largest: L
     """What a topic and its brokers take of one record: a batch of it, a segment for that, and a request around it.
 
     Of compressed batches nothing is known beforehand; these are the sizes of records that do not compress. A request
-    is some hundred bytes more than its batch: what is too large is certain, what is not may still be.
+    is some hundred bytes more than its batch: what is too large is certain, what is not may still be. What is not
+    known of a cluster that was asked bounds nothing; a topic that does not say what it takes has its broker's limit.
     """
     needed = largest.batch_bytes
-    return [
-        *(Limit("topic", key, topic[key], needed) for key in ("max.message.bytes", "segment.bytes")),
-        Limit("broker", "socket.request.max.bytes", broker["socket.request.max.bytes"], needed),
+    bounds = [
+        ("topic", "max.message.bytes", topic.get("max.message.bytes", broker.get("message.max.bytes"))),
+        ("topic", "segment.bytes", topic.get("segment.bytes")),
+        ("broker", "socket.request.max.bytes", broker.get("socket.request.max.bytes")),
     ]
+    return [Limit(option, key, value, needed) for option, key, value in bounds if value is not None]
+
+
+def known_sizes(described: Mapping[str, str | None]) -> dict[str, int]:
+    """What bounds a record among the settings that a cluster tells of a topic or of a broker."""
+    known = ("max.message.bytes", "segment.bytes", "message.max.bytes", "socket.request.max.bytes")
+    texts = {key: described.get(key) or "" for key in known}
+    return {key: int(text) for key, text in texts.items() if text.isascii() and text.isdigit()}
+
+
+def unless_compressed(warning: str, producer_config: Mapping[str, object]) -> str:
+    """What an ``advice`` that is about a topic says where the producer compresses."""
+    codec = producer_config.get("compression.type", producer_config.get("compression.codec", "none"))
+    return warning if codec == "none" else f"{warning} (unless it is compressed to less)"
 
 
 def advice(source: str, limits: Sequence[Limit], largest: LargestRecord, option: str = "--{}-config") -> str | None:

@@ -20,16 +20,29 @@ from locust import events
 from locust.runners import MasterRunner, WorkerRunner
 
 from loadgen.settings import SettingsError
-from loadgen.users.options import DEFAULT_PRODUCERS, add_options, reader_count, settle_options
-from loadgen.users.process import end_process, fail_process, has_started, settle_process, start_process
+from loadgen.users.options import DEFAULT_PRODUCERS, add_options, producer_count, reader_count, settle_options
+from loadgen.users.process import (
+    end_process,
+    fail_process,
+    fail_process_unless_written,
+    has_started,
+    settle_process,
+    start_process,
+)
 from loadgen.users.producer import ProducerUser
 from loadgen.users.reader import ReaderUser
 from loadgen.users.web import show_chaos
+from loadgen.users.written import Workers, fail_unless_written
 from verifier.evidence.run_directory import RunDirectory
 
 __all__ = ["ProducerUser", "ReaderUser"]
 
 logger = logging.getLogger(__name__)
+
+#: What the workers told this process, if it is their master.
+_workers = Workers()
+#: The hosts of the loads that were started, by whatever means.
+_asked: list[str | None] = []
 
 
 def on_command_line(parser: Any, **_: Any) -> None:
@@ -39,27 +52,35 @@ def on_command_line(parser: Any, **_: Any) -> None:
 def on_init(environment: Any, **_: Any) -> None:
     """Before any user is chosen: how many of the users read, and what the options left open."""
     options = environment.parsed_options
-    conducted = options.kafka_settings is not None and options.kafka_run_directory is not None
-    if environment.web_ui is not None and conducted:
+    _workers.listen(environment.runner)
+    if environment.web_ui is not None and _is_conducted(options):
         show_chaos(environment, RunDirectory(Path(options.kafka_run_directory)))
-    if not isinstance(environment.runner, WorkerRunner):
-        try:
+    is_worker = isinstance(environment.runner, WorkerRunner)
+    try:
+        if not is_worker:
             settle_options(options)
-        except SettingsError as error:
-            logger.critical("%s", error)
-            raise SystemExit(254) from error
-    ReaderUser.fixed_count = _readers(environment)
-    if not ReaderUser.fixed_count and ReaderUser in environment.user_classes:
+        ReaderUser.fixed_count = readers = _readers(environment)
+        if ProducerUser in environment.user_classes and not is_worker:
+            producers = producer_count(options, options.num_users, readers)
+        else:
+            producers = DEFAULT_PRODUCERS
+    except SettingsError as error:
+        logger.critical("%s", error)
+        raise SystemExit(254) from error
+    if not readers and ReaderUser in environment.user_classes:
         # To Locust a fixed count of 0 is none, and half of all users would read.
         environment.user_classes.remove(ReaderUser)
     if options.num_users is None:
-        options.num_users = DEFAULT_PRODUCERS + _readers(environment)
+        options.num_users = producers + readers
         options.spawn_rate = options.spawn_rate or options.num_users
 
 
 def on_test_start(environment: Any, **_: Any) -> None:
-    users = environment.parsed_options.num_users or 1
-    start_process(environment, max(1, users - _readers(environment)))
+    _asked.append(environment.host)
+    if not isinstance(environment.runner, WorkerRunner):
+        # Workers are given the master's options, but for Locust's own; and a web form may have asked for others.
+        environment.parsed_options.kafka_users = environment.runner.target_user_count
+    start_process(environment, max(1, _producers(environment)))
 
 
 def on_user_error(exception: BaseException, **_: Any) -> None:
@@ -67,22 +88,53 @@ def on_user_error(exception: BaseException, **_: Any) -> None:
 
 
 def on_quitting(environment: Any, **_: Any) -> None:
-    """A load that ended before its cluster had answered has shown nothing, and says so."""
+    """A load that wrote nothing, or ended before its cluster had answered, has shown nothing, and says so."""
     settle_process()
-    if not isinstance(environment.runner, MasterRunner) and not has_started():
+    options, runner = environment.parsed_options, environment.runner
+    if not _asked and (isinstance(runner, MasterRunner | WorkerRunner) or _waits_for_a_click(environment)):
+        return
+    if not isinstance(runner, MasterRunner) and not has_started():
         logger.critical("the load never started: the cluster at %s did not answer in time", environment.host)
         environment.process_exit_code = environment.process_exit_code or 1
+    elif _is_conducted(options):
+        return
+    elif not isinstance(runner, MasterRunner):
+        fail_process_unless_written(environment)
+    elif ProducerUser in environment.user_classes and _producers(environment) > 0:
+        fail_unless_written(environment, _workers.told, f"{environment.host}, as far as the workers told")
 
 
 def on_quit(exit_code: int, **_: Any) -> None:
     end_process()
 
 
+def _is_conducted(options: Any) -> bool:
+    """Whether the conductor started this process: by hand nobody gives all three."""
+    return None not in (options.kafka_settings, options.kafka_run_directory, options.kafka_process)
+
+
+def _waits_for_a_click(environment: Any) -> bool:
+    """Whether it is for a person to start the load, in the web interface."""
+    return environment.web_ui is not None and not environment.parsed_options.autostart
+
+
+def _producers(environment: Any) -> int:
+    """How many users write, of all processes: those that do not read."""
+    return (_users(environment) or 1) - _readers(environment)
+
+
+def _users(environment: Any) -> int | None:
+    """How many users there are, of all processes; None while that is open."""
+    options = environment.parsed_options
+    users: int | None = getattr(options, "kafka_users", None) or options.num_users
+    return users
+
+
 def _readers(environment: Any) -> int:
     options, classes = environment.parsed_options, environment.user_classes
     if ReaderUser not in classes:
         return 0
-    return reader_count(options.kafka_readers, options.num_users, alone=ProducerUser not in classes)
+    return reader_count(options.kafka_readers, _users(environment), alone=ProducerUser not in classes)
 
 
 events.init_command_line_parser.add_listener(on_command_line)

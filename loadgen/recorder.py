@@ -16,6 +16,7 @@ from typing import NamedTuple
 from cluster.seams.clock import Clock
 from loadgen.runs import PolledRows, SendRun
 from loadgen.tally import Tally
+from loadgen.unwritten import name_of
 from verifier.evidence.history import Function, HistoryRow, HistoryWriter, Outcome
 from verifier.evidence.run_directory import append_json_line, write_json_atomic
 from verifier.evidence.series import SeriesPoint
@@ -80,6 +81,8 @@ class Recorder:
         self.tally = Tally(process, self._point_ns)
         self.history = HistoryWriter(history, process, clock)
         self.backlog: Callable[[], int] = lambda: 0
+        #: The last text of each error that producers were told, by its name.
+        self.producer_errors: dict[str, str] = {}
 
     def next_session(self) -> int:
         """A number for a new assignment, never given twice in this process, so that readers do not mix."""
@@ -116,6 +119,7 @@ class Recorder:
                 self.tally.count("acked", run.records)
                 self.tally.latencies(latencies_ns)
             else:
+                self.producer_errors[name_of(run.error)] = run.error
                 self.tally.count("failed" if run.is_refused else "unknown", run.records)
                 self.tally.count("errors")
             name = f"produce:{who.topic}:acks={acks}"
@@ -158,6 +162,8 @@ class Recorder:
         During an outage a client says the same many times a second: it is counted each time, written once a second.
         """
         self.tally.count("errors")
+        if who is not None:
+            self.producer_errors[name_of(text)] = text
         now_ns = self._clock.monotonic_ns()
         kind = (-1 if who is None else who.stream, _NUMBERS.sub("#", text))
         if now_ns - self._noted.get(kind, -ERROR_INTERVAL_NS) >= ERROR_INTERVAL_NS:

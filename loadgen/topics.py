@@ -1,4 +1,4 @@
-"""The topic of a load that was started by hand: found, or made. Owns that one step; it blocks.
+"""The topic of a load that was started by hand: found, made, and asked about. Owns these steps; they block.
 
 In a run of the conductor the topic exists before the load starts, and nothing here is called.
 """
@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import logging
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
 from loadgen.clients.confluent import client_logger, describe_exception
+from loadgen.limits import LargestRecord, advice, known_sizes, topic_limits, unless_compressed
 from loadgen.settings import LoadSettings, SettingsError
 
 logger = logging.getLogger(__name__)
 
 TIMEOUT_S = 10.0
+#: A question whose answer the load can do without.
+QUESTION_TIMEOUT_S = 3.0
 
 
 def ensure_topic(bootstrap: str, settings: LoadSettings) -> LoadSettings:
@@ -23,19 +26,28 @@ def ensure_topic(bootstrap: str, settings: LoadSettings) -> LoadSettings:
 
     Raises ``SettingsError`` that says what is missing: the cluster, the topic, or the right to make it.
     """
-    admin = AdminClient(
-        {"bootstrap.servers": bootstrap, "client.id": "gapless-load", "socket.timeout.ms": 5000}, logger=client_logger
-    )
+    admin = _admin(bootstrap)
+    if (partitions := _partitions(admin, bootstrap, settings.topic)) is None:
+        if _create(admin, settings):
+            return settings
+        # another worker of the same load was faster
+        partitions = _partitions(admin, bootstrap, settings.topic) or settings.partitions
+    if partitions != settings.partitions:
+        logger.info("topic %s has %d partitions; all of them are used", settings.topic, partitions)
+    return settings.with_changes({"partitions": partitions})
+
+
+def _partitions(admin: AdminClient, bootstrap: str, topic: str) -> int | None:
+    """How many partitions a topic has; None if it is absent. Raises ``SettingsError``."""
     try:
-        topics = admin.list_topics(timeout=TIMEOUT_S).topics
+        found = admin.list_topics(timeout=TIMEOUT_S).topics.get(topic)
     except KafkaException as error:
         raise SettingsError(f"no Kafka cluster answers at {bootstrap} ({describe_exception(error)})") from error
-    found = topics.get(settings.topic)
-    if found is not None and found.error is None and found.partitions:
-        partitions = len(found.partitions)
-        if partitions != settings.partitions:
-            logger.info("topic %s has %d partitions; all of them are used", settings.topic, partitions)
-        return settings.with_changes({"partitions": partitions})
+    return None if found is None or found.error is not None else len(found.partitions) or None
+
+
+def _create(admin: AdminClient, settings: LoadSettings) -> bool:
+    """Create the topic. False if it exists by now. Raises ``SettingsError``."""
     logger.info("creating topic %s with %d partitions", settings.topic, settings.partitions)
     new = NewTopic(
         settings.topic,
@@ -46,5 +58,61 @@ def ensure_topic(bootstrap: str, settings: LoadSettings) -> LoadSettings:
     try:
         admin.create_topics([new], operation_timeout=TIMEOUT_S)[settings.topic].result(TIMEOUT_S)
     except (KafkaException, TimeoutError) as error:
+        if isinstance(error, KafkaException) and error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+            return False
         raise SettingsError(f"topic {settings.topic} is absent and not created: {describe_exception(error)}") from error
-    return settings
+    return True
+
+
+def too_large_for_topic(bootstrap: str, settings: LoadSettings, source: str) -> str | None:
+    """One line if the load draws records that its topic refuses, None if not, or if that cannot be learned.
+
+    ``source`` says how large values are. What compression makes of a record is seen only when it is sent, and a topic
+    may be altered while the load runs: this is to warn of, not to refuse.
+    """
+    largest = LargestRecord.of(settings.sizes, settings.key_choice)
+    topic, broker = _described(bootstrap, settings.topic)
+    limits = topic_limits(known_sizes(topic), known_sizes(broker), largest)
+    warning = advice(source, limits, largest, "the {}")
+    return None if warning is None else unless_compressed(warning, settings.producer_config)
+
+
+def why_not_written(bootstrap: str, topic: str) -> str | None:
+    """What is wrong with a cluster or a topic that acknowledges nothing, as far as it shows; None if it does not."""
+    try:
+        found = _admin(bootstrap).list_topics(timeout=QUESTION_TIMEOUT_S).topics.get(topic)
+    except KafkaException as error:
+        return f"no broker is reachable at {bootstrap} ({describe_exception(error)})"
+    if found is None or found.error is not None or not found.partitions:
+        return f"topic {topic} is missing"
+    leaderless = sorted(number for number, partition in found.partitions.items() if partition.leader < 0)
+    return f"partitions {', '.join(map(str, leaderless))} of topic {topic} have no leader" if leaderless else None
+
+
+def _described(bootstrap: str, topic: str) -> tuple[dict[str, str | None], dict[str, str | None]]:
+    """What the cluster says of a topic and of one broker; nothing of what it does not answer in time."""
+    admin = _admin(bootstrap)
+    resources = [ConfigResource(ConfigResource.Type.TOPIC, topic)]
+    try:
+        # any broker stands for all: their limits are meant to be the same
+        brokers = sorted(admin.list_topics(timeout=QUESTION_TIMEOUT_S).brokers)
+        resources += [ConfigResource(ConfigResource.Type.BROKER, str(broker)) for broker in brokers[:1]]
+        asked = admin.describe_configs(resources, request_timeout=QUESTION_TIMEOUT_S)
+    except KafkaException as error:
+        logger.info("not known what topic %s takes: %s", topic, describe_exception(error))
+        return {}, {}
+    told: list[dict[str, str | None]] = []
+    for resource in resources:
+        try:
+            entries = asked[resource].result(QUESTION_TIMEOUT_S)
+            told.append({name: entry.value for name, entry in entries.items()})
+        except (KafkaException, TimeoutError) as error:
+            logger.info("not known what %s takes: %s", resource.name, describe_exception(error))
+            told.append({})
+    return told[0], told[1] if len(told) > 1 else {}
+
+
+def _admin(bootstrap: str) -> AdminClient:
+    return AdminClient(
+        {"bootstrap.servers": bootstrap, "client.id": "gapless-load", "socket.timeout.ms": 5000}, logger=client_logger
+    )

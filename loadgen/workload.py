@@ -5,8 +5,8 @@ A field that is None is left to the options of whoever starts the load. Does not
 
 ```yaml
 summary: what it is for
-rate: 1500              # records per second in all; or unlimited: as fast as they are acknowledged,
-outstanding: 500        # with at most so many unacknowledged per producer
+rate: 1500              # records per second in all; or unlimited: as fast as they are acknowledged, and then
+                        # outstanding: 500 for at most so many unacknowledged per producer
 shape: {bursts: {every_s: 10, for_s: 2, factor: 8}}
 value_bytes: {lognormal: {median: 300, sigma: 1.0, most: 20000}}
 keys: {zipf: {keys: 1000, exponent: 1.1}}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from pathlib import Path
 
+from loadgen.documents import DocumentError, kind_of, load_yaml, read_text
 from loadgen.workload import DEFAULT_OUTSTANDING, UNLIMITED, Workload, WorkloadError
 
 CATALOGUE: dict[str, Workload] = {
@@ -57,23 +58,21 @@ def find_workload(text: str) -> Workload:
     if text in CATALOGUE:
         return CATALOGUE[text]
     path = Path(text)
-    if not path.is_file():
+    if not path.exists():
         raise WorkloadError(f"no workload {text!r}: there are {', '.join(CATALOGUE)}, and no file has that name")
     return read_workload(path)
 
 
 def read_workload(path: Path) -> Workload:
     """A workload's file. Raises WorkloadError."""
-    import yaml
-
     try:
-        with path.open(encoding="utf-8") as file:
-            document = yaml.safe_load(file)
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise WorkloadError(f"workload {path}: it cannot be read: {error}") from error
+        document = load_yaml(read_text(path))
+    except DocumentError as error:
+        raise WorkloadError(f"workload {path}: {error}") from error
     known = {each.name for each in fields(Workload)} - {"name"}
     if not isinstance(document, dict):
-        raise WorkloadError(f"workload {path}: it is a mapping with some of {', '.join(sorted(known))}")
+        wanted = f"a workload is a mapping with some of {', '.join(sorted(known))}"
+        raise WorkloadError(f"workload {path}: {kind_of(document)}; {wanted}")
     if unknown := [key for key in document if key not in known]:
         raise WorkloadError(f"workload {path}: unknown field {unknown[0]!r}; it has {', '.join(sorted(known))}")
     return Workload(name=path.stem, **document)

@@ -14,6 +14,7 @@ from chaos.conductor.resolve import Asked, plan, repro, resolve
 from chaos.exits import VERDICTS, BadRequest, Exit
 from chaos.schedules.model import Schedule, ScheduleError, from_yaml
 from cluster.seams.randomness import fresh_seed
+from loadgen.documents import DocumentError, read_text
 
 
 def register(app: typer.Typer) -> None:
@@ -110,10 +111,8 @@ def _run(asked: Asked, schedule: Path | None, *, as_json: bool) -> int:
 
 def _schedule(path: Path) -> Schedule:
     try:
-        return from_yaml(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadRequest(f"--schedule {path} cannot be read: {error.strerror}") from error
-    except ScheduleError as error:
+        return from_yaml(read_text(path))
+    except (DocumentError, ScheduleError) as error:
         raise BadRequest(f"--schedule {path}: {error}") from error
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from chaos.conductor.resolve import DEFAULT_WORKLOAD, Asked
 from chaos.conductor.settings import ExperimentSettings, SettingsError
 from cluster.config import broker, topic
-from loadgen.limits import LargestRecord, advice, producer_limits, topic_limits
+from loadgen.limits import LargestRecord, advice, producer_limits, topic_limits, unless_compressed
 
 
 def check_record_size(asked: Asked, settings: ExperimentSettings) -> list[str]:
@@ -33,9 +33,7 @@ def check_record_size(asked: Asked, settings: ExperimentSettings) -> list[str]:
     if (refusal := advice(source, [*own, *certain], largest)) is not None:
         raise SettingsError(refusal)
     warning = advice(source, doubtful, largest)
-    if warning is None:
-        return []
-    return [f"{warning} (unless it is compressed to less)" if is_compressed else warning]
+    return [] if warning is None else [unless_compressed(warning, settings.producer_config)]
 
 
 def _is_asked_for(key: str, asked: Asked) -> bool:

@@ -11,9 +11,12 @@ injection waits until those before it are over, unless it says ``overlap: true``
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from loadgen.documents import DocumentError, load_yaml
 
 
 class ScheduleError(ValueError):
@@ -67,17 +70,14 @@ def to_yaml(schedule: Schedule) -> str:
 
 def from_yaml(text: str) -> Schedule:
     """Read a schedule. Raises ScheduleError, which names the entry that is wrong."""
-    import yaml
-
     try:
-        document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ScheduleError(f"the schedule is not YAML: {error}") from error
+        document = load_yaml(text)
+    except DocumentError as error:
+        raise ScheduleError(str(error)) from error
     if not isinstance(document, dict) or not isinstance(document.get("injections"), list):
         raise ScheduleError("a schedule is a mapping with 'seed' and a list 'injections'")
-    unknown = set(document) - {"seed", "injections"}
-    if unknown:
-        raise ScheduleError(f"unknown key {min(unknown)!r} in the schedule; it has 'seed' and 'injections'")
+    if unknown := [key for key in document if key not in ("seed", "injections")]:
+        raise ScheduleError(f"unknown key {unknown[0]!r} in the schedule; it has 'seed' and 'injections'")
     seed = document.get("seed", 0)
     if not isinstance(seed, int):
         raise ScheduleError("'seed' of the schedule must be an integer")
@@ -88,15 +88,15 @@ def from_yaml(text: str) -> Schedule:
 def _injection(index: int, entry: object) -> Injection:
     if not isinstance(entry, dict):
         raise ScheduleError(f"injection {index} of the schedule is not a mapping")
-    unknown = set(entry) - {"at_s", "fault", "duration_s", "target", "parameters", "overlap"}
-    if unknown:
-        raise ScheduleError(f"injection {index} of the schedule has an unknown key {min(unknown)!r}")
+    known = ("at_s", "fault", "duration_s", "target", "parameters", "overlap")
+    if unknown := [key for key in entry if key not in known]:
+        raise ScheduleError(f"injection {index} of the schedule has an unknown key {unknown[0]!r}")
     if not isinstance(entry.get("fault"), str):
         raise ScheduleError(f"injection {index} of the schedule needs 'fault', the name of one (gapless list faults)")
     numbers: dict[str, float] = {}
     for key, default in (("at_s", None), ("duration_s", 3.0)):
         value = entry.get(key, default)
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or value < 0:
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < math.inf:
             raise ScheduleError(f"injection {index} of the schedule needs {key!r}, a number of seconds")
         numbers[key] = float(value)
     mappings: dict[str, dict[str, Any]] = {}

@@ -6,7 +6,7 @@ The conductor passes a settings file; by hand the options do. An option that is 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -89,6 +89,22 @@ def reader_count(asked: int | None, users: int | None, *, alone: bool) -> int:
     return 0 if users == 1 and not alone else 1
 
 
+def producer_count(options: Any, users: int | None, readers: int) -> int:
+    """How many users write, after ``settle_options``: what ``--users`` leaves beside the readers, or the workload says.
+
+    Raises ``WorkloadError`` if these say different things.
+    """
+    streams = _workload(vars(options)).streams if options.kafka_workload else None
+    if users is None:
+        return streams or DEFAULT_PRODUCERS
+    if streams not in (None, users - readers):
+        raise WorkloadError(
+            f"--users {users}, {readers} of which read, contradicts streams {streams} of workload "
+            f"{options.kafka_workload}; leave it out, or give --users {streams + readers}"
+        )
+    return users - readers
+
+
 def settle_options(options: Any) -> None:
     """Choose what was left open, once for all of Locust's processes: the master's choice is handed to its workers.
 
@@ -96,6 +112,9 @@ def settle_options(options: Any) -> None:
     """
     if options.kafka_settings is None and options.kafka_run_id is None:
         options.kafka_run_id = fresh_seed()
+    if options.kafka_workload:
+        # as it was read: a worker's host need not have the file
+        options.kafka_workload_read = [options.kafka_workload, asdict(find_workload(options.kafka_workload))]
     _settings(options, DEFAULT_PRODUCERS)
     if options.kafka_run_directory is None:
         now = datetime.fromtimestamp(SystemClock().wall_ms() / 1000, UTC)
@@ -134,12 +153,12 @@ def _settings(options: Any, producers: int) -> LoadSettings:
         settings = LoadSettings.read(options.kafka_settings).with_changes(changes)
     largest = LargestRecord.of(settings.sizes, settings.key_choice)
     limits = producer_limits(settings.client, settings.producer_config, largest)
-    if (refusal := advice(_source_of_sizes(options, settings), limits, largest, "--kafka-{}-config")) is not None:
+    if (refusal := advice(source_of_sizes(options, settings), limits, largest, "--kafka-{}-config")) is not None:
         raise SettingsError(refusal)
     return settings
 
 
-def _source_of_sizes(options: Any, settings: LoadSettings) -> str:
+def source_of_sizes(options: Any, settings: LoadSettings) -> str:
     """What says how large values are."""
     if options.kafka_workload:
         return f"--kafka-workload {options.kafka_workload}"
@@ -160,14 +179,20 @@ def _changes(values: Mapping[str, Any]) -> dict[str, Any]:
             changes[f"{role}_config"] = config = parse_config(pairs)
             refuse_own_keys(f"--kafka-{role}-config", config)
     if values.get("kafka_workload"):
-        changes |= _of_workload(find_workload(values["kafka_workload"]), changes)
+        changes |= _of_workload(_workload(values), changes)
     return changes
+
+
+def _workload(values: Mapping[str, Any]) -> Workload:
+    """The workload as the master read it, or as it is to be had here. Raises WorkloadError."""
+    text, read = values.get("kafka_workload_read") or (None, {})
+    return Workload(**read) if text == values["kafka_workload"] else find_workload(values["kafka_workload"])
 
 
 def _of_workload(workload: Workload, changes: Mapping[str, Any]) -> dict[str, Any]:
     """What a workload and the options beside it say together. Raises WorkloadError where they contradict each other.
 
-    The number of streams is Locust's ``--users``, which knows no workload.
+    The number of streams is for Locust's ``--users`` (``producer_count``).
     """
     options = {
         "rate": ("--kafka-rate", changes.get("rate")),

@@ -12,7 +12,8 @@ import itertools
 import logging
 import signal
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import gevent
 from locust.runners import MasterRunner, WorkerRunner
@@ -26,11 +27,15 @@ from loadgen.recorder import Recorder
 from loadgen.records import StreamRecords
 from loadgen.settings import CONFLUENT, LoadSettings, SettingsError
 from loadgen.stream import ProducerStream
-from loadgen.topics import ensure_topic
-from loadgen.users.options import ResolvedOptions, resolve_options
+from loadgen.topics import ensure_topic, too_large_for_topic, why_not_written
+from loadgen.unwritten import Told, likely_cause
+from loadgen.users.options import ResolvedOptions, resolve_options, source_of_sizes
 from loadgen.users.statistics import LocustStatistics
+from loadgen.users.written import MasterTeller, fail_unless_written
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 POLL_INTERVAL_S = 0.002
 TICK_INTERVAL_S = 0.1
@@ -62,6 +67,7 @@ class LoadProcess:
         self.backlogs: dict[int, int] = {}
         self.recorder.backlog = lambda: sum(self.backlogs.values())
         self._statistics = LocustStatistics(environment, self.clock)
+        self._master = MasterTeller(environment.runner)
         self._greenlets = [gevent.spawn(self._poll_forever), gevent.spawn(self._tick_forever)]
         atexit.register(self._close_at_exit)
 
@@ -97,6 +103,13 @@ class LoadProcess:
                 gevent.sleep(0.005)
         finally:
             stream.close()
+
+    @property
+    def told(self) -> Told:
+        """Whether anything was acknowledged so far, and if not, why, as far as producers were told."""
+        if self.recorder.tally.total("acked"):
+            return Told(True)
+        return Told(False, likely_cause(self.recorder.producer_errors))
 
     def settle_statistics(self) -> None:
         """Locust is about to write its reports: what was kept for the next merge belongs into them."""
@@ -177,6 +190,7 @@ class LoadProcess:
             try:
                 self.recorder.tick()
                 self._statistics.merge_if_due()
+                self._master.tell(self.told)
             except Exception as error:
                 self.fail(error)
 
@@ -222,6 +236,9 @@ def start_process(environment: Any, producers: int) -> None:
         if options.settings.create_topic:
             settings = _in_thread(lambda: ensure_topic(bootstrap, options.settings))
             options = ResolvedOptions(settings, options.run, options.process)
+            source = source_of_sizes(environment.parsed_options, settings)
+            if (warning := _in_thread(lambda: too_large_for_topic(bootstrap, settings, source))) is not None:
+                logger.warning("%s", warning)
         check_client_config(options.settings)
         process = LoadProcess(environment, options)
     except (SettingsError, OSError) as error:
@@ -244,16 +261,16 @@ def _begin(is_cooperative: bool, work: Callable[[], object]) -> Any:
     return gevent.spawn(work) if is_cooperative else gevent.get_hub().threadpool.spawn(work)
 
 
-def _in_thread(work: Callable[[], LoadSettings]) -> LoadSettings:
+def _in_thread(work: Callable[[], T]) -> T:
     """Do blocking work in the hub's thread pool. Its ``SettingsError`` is raised here: the pool would print it."""
 
-    def guarded() -> LoadSettings | SettingsError:
+    def guarded() -> T | SettingsError:
         try:
             return work()
         except SettingsError as error:
             return error
 
-    result: LoadSettings | SettingsError = gevent.get_hub().threadpool.apply(guarded)
+    result: T | SettingsError = gevent.get_hub().threadpool.apply(guarded)
     if isinstance(result, SettingsError):
         raise result
     return result
@@ -263,6 +280,17 @@ def settle_process() -> None:
     """Locust's ``quitting``: the users have stopped, the reports come next."""
     for process in _started:
         process.settle_statistics()
+
+
+def fail_process_unless_written(environment: Any) -> None:
+    """Locust's ``quitting`` of a load by hand, where producers were started: was anything written, and if not, why."""
+    for process in _started:
+        told, topic = process.told, process.settings.topic
+        bootstrap = environment.host or process.settings.producers_bootstrap
+        if process.users_number and not told.has_written and told.cause is None:
+            told = Told(False, _in_thread(partial(why_not_written, bootstrap, topic)))
+        if process.users_number:
+            fail_unless_written(environment, told, f"topic {topic} at {bootstrap}")
 
 
 def end_process() -> None:

@@ -125,6 +125,12 @@ def test_no_module_needs_one_that_needs_it() -> None:
         pytest.fail(" imports ".join(reversed(error.args[1])))
 
 
+def test_yaml_is_read_in_one_place() -> None:
+    """What people write goes through the loader that refuses a key given twice; schedules are also written."""
+    users = {each.module for module in modules() for each in imports(module) if within(each.target, "yaml")}
+    assert {user for user in users if not within(user, "tests")} == {"loadgen.documents", "chaos.schedules.model"}
+
+
 def test_nothing_imports_tests() -> None:
     """The product does not need its tests, nor its benchmarks."""
     assert [str(each) for each in ours() if each.target.split(".")[0] in ("tests", "bench")] == []

@@ -39,6 +39,11 @@ BAD = [
     (["run", "--schedule", "absent.yaml"], ["--schedule absent.yaml", "No such file"]),
     (["run", "--schedule", "broken.yaml"], ["--schedule broken.yaml", "not YAML"]),
     (["run", "--schedule", "other.yaml"], ["--schedule other.yaml"]),
+    (["run", "--schedule", "."], ["--schedule .", "Is a directory"]),
+    (["run", "--schedule", "latin.yaml"], ["--schedule latin.yaml", "line 1", "not UTF-8"]),
+    (["run", "--schedule", "twice.yaml"], ["--schedule twice.yaml", "line 3", "'seed' is given twice"]),
+    (["run", "--workload", "twice.yaml"], ["workload twice.yaml", "line 3", "'seed' is given twice"]),
+    (["run", "--workload", "."], ["workload .", "Is a directory"]),
     (["run", "--brokers", "2"], ["--replication-factor 3", "--brokers"]),
     (["run", "--brokers", "0"], ["--brokers must be at least 1"]),
     (["run", "--min-insync-replicas", "4"], ["--min-insync-replicas 4", "--replication-factor 3"]),
@@ -124,6 +129,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "full" / "x").touch()
     (tmp_path / "broken.yaml").write_text("injections: [\n")
     (tmp_path / "other.yaml").write_text("- 1\n")
+    (tmp_path / "latin.yaml").write_bytes(b"# f\xfcr\n")
+    (tmp_path / "twice.yaml").write_text("seed: 1\ninjections: []\nseed: 2\n")
     (tmp_path / "rare.yaml").write_text("value_bytes: {uniform: {least: 48, most: 2000000}}\n")
     (tmp_path / "wrong.properties").write_text("broker.idd=1\n")
     return tmp_path

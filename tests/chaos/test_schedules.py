@@ -92,6 +92,10 @@ def test_a_default_minute_kills_two_leaders_and_breaks_five_times(seed: int) -> 
         ("{injections: [{fault: kill-leader, at_s: 1, duration: 3}]}", "'duration'"),
         ("{injections: [{at_s: 1}]}", "'fault'"),
         ("{injections: [{fault: kill-leader, at_s: 1, overlap: 3}]}", "'overlap'"),
+        ("{injections: [{fault: kill-leader, at_s: .nan}]}", "'at_s'"),
+        ("{injections: [], 1: 2, b: 3}", "unknown key 1 in"),
+        ("{injections: [{at_s: 1, fault: kill-leader, 1: 2, b: 3}]}", "unknown key 1"),
+        ("{injections: [{at_s: 1, fault: kill-leader,\n at_s: 2}]}", "^line 2: key 'at_s' is given twice"),
         ("{injections: [", "not YAML"),
     ],
 )

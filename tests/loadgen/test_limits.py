@@ -13,7 +13,15 @@ from cluster.protocol.batch import InvalidBatch, parse_header, validate_from_cli
 from cluster.protocol.records import NewRecord, build_batch
 from loadgen.choices import parse_keys, parse_sizes
 from loadgen.clients.confluent import client_logger
-from loadgen.limits import LargestRecord, Limit, advice, producer_limits, topic_limits
+from loadgen.limits import (
+    LargestRecord,
+    Limit,
+    advice,
+    known_sizes,
+    producer_limits,
+    topic_limits,
+    unless_compressed,
+)
 from loadgen.settings import CONFLUENT, NATIVE, SettingsError
 from loadgen.workload import Workload
 
@@ -120,6 +128,34 @@ def test_a_topic_takes_what_its_batch_and_its_segment_hold() -> None:
     ]
     assert {each.needed_bytes for each in limits} == {LargestRecord(0, 5000).batch_bytes}
     assert [each.is_exceeded for each in limits] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("topic_says", "broker_says", "bounds"),
+    [
+        (
+            {"max.message.bytes": "9", "segment.bytes": "8"},
+            {"message.max.bytes": "7"},
+            {"max.message.bytes": 9, "segment.bytes": 8},
+        ),
+        ({}, {"message.max.bytes": "7"}, {"max.message.bytes": 7}),
+        ({"max.message.bytes": None}, {"socket.request.max.bytes": "6"}, {"socket.request.max.bytes": 6}),
+        ({"max.message.bytes": "-1", "segment.bytes": "much"}, {"message.max.bytes": ""}, {}),
+    ],
+)
+def test_a_cluster_bounds_what_it_says_it_bounds(
+    topic_says: dict[str, str | None], broker_says: dict[str, str | None], bounds: dict[str, int]
+) -> None:
+    """A topic that does not tell has its broker's limit; what nobody tells, or what is no size, bounds nothing."""
+    limits = topic_limits(known_sizes(topic_says), known_sizes(broker_says), LargestRecord(0, 100))
+    assert {each.key: each.value for each in limits} == bounds
+
+
+def test_what_is_compressed_may_still_be_taken() -> None:
+    """By Kafka's key or librdkafka's; a codec that is none is none."""
+    assert unless_compressed("x", {}) == unless_compressed("x", {"compression.type": "none"}) == "x"
+    for key in ("compression.type", "compression.codec"):
+        assert unless_compressed("x", {key: "lz4"}) == "x (unless it is compressed to less)"
 
 
 def test_advice_is_one_line_with_the_thing_and_both_fixes() -> None:

@@ -204,6 +204,57 @@ def test_locust_by_itself(
     assert {"reserve", "send", "poll"} <= set(table.column("f").to_pylist())
 
 
+def _by_hand(results: Path, *arguments: str) -> list[str]:
+    argv = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--only-summary", "--kafka-results", str(results)]
+    return [*argv, *arguments]
+
+
+def _settings_without_a_cluster(place: Path) -> tuple[str, ...]:
+    """Options of a load by hand that finds its cluster gone: it does not look for its topic beforehand."""
+    LoadSettings(run_id=RUN_ID, topic=TOPIC, rate=50.0, flush_timeout_s=0.2).write(place / "settings.json")
+    return ("--headless", "--host", "127.0.0.1:1", "--kafka-settings", str(place / "settings.json"))
+
+
+def _with_errors(results: Path) -> list[Path]:
+    """The statuses of the workers that told of errors."""
+    return [path for path in results.glob("*/loadgen/load-w*.status.json") if read_json(path)["total_errors"]]
+
+
+def test_locust_that_wrote_nothing_says_so(start: Callable[[Command], subprocess.Popen[str]], tmp_path: Path) -> None:
+    """A cluster that is gone, so that nothing is acknowledged: status 1, and one line with the likely cause."""
+    argv = _by_hand(tmp_path / "results", *_settings_without_a_cluster(tmp_path), "ProducerUser")
+    process = start(Command("load", argv, dict(os.environ), 30.0))
+    results = tmp_path / "results" / "locust"
+    eventually(lambda: list(results.glob("*/loadgen/load.status.json")), "a status file")
+    (path,) = results.iterdir()
+    wait_until(RunDirectory(path), "load", "total_errors", 1)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(40) == 1
+    (line,) = [line for line in (tmp_path / "load.log").read_text().splitlines() if "CRITICAL" in line]
+    assert f"nothing was written to topic {TOPIC} at 127.0.0.1:1: brokers are not reachable" in line
+
+
+@pytest.mark.full
+def test_a_master_whose_workers_wrote_nothing_says_so(
+    start: Callable[[Command], subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    """Status 1 for the master and the worker with the producer, with the cause; 0 for the one that only read."""
+    port = _free_port()
+    by_hand = _by_hand(tmp_path / "results")
+    binding = ["--master-bind-host", "127.0.0.1", "--master-bind-port", port, "--expect-workers", "2"]
+    options = [*_settings_without_a_cluster(tmp_path), "--users", "2", "--spawn-rate", "2"]
+    master = start(Command("master", [*by_hand, "--master", *binding, *options], dict(os.environ), 30.0))
+    joined = ["--worker", "--master-host", "127.0.0.1", "--master-port", port]
+    workers = [start(Command(f"worker-{number}", [*by_hand, *joined], dict(os.environ), 30.0)) for number in (0, 1)]
+    results = tmp_path / "results" / "locust"
+    eventually(lambda: len(_with_errors(results)) == 2, "errors of both workers")
+    master.send_signal(signal.SIGINT)
+    assert master.wait(40) == 1
+    assert sorted(process.wait(40) for process in workers) == [0, 1]
+    said = "nothing was written to 127.0.0.1:1, as far as the workers told: brokers are not reachable"
+    assert said in (tmp_path / "master.log").read_text()
+
+
 @pytest.mark.full
 def test_locust_without_readers(
     cluster: MockCluster, start: Callable[[Command], subprocess.Popen[str]], tmp_path: Path
@@ -228,7 +279,17 @@ def test_locust_distributed(
 ) -> None:
     """A master and two workers: one run id and one directory, a history and streams of its own for each worker."""
     locust = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE)]
-    options = ["--users", "5", "--host", cluster.bootstrap, "--only-summary", "--expect-workers", "2"]
+    options = [
+        "--users",
+        "9",
+        "--spawn-rate",
+        "9",
+        "--host",
+        cluster.bootstrap,
+        "--only-summary",
+        "--expect-workers",
+        "2",
+    ]
     options += ["--kafka-results", str(tmp_path / "results"), "--kafka-workload", "mixed", "--stop-timeout", "30"]
     port = _free_port()
     binding = ["--master-bind-host", "127.0.0.1", "--master-bind-port", port]
@@ -249,6 +310,11 @@ def test_locust_distributed(
     assert {row["stream"] >> 16 for row in sent} == {0, 1}
     assert {row["process"] for row in sent} == {"load-w0", "load-w1"}
     assert expand(rows_of(run, "poll")).items() <= expand(sent).items()
+    # each of eight has its share of the workload's 500 records a second, as they were due
+    for stream in {row["stream"] for row in sent}:
+        first, *_, last = [row for row in sent if row["stream"] == stream]
+        seconds = (last["invoke_ns"] - first["invoke_ns"]) / 1e9
+        assert last["first_sequence"] - first["first_sequence"] == pytest.approx(500 / 8 * seconds, abs=0.01)
 
 
 def _free_port() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import configargparse
 import pytest
 
 from loadgen.settings import LoadSettings, SettingsError
-from loadgen.users.options import add_options, reader_count, resolve_options, settle_options
+from loadgen.users.options import add_options, producer_count, reader_count, resolve_options, settle_options
 
 
 @pytest.fixture(autouse=True)
@@ -68,6 +69,64 @@ def test_a_workload_by_hand_and_its_contradictions() -> None:
     for option in (("--kafka-rate", "5"), ("--kafka-producer-config", "compression.type=gzip")):
         with pytest.raises(SettingsError, match="contradicts"):
             settle_options(parse("--kafka-workload", "compressed", *option))
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "no workload 'w.yaml': there are steady, "),
+        (b"", "workload w.yaml: it is empty; a workload is a mapping with some of compression, "),
+        (b"rate: \xff", "workload w.yaml: line 1: it is not UTF-8 text (byte 0xff)"),
+        (b"- rate", "workload w.yaml: it is a list; a workload is a mapping with some of "),
+        (b"rate", "workload w.yaml: it is a single value; a workload is a mapping with some of "),
+        (
+            b"rate: 1\nrate: 2",
+            "workload w.yaml: line 2: key 'rate' is given twice, first in line 1; leave one of them out",
+        ),
+        (b"rate: [", "workload w.yaml: line 1, column 8: it is not YAML: "),
+    ],
+)
+def test_a_workload_file_that_is_none_is_one_clear_line(content: bytes | None, says: str) -> None:
+    """What Locust by hand ends with 254 for: the file, what it is, and what it should be; and nothing is written."""
+    if content is not None:
+        Path("w.yaml").write_bytes(content)
+    with pytest.raises(SettingsError) as refused:
+        settle_options(parse("--kafka-workload", "w.yaml"))
+    assert str(refused.value).startswith(says)
+    assert "\n" not in str(refused.value)
+    assert not Path("results").exists()
+
+
+def test_a_workload_that_is_a_directory_is_said_to_be_one(tmp_path: Path) -> None:
+    """It is there, and so no unknown name."""
+    with pytest.raises(SettingsError, match=r"^workload \.: it cannot be read: Is a directory$"):
+        settle_options(parse("--kafka-workload", "."))
+
+
+def test_a_workload_says_how_many_write() -> None:
+    """Where nobody says it by ``--users``; who says something else is told which number would do."""
+    options = parse("--kafka-workload", "crowded")
+    settle_options(options)
+    assert producer_count(options, None, 1) == producer_count(options, 25, 1) == 24
+    with pytest.raises(SettingsError, match=r"--users 9, 1 of which read, contradicts streams 24 .* give --users 25$"):
+        producer_count(options, 9, 1)
+    for arguments in ((), ("--kafka-workload", "mixed")):
+        options = parse(*arguments)
+        settle_options(options)
+        assert [producer_count(options, users, 1) for users in (None, 9)] == [4, 8]
+
+
+def test_workers_need_no_workload_file(tmp_path: Path) -> None:
+    """The master reads it once and hands it on as it was; another workload that is asked for later is read anew."""
+    path = tmp_path / "w.yaml"
+    path.write_text("rate: 7\nshape: {steps: [[10, 1], [10, 2]]}\n")
+    options = parse("--kafka-workload", str(path))
+    settle_options(options)
+    path.unlink()
+    json.dumps(vars(options))
+    assert resolve_options(options, 0, producers=1).settings.rate == 7
+    options.kafka_workload = "small"
+    assert resolve_options(options, 0, producers=1).settings.rate == 10_000
 
 
 def test_workers_have_their_own_streams_and_histories() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -36,12 +38,23 @@ def test_a_file_declares_a_workload(tmp_path: Path) -> None:
     assert set(workload.load_fields()) == {"rate", "shape", "value_bytes", "keys"}
 
 
+def test_the_example_of_the_document_is_a_workload(tmp_path: Path) -> None:
+    """What a newcomer copies from docs/load.md is taken, and shows every field but ``outstanding``."""
+    text = (Path(__file__).parents[2] / "docs" / "load.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    (tmp_path / "example.yaml").write_text(example)
+    workload = find_workload(str(tmp_path / "example.yaml"))
+    assert [each.name for each in fields(workload) if getattr(workload, each.name) is None] == ["outstanding"]
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "mapping"),
-        ("[1]", "mapping"),
-        ("rate: [", "cannot be read"),
+        ("", "mine.yaml: it is empty; a workload is a mapping"),
+        ("[1]", "mine.yaml: it is a list; a workload is a mapping"),
+        ("rate: [", "mine.yaml: line 1, column 8: it is not YAML"),
+        ("rate: 5\nstreams: 2\nrate: 6", "mine.yaml: line 3: key 'rate' is given twice, first in line 1"),
+        ("keys: {zipf: {keys: 2, keys: 3}}", "mine.yaml: line 1: key 'keys' is given twice"),
         ("rats: 3", "unknown field 'rats'"),
         ("rate: 0", "above 0"),
         ("rate: fast", "unlimited"),
@@ -61,6 +74,15 @@ def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path, text: str, says: 
     path.write_text(text)
     with pytest.raises(WorkloadError, match=says):
         find_workload(str(path))
+
+
+def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    """A directory and bytes that are no text are not taken for a name that nobody knows."""
+    with pytest.raises(WorkloadError, match=r"^workload .*: it cannot be read: Is a directory$"):
+        find_workload(str(tmp_path))
+    (tmp_path / "mine.yaml").write_bytes(b"summary: \xfc\n")
+    with pytest.raises(WorkloadError, match=r"mine\.yaml: line 1: it is not UTF-8 text"):
+        find_workload(str(tmp_path / "mine.yaml"))
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:

@@ -1,0 +1,76 @@
+"""Whether a load wrote anything, and if not, the likely cause, from what its producers were told. Pure.
+
+Clients tell an error as ``NAME: text``, with Kafka's name or librdkafka's own, which begins with an underscore.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+_NAME = re.compile(r"\b_?[A-Z][A-Z0-9_]{4,}(?=: )")
+
+#: Names of errors, and what stands behind them; those first that leave no doubt. A client that reaches no broker says
+#: in the end of everything that it timed out.
+_CAUSES: tuple[tuple[frozenset[str], str], ...] = (
+    (
+        frozenset({"UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"}),
+        "the topic, or a partition of it, is missing",
+    ),
+    (
+        frozenset({"TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED", "_AUTHENTICATION"}),
+        "the brokers do not allow it",
+    ),
+    (
+        frozenset({"MESSAGE_TOO_LARGE", "MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"}),
+        "records are larger than the topic takes",
+    ),
+    (
+        frozenset({"NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND"}),
+        "fewer replicas are in sync than min.insync.replicas asks for",
+    ),
+    (
+        frozenset({"_ALL_BROKERS_DOWN", "_TRANSPORT", "_RESOLVE", "NETWORK_EXCEPTION", "BROKER_NOT_AVAILABLE"}),
+        "brokers are not reachable at the addresses that they tell",
+    ),
+)
+
+
+class Told(NamedTuple):
+    """Whether a process wrote anything, and if not, why, as far as it knows."""
+
+    has_written: bool
+    cause: str | None = None
+
+    @property
+    def kind(self) -> tuple[bool, str]:
+        """What is worth telling anew; the words of a client change all the time."""
+        return self.has_written, (self.cause or "").partition(":")[0]
+
+    @classmethod
+    def together(cls, processes: Iterable[Told]) -> Told:
+        """What several processes come to: one that wrote is enough, and one that knows a cause."""
+        told = list(processes)
+        if any(each.has_written for each in told):
+            return cls(True)
+        return cls(False, next((each.cause for each in told if each.cause), None))
+
+
+def name_of(error: str) -> str:
+    """The name in an error's text; empty if it has none."""
+    found = _NAME.search(error)
+    return "" if found is None else found[0]
+
+
+def likely_cause(errors: Mapping[str, str]) -> str | None:
+    """One clause, with the client's words in brackets; None if nothing was told that says anything.
+
+    ``errors`` are the last text of each name.
+    """
+    for names, cause in _CAUSES:
+        for name, text in errors.items():
+            if name in names:
+                return f"{cause} ({text})"
+    named = [text for name, text in errors.items() if name]
+    return f"the producers were told {named[-1]}" if named else None

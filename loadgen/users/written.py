@@ -1,0 +1,79 @@
+"""The exit status of a load by hand that wrote nothing. Owns the line that says so, and what workers tell their master.
+
+Locust ends with 0 where it saw no failure, and records of which nothing is heard are none. A status that Locust gives
+for failures stays as it is, and a run of the conductor's has its verdict.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from locust import log
+from locust.exception import RPCError
+from locust.runners import MasterRunner, WorkerRunner
+
+from loadgen.unwritten import Told
+
+logger = logging.getLogger(__name__)
+
+MESSAGE = "gapless-written"
+NOTHING_HEARD = "nothing was acknowledged in the time that it ran"
+
+
+class MasterTeller:
+    """Tells a worker's master as soon as anything was written, and until then why not; without a master, nobody.
+
+    Locust's own reports come every three seconds, and the last one too late for a master that ends.
+    """
+
+    def __init__(self, runner: Any) -> None:
+        self._runner = runner if isinstance(runner, WorkerRunner) else None
+        self._kind: tuple[bool, str] | None = None
+
+    def tell(self, told: Told) -> None:
+        """Send what is new."""
+        if self._runner is None or told.kind == self._kind:
+            return
+        try:
+            self._runner.send_message(MESSAGE, told._asdict())
+        except RPCError as error:
+            logger.info("the master is not told yet: %s", error)
+        else:
+            self._kind = told.kind
+
+
+class Workers:
+    """What its workers told a master; of any other runner nothing."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, Told] = {}
+
+    def listen(self, runner: Any) -> None:
+        """Hear what they tell."""
+        if isinstance(runner, MasterRunner):
+            runner.register_message(MESSAGE, self.hear)
+
+    def hear(self, msg: Any, **_: Any) -> None:
+        """One message of Locust's. What was written stays so, though the worker may start anew."""
+        told = Told(**msg.data)
+        before = self._told.get(msg.node_id, told)
+        self._told[msg.node_id] = before if before.has_written else told
+
+    @property
+    def told(self) -> Told:
+        """All of them together."""
+        return Told.together(self._told.values())
+
+
+def fail_unless_written(environment: Any, told: Told, where: str) -> None:
+    """Say that nothing was written, and let Locust end with 1, unless it would end with a status of its own."""
+    if told.has_written or environment.process_exit_code:
+        return
+    logger.critical("nothing was written to %s: %s", where, told.cause or NOTHING_HEARD)
+    runner, own = environment.runner, 0
+    if len(runner.errors) or len(runner.exceptions):
+        own = environment.parsed_options.exit_code_on_error
+    elif log.unhandled_greenlet_exception:
+        own = 2
+    environment.process_exit_code = own or 1
