@@ -5,7 +5,6 @@ Hypothesis is derandomized in the gate, so a red run repeats.
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Iterator
 from functools import cache
@@ -16,6 +15,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
+
+from tests.support.lasting import lasting
 
 settings.register_profile(
     "gate", derandomize=True, max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -68,13 +69,9 @@ def _turn(item: pytest.Item) -> int:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection() -> Iterator[None]:
-    """What is loaded and collected stays: garbage is not looked for among its millions of objects, now or later."""
-    gc.disable()
-    try:
+    """What is loaded and collected stays."""
+    with lasting():
         return (yield)
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

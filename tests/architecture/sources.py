@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tests.support.lasting import lasting
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("cluster", "loadgen", "chaos", "verifier")
 #: Never part of the project, wherever they lie.
@@ -51,11 +53,12 @@ def modules(*packages: str) -> tuple[Module, ...]:
 @cache
 def _modules(package: str) -> tuple[Module, ...]:
     found = []
-    for path in sorted((ROOT / package).rglob("*.py")):
-        if SKIPPED.isdisjoint(path.parts):
-            text = path.read_text(encoding="utf-8")
-            name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-            found.append(Module(name, path, ast.parse(text), len(text.splitlines())))
+    with lasting():
+        for path in sorted((ROOT / package).rglob("*.py")):
+            if SKIPPED.isdisjoint(path.parts):
+                text = path.read_text(encoding="utf-8")
+                name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+                found.append(Module(name, path, ast.parse(text), len(text.splitlines())))
     return tuple(found)
 
 
@@ -96,9 +99,13 @@ def _unguarded(tree: ast.Module) -> Iterator[ast.AST]:
     left: list[ast.AST] = [tree]
     while left:
         node = left.pop()
-        if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
+        if not (isinstance(node, ast.If) and _is_for_types(node.test)):
             yield node
             left += (child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr))
+
+
+def _is_for_types(test: ast.expr) -> bool:
+    return any("TYPE_CHECKING" in (getattr(node, "id", ""), getattr(node, "attr", "")) for node in ast.walk(test))
 
 
 def within(name: str, room: str) -> bool:
