@@ -1,4 +1,4 @@
-"""What every test shares: hypothesis's profiles, and which tests run in one process when several processes run tests.
+"""What every test shares: hypothesis's profiles, the order of tests, and which of them run in one process.
 
 Hypothesis is derandomized in the gate, so a red run repeats.
 """
@@ -6,6 +6,7 @@ Hypothesis is derandomized in the gate, so a red run repeats.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
+
+from tests.support.lasting import lasting
 
 settings.register_profile(
     "gate", derandomize=True, max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -22,10 +26,12 @@ settings.load_profile("full" if os.environ.get("GAPLESS_HYPOTHESIS") == "full" e
 
 ROOT = Path(__file__).resolve().parents[1]
 #: Directories and a fixture that share what costs seconds to make: their tests stay in one process.
-SHARING = ("tests/verifier/", "tests/cluster/metadata/")
+SHARING = ("tests/architecture/", "tests/verifier/", "tests/cluster/metadata/")
 SHARED = "shared_cluster"
 #: Files of long tests that share nothing.
 APART = ("test_run.py", "test_interrupt.py")
+#: Their directory, whose tests come after all others.
+LAST = "tests/integration/"
 
 
 class Together(LoadScopeScheduling):
@@ -38,6 +44,11 @@ class Together(LoadScopeScheduling):
         file = nodeid.partition("::")[0]
         return nodeid if file.endswith(APART) else _group(file)
 
+    def _reschedule(self, node: WorkerController) -> None:
+        """Hand out more to a process that has one test left, not two: each of them may take a minute."""
+        if not self.workqueue or self._pending_of(self.assigned_work[node]) < 2:
+            super()._reschedule(node)
+
 
 @cache
 def _group(file: str) -> str:
@@ -45,6 +56,22 @@ def _group(file: str) -> str:
     if shared is None and SHARED in (ROOT / file).read_text(encoding="utf-8"):
         return SHARED
     return shared or file
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Real processes last, the long ones of them first: what is left in the end is short, and keeps both cores busy."""
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    return item.nodeid.startswith(LAST) and 1 + (not item.path.name.endswith(APART))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Iterator[None]:
+    """What is loaded and collected stays."""
+    with lasting():
+        return (yield)
 
 
 @pytest.hookimpl(optionalhook=True)

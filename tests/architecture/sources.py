@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from tests.support.lasting import lasting
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("cluster", "loadgen", "chaos", "verifier")
@@ -44,14 +47,25 @@ class Import:
 @cache
 def modules(*packages: str) -> tuple[Module, ...]:
     """All modules of these top-level packages (of all four if none is named), sorted by name."""
+    return tuple(module for package in packages or PACKAGES for module in _modules(package))
+
+
+@cache
+def _modules(package: str) -> tuple[Module, ...]:
     found = []
-    for package in packages or PACKAGES:
+    with lasting():
         for path in sorted((ROOT / package).rglob("*.py")):
             if SKIPPED.isdisjoint(path.parts):
                 text = path.read_text(encoding="utf-8")
                 name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
                 found.append(Module(name, path, ast.parse(text), len(text.splitlines())))
     return tuple(found)
+
+
+@cache
+def nodes(module: Module) -> tuple[ast.AST, ...]:
+    """Every node of a module's text, from the outside to the inside."""
+    return tuple(ast.walk(module.tree))
 
 
 @cache
@@ -69,7 +83,7 @@ def imports(module: Module, *, run_time_only: bool = False) -> tuple[Import, ...
 
 
 def _imports(module: Module, run_time_only: bool) -> Iterator[Import]:
-    for node in _walk(module.tree, run_time_only):
+    for node in _unguarded(module.tree) if run_time_only else nodes(module):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield Import(module.name, alias.name, node.lineno)
@@ -80,13 +94,18 @@ def _imports(module: Module, run_time_only: bool) -> Iterator[Import]:
                 yield Import(module.name, inner if inner in known_names() else base, node.lineno)
 
 
-def _walk(node: ast.AST, run_time_only: bool) -> Iterator[ast.AST]:
-    for child in ast.iter_child_nodes(node):
-        guarded = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
-        if run_time_only and guarded:
-            continue
-        yield child
-        yield from _walk(child, run_time_only)
+def _unguarded(tree: ast.Module) -> Iterator[ast.AST]:
+    """Every statement but those under ``if TYPE_CHECKING``."""
+    left: list[ast.AST] = [tree]
+    while left:
+        node = left.pop()
+        if not (isinstance(node, ast.If) and _is_for_types(node.test)):
+            yield node
+            left += (child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr))
+
+
+def _is_for_types(test: ast.expr) -> bool:
+    return any("TYPE_CHECKING" in (getattr(node, "id", ""), getattr(node, "attr", "")) for node in ast.walk(test))
 
 
 def within(name: str, room: str) -> bool:
@@ -94,11 +113,15 @@ def within(name: str, room: str) -> bool:
     return name == room or name.startswith(room + ".")
 
 
-def committed_files() -> Iterator[Path]:
+@cache
+def committed_files() -> tuple[Path, ...]:
     """Every file that belongs to the project: what lies in the tree and is neither made, installed nor a result."""
-    for path in sorted(ROOT.rglob("*")):
-        parts = path.relative_to(ROOT).parts
-        made = not SKIPPED.isdisjoint(parts) or any(part.endswith(".egg-info") for part in parts)
-        result = parts[0] == "results" and parts[1:] not in ((), ("README.md",), (".gitignore",))
-        if path.is_file() and not made and not result and not path.name.endswith(".pyc"):
-            yield path
+    found = []
+    for directory, inner, names in os.walk(ROOT):
+        inner[:] = [name for name in inner if name not in SKIPPED and not name.endswith(".egg-info")]
+        for path in (Path(directory, name) for name in names):
+            parts = path.relative_to(ROOT).parts
+            result = parts[0] == "results" and parts[1:] not in (("README.md",), (".gitignore",))
+            if path.is_file() and path.name not in SKIPPED and not result and not path.name.endswith(".pyc"):
+                found.append(path)
+    return tuple(sorted(found))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 
 import pytest
 
@@ -11,12 +12,13 @@ from cluster.config.broker_keys import BROKER_KEYS
 from cluster.config.consumer import CONSUMER_KEYS
 from cluster.config.keys import KeyTable
 from cluster.config.topic import BROKER_SYNONYMS, TOPIC_KEYS
-from tests.architecture.sources import modules, within
+from tests.architecture.sources import modules, nodes, within
 
 #: Named by ``cluster.config.broker`` only to be compared with each other.
 COMPARED_ONLY = {"group.min.session.timeout.ms", "group.max.session.timeout.ms"}
 
 
+@cache
 def literals() -> set[str]:
     """Every text in the product's code, but for the tables themselves."""
     return {
@@ -25,7 +27,7 @@ def literals() -> set[str]:
         # A client asks for its own keys, some of which are spelled like a broker's.
         if not within(module.name, "cluster.client")
         if not within(module.name, "cluster.config") or module.name == "cluster.config.broker"
-        for node in ast.walk(module.tree)
+        for node in nodes(module)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
 
@@ -68,7 +70,7 @@ def test_a_clients_key_says_whether_it_has_effect(table: KeyTable) -> None:
         node.value
         for module in modules("cluster")
         if any(within(module.name, room) for room in CLIENT_ROOMS[table])
-        for node in ast.walk(module.tree)
+        for node in nodes(module)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
     assert {name for name, key in table.keys.items() if not key.carried} == table.keys.keys() & named

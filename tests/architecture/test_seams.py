@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
-from tests.architecture.sources import Module, modules, within
+from tests.architecture.sources import Module, modules, nodes, within
 
 #: What must not be used outside the seams: modules as a whole, and single calls.
 MODULES = ("time", "random", "socket", "select", "selectors", "subprocess")
@@ -30,9 +31,14 @@ EXCEPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
 }
 
 
-def uses(module: Module) -> Iterator[tuple[str, int]]:
+@cache
+def uses(module: Module) -> tuple[tuple[str, int], ...]:
     """What a module uses of the forbidden, with the line."""
-    for node in ast.walk(module.tree):
+    return tuple(_uses(module))
+
+
+def _uses(module: Module) -> Iterator[tuple[str, int]]:
+    for node in nodes(module):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names if alias.name.split(".")[0] in MODULES)
         elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in MODULES and node.level == 0:
@@ -92,7 +98,7 @@ def test_pure_rooms_wait_for_nothing(room: str) -> None:
         f"{module.name}:{node.lineno}"
         for module in modules("cluster")
         if within(module.name, room)
-        for node in ast.walk(module.tree)
+        for node in nodes(module)
         if isinstance(node, ast.AsyncFunctionDef | ast.Await)
         or (isinstance(node, ast.Import) and any(alias.name in ("asyncio", "threading") for alias in node.names))
     ]

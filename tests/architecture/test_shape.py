@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from tests.architecture.sources import modules
+from tests.architecture.sources import modules, nodes
 
 LONGEST_MODULE = 300
 LONGEST_FUNCTION = 69
@@ -34,7 +34,7 @@ def test_functions_are_short() -> None:
     """A function fits on a page."""
     wrong = []
     for module in modules():
-        for node in ast.walk(module.tree):
+        for node in nodes(module):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 name = f"{module.name}.{node.name}"
                 length = (node.end_lineno or node.lineno) - node.lineno + 1
@@ -57,7 +57,7 @@ def test_every_module_says_what_it_owns() -> None:
     old = [
         module.name
         for module in modules()
-        if any(isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AnnAssign) for node in ast.walk(module.tree))
+        if any(isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AnnAssign) for node in nodes(module))
         and not any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in module.tree.body[:2])
     ]
     assert old == []
@@ -66,10 +66,7 @@ def test_every_module_says_what_it_owns() -> None:
 def test_operating_errors_are_not_asserted() -> None:
     """assert is for tests: in the product it vanishes with -O and says nothing to a user."""
     found = [
-        f"{module.name}:{node.lineno}"
-        for module in modules()
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.Assert)
+        f"{module.name}:{node.lineno}" for module in modules() for node in nodes(module) if isinstance(node, ast.Assert)
     ]
     assert found == []
 
@@ -79,7 +76,7 @@ def test_every_test_states_its_rule() -> None:
     silent = [
         f"{module.name}.{node.name}"
         for module in modules("tests")
-        for node in ast.walk(module.tree)
+        for node in nodes(module)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.name.startswith("test_")
         and not ast.get_docstring(node)

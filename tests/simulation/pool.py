@@ -6,6 +6,7 @@ the other; a worker that dies is an error of the run, not a clean seed.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -40,6 +41,11 @@ def rules_named(name: str | None) -> Rules:
     return Rules() if name is None else REMOVALS[name](Rules())
 
 
+def _settle() -> None:
+    """What a worker has loaded stays: no seed's garbage is looked for among it."""
+    gc.freeze()
+
+
 def _one(work: tuple[int, str | None]) -> tuple[int, tuple[Finding, ...], Counter[str]]:
     seed, removed = work
     outcome = tell(seed, rules_named(removed))
@@ -54,7 +60,7 @@ def outcomes(
     if workers == 1:
         yield from map(_one, work)
         return
-    with multiprocessing.get_context("spawn").Pool(workers) as pool:
+    with multiprocessing.get_context("spawn").Pool(workers, _settle) as pool:
         yield from pool.imap(_one, work, CHUNK)
 
 

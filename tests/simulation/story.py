@@ -49,12 +49,17 @@ def tell(seed: int, rules: Rules | None = None) -> Outcome:
     story = Story(topology(seed), rules or Rules())
     level = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
+    collects = gc.isenabled()
+    # once, at the end, is enough: the objects of a story live as long as it
+    gc.disable()
     try:
         run(story.run(), LONGEST_S)
     except (Exception, asyncio.CancelledError) as error:
         story.world.problems.append(("broken", f"{type(error).__name__}: {error}"))
     finally:
         logging.disable(level)
+        if collects:
+            gc.enable()
     world = story.world
     outcome = Outcome(seed, tuple(world.problems), world.events.text, world.events.coverage)
     # The world is full of circles, and thousands of seeds may follow.

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.chaos.proxy.rig import DROPPING, LOSSLESS, Event, Rig, events, play
 from tests.chaos.proxy.virtual_loop import run_virtual
 
 
-@settings(max_examples=1000 if os.environ.get("GAPLESS_HYPOTHESIS") == "full" else 150)
 @given(events(LOSSLESS), st.integers(0, 99))
 def test_lossless_toxics_lose_and_reorder_nothing(happenings: list[Event | float], seed: int) -> None:
     """Through any chain of order-preserving toxics that come and go while data flows, all bytes arrive in order."""
