@@ -65,6 +65,10 @@ class FetchCore(Positions):
         for node_id in [node_id for node_id in plan.lookups if not view.has_broker(node_id)]:
             plan.stale_topics.update(topic for topic, _ in plan.lookups.pop(node_id))
         for partition in self.assignment:
+            if partition.topic_id is None and partition.position is not None:
+                # Where the program went before anything was known of the topic: in the one that is. Now, though nothing
+                # may be fetched of it yet: later it may be another.
+                partition.topic_id = view.topic_id(partition.key[0])
             if self._is_refused(partition, view):
                 plan.stale_topics.add(partition.key[0])
             elif partition.is_idle and not self._is_in_another(partition, view):

@@ -99,13 +99,9 @@ def fetch_of(
 
 
 def is_of_another_topic(partition: AssignedPartition, view: ClusterView) -> bool:
-    """Whether its position is in a topic that is no more, though there is one of its name. A position of which the
-    topic is not known yet is taken to be in the one that is.
-    """
+    """Whether its position is in a topic that is no more, though there is one of its name."""
     topic_id = view.topic_id(partition.key[0])
-    if partition.topic_id is None:
-        partition.topic_id = topic_id
-    return topic_id is not None and partition.topic_id != topic_id
+    return None not in (topic_id, partition.topic_id) and partition.topic_id != topic_id
 
 
 def leadership(partition: AssignedPartition, view: ClusterView) -> tuple[int, int]:

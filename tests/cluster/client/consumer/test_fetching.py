@@ -33,10 +33,16 @@ T0, T1 = ("t", 0), ("t", 1)
 FOREVER_MS = 1_000_000
 
 
-def view(leader: int = 1, epoch: int = 4, error: ErrorCode = ErrorCode.NONE, partitions: int = 2) -> ClusterView:
+def view(
+    leader: int = 1,
+    epoch: int = 4,
+    error: ErrorCode = ErrorCode.NONE,
+    partitions: int = 2,
+    topic_id: UUID | None = None,
+) -> ClusterView:
     described = {n: PartitionView(n, ErrorCode.NONE, leader, epoch, (1, 2), (1, 2), ()) for n in range(partitions)}
     brokers = {node: BrokerAddress(node, "h", node) for node in (1, 2)}
-    topic = TopicView("t", None, error, False, {} if error else described)
+    topic = TopicView("t", topic_id, error, False, {} if error else described)
     return ClusterView("c", 1, brokers, {"t": topic})
 
 
@@ -300,6 +306,18 @@ def test_a_lookup_that_is_put_off_asks_for_metadata(code):
     lookup.asked(asked)
     assert lookup.answered(asked, {T0: code}, 0).stale_topics == {"t"}
     assert lookup.retry_ms(0) == 100
+
+
+@pytest.mark.parametrize("before", ["paused", "without a leader"])
+def test_a_seek_before_anything_was_known_is_in_the_topic_that_is_known_first(before):
+    """Also where nothing of it could be fetched: if that topic is created again, the offset is not in the new."""
+    made = core(EARLIEST_TIMESTAMP)
+    made.assignment.find(T0).is_paused = before == "paused"
+    made.plan(view(topic_id=UUID(int=1), leader=1 if before == "paused" else -1), 0)
+    made.assignment.find(T0).is_paused = False
+    plan = made.plan(view(topic_id=UUID(int=2)), 0)
+    assert made.position(T0) is None and not plan.fetches
+    assert set(made.plan(view(topic_id=UUID(int=2)), 0).lookups[1]) == {T0, T1}
 
 
 def test_a_position_that_is_refused():
