@@ -35,7 +35,7 @@ sweep: setup ## many experiments side by side; ARGS="delivery", ARGS="seeds --se
 test: setup ## every test but the long ones: unit, simulation, then real processes; ARGS="..." goes to pytest
 	@$(PYTEST) -m "not full" $(ARGS)
 
-test-full: setup ## every test, with many more random cases; takes long
+test-full: setup ## every test, with many more random cases; half an hour
 	@GAPLESS_HYPOTHESIS=full $(PYTEST) $(ARGS)
 
 lint: setup ## ruff and mypy
