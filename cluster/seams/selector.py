@@ -52,7 +52,7 @@ class Selector(Protocol):
         ...
 
     def is_sending(self, node_id: int) -> bool:
-        """Whether a frame waits for the kernel to take the rest of it."""
+        """Whether a frame waits for the kernel to take the rest of it: until ``on_flushed`` or ``on_closed``."""
         ...
 
     def close(self, node_id: int) -> None:

@@ -50,11 +50,10 @@ class ScriptedSelector:
         self.events.append(lambda handler: handler.on_frame(node_id, memoryview(bytearray(payload))))
 
     def drain(self, node_id: int) -> None:
-        """The socket of a full node takes everything."""
+        """The socket of a full node has room again: the next poll sends what was kept, and tells."""
         self.full.discard(node_id)
         if node_id in self.kept:
-            self.kept.discard(node_id)
-            self.events.append(lambda handler: handler.on_flushed(node_id))
+            self.events.append(lambda handler: self._flush(node_id, handler))
 
     def respond(self, number: int, response: Any) -> None:
         """Answer the request of that number."""
@@ -62,6 +61,12 @@ class ScriptedSelector:
         self.frame(
             node_id, messages.encode_response(header.api_key, header.api_version, header.correlation_id, response)
         )
+
+    def _flush(self, node_id: int, handler: SelectorHandler) -> None:
+        # As on sockets: it is sending until the handler is told, and a connection that was closed has nothing to tell.
+        if node_id in self.kept:
+            self.kept.discard(node_id)
+            handler.on_flushed(node_id)
 
     # The seam
 

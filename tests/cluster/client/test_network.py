@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cluster.client.backoff import ExponentialBackoff
@@ -302,7 +302,20 @@ def test_a_full_socket_is_waited_for_and_not_asked_again_and_again(ready):
     assert not ready.client.can_send(1)
     assert ready.client.delay_ms(1) is None
     ready.selector.drain(1)
+    ready.client.poll(1_000)
     assert ready.client.delay_ms(1) == 0
+
+
+def test_a_socket_with_room_again_takes_nothing_until_the_poll_that_tells(ready):
+    """Else a second request without response would take the place of the first, which would never come back."""
+    ready.selector.full.add(1)
+    ready.client.send(1, ApiKey.PRODUCE, 7, [b"x"], bytes, "kept", expects_response=False)
+    ready.selector.drain(1)
+    with pytest.raises(ConnectionError, match="node 1 takes no request now"):
+        ready.client.send(1, ApiKey.PRODUCE, 7, [b"x"], bytes, "more", expects_response=False)
+    assert ready.client.poll(1_000).responses == [ClientResponse(1, "kept", None)]
+    ready.client.send(1, ApiKey.PRODUCE, 7, [b"x"], bytes, "more", expects_response=False)
+    assert ready.client.poll(1_000).responses == [ClientResponse(1, "more", None)]
 
 
 @pytest.mark.parametrize("is_lost", [True, False])
@@ -342,6 +355,7 @@ def test_in_old_versions_the_broker_has_throttled_already(setting):
 
 
 @given(st.integers(0, 1 << 32))
+@example(733)
 def test_every_request_comes_back_once(seed):
     """Whatever answers, is lost, refuses, is silent, full or babbles: each request gets one response."""
     random, setting = Random(seed), Setting()

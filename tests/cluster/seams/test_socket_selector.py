@@ -136,12 +136,14 @@ def test_a_full_socket_keeps_the_rest(setting):
     assert setting.selector.is_sending(NODE)
     assert not setting.selector.send(NODE, [b"last"])
     expected = frame(b"".join(parts)) + frame(b"last")
-    received = []
-    reader = threading.Thread(target=lambda: received.append(receive(server, len(expected))))
+    received = [receive(server, 10_000)]
+    # There may be room now, but only a poll sends and tells.
+    assert setting.selector.is_sending(NODE)
+    reader = threading.Thread(target=lambda: received.append(receive(server, len(expected) - 10_000)))
     reader.start()
     assert setting.until(1) == [("flushed", NODE)]
     reader.join(TIMEOUT_S)
-    assert received == [expected]
+    assert b"".join(received) == expected
     assert not setting.selector.is_sending(NODE)
     assert setting.selector.send(NODE, [b"more"])
 
