@@ -1,7 +1,8 @@
 """Ways to break a story: what a wrong cluster, a wrong client or a damaged disk would leave. Drawn by hypothesis.
 
 A mutation takes the story and a random generator and changes it in place. Some are legal (a torn tail above the high
-watermark, an acknowledgement without an offset) and must be found harmless.
+watermark, an acknowledgement without an offset) and must be found harmless. Where a story has nothing that a mutation
+could change (no file that is not empty, no batch of two values), the mutation is impossible, and is not drawn for it.
 """
 
 from __future__ import annotations
@@ -9,58 +10,152 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
+from typing import Any
 
 import crc32c
 from hypothesis import strategies as st
 
-from tests.support.stories import RUN_ID, SENTINEL_STREAM, Batch, Story, clean, row
+from tests.support.stories import RUN_ID, SENTINEL_STREAM, Batch, Partition, Story, clean, row
+from verifier.evidence.history import HistoryRow
 from verifier.evidence.values import encode
 
-Mutation = Callable[[Story, Random], None]
+
+class Mutation:
+    """``change(story, random, target)`` for one of the ``targets`` that a story has for it; without any, impossible."""
+
+    def __init__(self, change: Callable[[Story, Random, Any], None], targets: Callable[[Story], list[Any]]) -> None:
+        self._change = change
+        self._targets = targets
+        self.__name__ = change.__name__
+        self.__doc__ = change.__doc__
+
+    def __repr__(self) -> str:
+        return f"Mutation({self.__name__})"
+
+    def is_possible(self, story: Story) -> bool:
+        """Whether there is anything in this story that it could change."""
+        return bool(self._targets(story))
+
+    def __call__(self, story: Story, random: Random) -> None:
+        """Change the story. Raises ``IndexError`` if that is impossible."""
+        self._change(story, random, random.choice(self._targets(story)))
 
 
-def _partition(story: Story, random: Random) -> int:
-    return random.choice(sorted(story.partitions))
+def one_of(targets: Callable[[Story], list[Any]]) -> Callable[[Callable[[Story, Random, Any], None]], Mutation]:
+    """The function is a mutation of one of these targets."""
+    return lambda change: Mutation(change, targets)
 
 
-def _some_replicas(story: Story, partition: int, random: Random) -> list[list[Batch]]:
-    """All replicas, or one of them."""
-    replicas = list(story.partitions[partition].replicas.values())
+def a_partition(fits: Callable[[Partition], object] = lambda place: True) -> Callable[[Story], list[Partition]]:
+    """Targets: the partitions that fit."""
+    return lambda story: [place for _, place in sorted(story.partitions.items()) if fits(place)]
+
+
+def a_row(process: str, fits: Callable[[HistoryRow], object]) -> Callable[[Story], list[tuple[list[HistoryRow], int]]]:
+    """Targets: the rows that fit, as the list they are in and where, of processes whose names begin so."""
+    return lambda story: [
+        (rows, index)
+        for name, rows in story.rows.items()
+        if name.startswith(process)
+        for index, each in enumerate(rows)
+        if fits(each)
+    ]
+
+
+def a_history(*processes: str) -> Callable[[Story], list[list[HistoryRow]]]:
+    """Targets: what processes read whose names begin so, if they read anything."""
+    return lambda story: [
+        rows
+        for name, rows in story.rows.items()
+        if name.startswith(processes) and any(each.f == "poll" for each in rows)
+    ]
+
+
+def _number(story: Story, place: Partition) -> int:
+    return next(number for number, each in story.partitions.items() if each is place)
+
+
+def _leader_log(place: Partition) -> list[Batch]:
+    return place.replicas[place.leader]
+
+
+def _written(place: Partition) -> list[list[Batch]]:
+    """The replicas that hold anything."""
+    return [batches for batches in place.replicas.values() if batches]
+
+
+def _where(place: Partition, fits: Callable[[Batch], object]) -> list[int]:
+    """The batches of the leader that fit, by index."""
+    return [index for index, batch in enumerate(_leader_log(place)) if fits(batch)]
+
+
+def _some(replicas: list[list[Batch]], random: Random) -> list[list[Batch]]:
+    """All of these replicas, or one of them."""
     return replicas if random.random() < 0.5 else [random.choice(replicas)]
 
 
-def drop_batch(story: Story, random: Random) -> None:
+def _with(place: Partition, index: int, fits: Callable[[Batch], object] = lambda batch: True) -> list[list[Batch]]:
+    """The replicas that hold a batch there that fits."""
+    return [batches for batches in place.replicas.values() if index < len(batches) and fits(batches[index])]
+
+
+def _unlike_next(batches: list[Batch]) -> list[int]:
+    """The batches of a replica that are not the same as the one behind them, by index."""
+    return [index for index, (batch, after) in enumerate(pairwise(batches)) if batch != after]
+
+
+def _untorn(place: Partition) -> list[int]:
+    """The brokers whose file ends with a whole batch."""
+    return [broker for broker in sorted(place.replicas) if not place.tails.get(broker)]
+
+
+def _has_values(batch: Batch) -> bool:
+    return bool(batch.values)
+
+
+def _has_two_values(batch: Batch) -> bool:
+    return len(batch.values) > 1
+
+
+def _is_plain(batch: Batch) -> bool:
+    return bool(batch.values) and batch.codec == "none"
+
+
+@one_of(a_partition(_leader_log))
+def drop_batch(story: Story, random: Random, place: Partition) -> None:
     """A batch vanishes and leaves a hole."""
-    partition = _partition(story, random)
-    index = random.randrange(len(story.leader_log(partition)))
-    for batches in _some_replicas(story, partition, random):
-        if index < len(batches):
-            del batches[index]
+    index = random.randrange(len(_leader_log(place)))
+    for batches in _some(_with(place, index), random):
+        del batches[index]
 
 
-def lose_and_close_up(story: Story, random: Random) -> None:
+@one_of(a_partition(lambda place: len(_leader_log(place)) > 1))
+def lose_and_close_up(story: Story, random: Random, place: Partition) -> None:
     """A batch vanishes and the next ones take its offsets: on disk, and in what clients are told from then on."""
-    partition = _partition(story, random)
-    log = story.leader_log(partition)
-    victim = random.choice(log[:-1])
-    size = victim.next_offset - victim.base_offset
+    victim = random.choice(_leader_log(place)[:-1])
+    partition = _number(story, place)
 
-    def moved(offset: int) -> int:
-        return offset - size if offset > victim.base_offset else offset
+    def shift(offset: int) -> int:
+        return min(max(offset - victim.base_offset, 0), victim.next_offset - victim.base_offset)
 
-    for broker, batches in story.partitions[partition].replicas.items():
-        story.partitions[partition].replicas[broker] = [
-            replace(batch, base_offset=moved(batch.base_offset)) for batch in batches if batch is not victim
+    for broker, batches in place.replicas.items():
+        place.replicas[broker] = [
+            replace(batch, base_offset=batch.base_offset - shift(batch.base_offset))
+            for batch in batches
+            if batch.base_offset != victim.base_offset
         ]
-    place = story.partitions[partition]
-    place.high_watermark -= size
-    place.sentinel_offset -= size
-    place.log_end_offsets = {broker: end - size for broker, end in place.log_end_offsets.items()}
+    place.high_watermark -= shift(place.high_watermark)
+    place.sentinel_offset -= shift(place.sentinel_offset)
+    place.log_end_offsets = {broker: end - shift(end) for broker, end in place.log_end_offsets.items()}
     for process, rows in story.rows.items():
         story.rows[process] = [
-            each._replace(first_offset=each.first_offset - size, last_offset=each.last_offset - size)
-            if each.partition == partition and each.first_offset > victim.base_offset
+            each._replace(
+                first_offset=each.first_offset - shift(each.first_offset),
+                last_offset=each.last_offset - shift(each.first_offset),
+            )
+            if each.partition == partition
             else each
             for each in rows
             if each.partition != partition
@@ -68,11 +163,11 @@ def lose_and_close_up(story: Story, random: Random) -> None:
         ]
 
 
-def repeat_batch(story: Story, random: Random) -> None:
+@one_of(a_partition(lambda place: any(map(_has_values, _leader_log(place)[:-1]))))
+def repeat_batch(story: Story, random: Random, place: Partition) -> None:
     """A batch stands a second time at the end of the log, under the same or another identity; readers see it or not."""
-    partition = _partition(story, random)
-    place = story.partitions[partition]
-    batch = random.choice(story.leader_log(partition)[:-1])
+    batch = random.choice([batch for batch in _leader_log(place)[:-1] if batch.values])
+    partition = _number(story, place)
     at = place.high_watermark
     identity = random.choice([
         {}, {"producer_epoch": batch.producer_epoch + 1}, {"producer_id": -1}, {"producer_id": batch.producer_id + 500},
@@ -95,44 +190,40 @@ def repeat_batch(story: Story, random: Random) -> None:
         )
 
 
-def swap_values(story: Story, random: Random) -> None:
+@one_of(a_partition(lambda place: _where(place, _has_two_values)))
+def swap_values(story: Story, random: Random, place: Partition) -> None:
     """Two values of a batch change places, on all replicas or one."""
-    partition = _partition(story, random)
-    index = random.randrange(len(story.leader_log(partition)))
-    for batches in _some_replicas(story, partition, random):
-        if index < len(batches) and len(batches[index].values) > 1:
-            values = list(batches[index].values)
-            values[0], values[-1] = values[-1], values[0]
-            batches[index] = replace(batches[index], values=tuple(values))
+    index = random.choice(_where(place, _has_two_values))
+    for batches in _some(_with(place, index, _has_two_values), random):
+        values = list(batches[index].values)
+        values[0], values[-1] = values[-1], values[0]
+        batches[index] = replace(batches[index], values=tuple(values))
 
 
-def swap_batches_in_log(story: Story, random: Random) -> None:
+@one_of(a_partition(lambda place: len(_leader_log(place)) > 3))
+def swap_batches_in_log(story: Story, random: Random, place: Partition) -> None:
     """Two batches change places and take each other's offsets (a retried batch came late)."""
-    partition = _partition(story, random)
-    log = story.leader_log(partition)
-    if len(log) < 4:
-        return
+    log = _leader_log(place)
     index = random.randrange(len(log) - 3)
     first, second = log[index], log[index + 1]
     pair = [replace(second, base_offset=first.base_offset)]
     pair.append(replace(first, base_offset=pair[0].next_offset))
-    for batches in story.partitions[partition].replicas.values():
+    for batches in _with(place, index + 1):
         batches[index : index + 2] = pair
 
 
-def swap_batches_in_file(story: Story, random: Random) -> None:
+@one_of(a_partition(lambda place: any(map(_unlike_next, place.replicas.values()))))
+def swap_batches_in_file(story: Story, random: Random, place: Partition) -> None:
     """The file holds two batches in the wrong order; each keeps its offsets."""
-    partition = _partition(story, random)
-    for batches in _some_replicas(story, partition, random):
-        if len(batches) > 2:
-            index = random.randrange(len(batches) - 1)
-            batches[index], batches[index + 1] = batches[index + 1], batches[index]
+    for batches in _some([batches for batches in place.replicas.values() if _unlike_next(batches)], random):
+        index = random.choice(_unlike_next(batches))
+        batches[index], batches[index + 1] = batches[index + 1], batches[index]
 
 
-def flip_byte(story: Story, random: Random) -> None:
+@one_of(a_partition(_written))
+def flip_byte(story: Story, random: Random, place: Partition) -> None:
     """One byte of a batch changes on one replica: somewhere, in the CRC, in the records or in a value's padding."""
-    partition = _partition(story, random)
-    batches = random.choice(list(story.partitions[partition].replicas.values()))
+    batches = random.choice(_written(place))
     index = random.randrange(len(batches))
     where, flip = random.random(), random.randrange(1, 256)
     aim = random.choice(["crc", "records", "tail", "anywhere"])
@@ -147,160 +238,156 @@ def flip_byte(story: Story, random: Random) -> None:
     batches[index] = replace(batches[index], spoil=spoil)
 
 
-def damage_value(story: Story, random: Random) -> None:
+@one_of(a_partition(lambda place: _where(place, _is_plain)))
+def damage_value(story: Story, random: Random, place: Partition) -> None:
     """A byte of a value changes and the batch's CRC is made to fit."""
-    partition = _partition(story, random)
-    index = random.randrange(len(story.leader_log(partition)))
+    index = random.choice(_where(place, _is_plain))
     # the last bytes of a batch are a value's padding and the count of its headers
     back = random.choice([2, 10, 30, 60])
 
     def spoil(data: bytes) -> bytes:
-        if data[22] & 7:
-            return data
         position = len(data) - back
         changed = data[:position] + bytes([data[position] ^ 0x55]) + data[position + 1 :]
         return changed[:17] + struct.pack(">I", crc32c.crc32c(changed[21:])) + changed[21:]
 
-    for batches in _some_replicas(story, partition, random):
-        if index < len(batches):
-            batches[index] = replace(batches[index], spoil=spoil)
+    for batches in _some(_with(place, index, _is_plain), random):
+        batches[index] = replace(batches[index], spoil=spoil)
 
 
-def cut_file(story: Story, random: Random) -> None:
+@one_of(a_partition(_written))
+def cut_file(story: Story, random: Random, place: Partition) -> None:
     """A file ends early: at a batch's border, within one, or after zeros."""
-    partition = _partition(story, random)
-    place = story.partitions[partition]
-    broker = random.choice(sorted(place.replicas))
+    broker = random.choice([broker for broker, batches in sorted(place.replicas.items()) if batches])
     kept = random.randrange(len(place.replicas[broker]))
     next_batch = place.replicas[broker][kept].encode()
     place.replicas[broker] = place.replicas[broker][:kept]
     place.tails[broker] = random.choice([b"", next_batch[: random.randrange(1, len(next_batch))], bytes(40)])
 
 
-def torn_tail_above(story: Story, random: Random) -> None:
+@one_of(a_partition(_untorn))
+def torn_tail_above(story: Story, random: Random, place: Partition) -> None:
     """Legal: a killed broker leaves half a batch behind everything that is committed."""
-    partition = _partition(story, random)
-    place = story.partitions[partition]
     tail = Batch(place.high_watermark, ((77, 0),)).encode()
-    place.tails[random.choice(sorted(place.replicas))] = tail[: random.randrange(1, len(tail))]
+    place.tails[random.choice(_untorn(place))] = tail[: random.randrange(1, len(tail))]
 
 
-def zombie_tail(story: Story, random: Random) -> None:
+@one_of(a_partition())
+def zombie_tail(story: Story, random: Random, place: Partition) -> None:
     """Legal: a replica holds batches above the high watermark that nobody else has."""
-    partition = _partition(story, random)
-    place = story.partitions[partition]
     broker = random.choice(sorted(place.replicas))
     place.replicas[broker].append(Batch(place.high_watermark, ((1, 999_999),), leader_epoch=0))
     if random.random() < 0.5:
         place.log_end_offsets[broker] += 1
 
 
-def diverge(story: Story, random: Random) -> None:
+@one_of(a_partition(_written))
+def diverge(story: Story, random: Random, place: Partition) -> None:
     """One replica holds another batch at the same offsets: other content, another epoch or another producer."""
-    partition = _partition(story, random)
-    place = story.partitions[partition]
-    batches = place.replicas[random.choice(sorted(place.replicas))]
+    batches = random.choice(_written(place))
     index = random.randrange(len(batches))
-    changes = [{"leader_epoch": 9}, {"producer_id": 4711}, {"values": tuple((5, s) for _, s in batches[index].values)}]
-    batches[index] = replace(batches[index], **random.choice(changes))
+    batch = batches[index]
+    others = [replace(batch, leader_epoch=batch.leader_epoch + 8), replace(batch, producer_id=4711)]
+    others.append(replace(batch, values=tuple((5, sequence) for _, sequence in batch.values)))
+    batches[index] = random.choice([other for other in others if other != batch])
 
 
-def lower_high_watermark(story: Story, random: Random) -> None:
+@one_of(a_partition(lambda place: place.high_watermark > 0))
+def lower_high_watermark(story: Story, random: Random, place: Partition) -> None:
     """The final high watermark lies somewhere within the log."""
-    place = story.partitions[_partition(story, random)]
-    place.high_watermark = random.randrange(place.high_watermark + 1)
+    place.high_watermark = random.randrange(place.high_watermark)
 
 
-def raise_log_start(story: Story, random: Random) -> None:
+@one_of(a_partition(lambda place: place.high_watermark > 1))
+def raise_log_start(story: Story, random: Random, place: Partition) -> None:
     """The log no longer starts at 0, as a journal says, or further than it says, or for a reason that is none."""
-    partition = _partition(story, random)
-    place = story.partitions[partition]
-    place.log_start_offset = random.randrange(place.high_watermark)
+    partition = _number(story, place)
+    place.log_start_offset = random.randrange(1, place.high_watermark)
     for broker in place.replicas:
         reason = random.choice([None, None, "time", "size", "asked for", "the leader's log begins later"])
-        story.delete_below(partition, place.log_start_offset + random.choice([-2, 0, 0, 3]), reason, broker)
+        said = max(place.log_start_offset + random.choice([-2, 0, 0, 3]), 0)
+        story.delete_below(partition, said, reason, broker)
     if random.random() < 0.5:
         for broker, batches in place.replicas.items():
             place.replicas[broker] = [batch for batch in batches if batch.next_offset > place.log_start_offset]
 
 
-def make_unavailable(story: Story, random: Random) -> None:
+@one_of(a_partition(lambda place: place.status == "ok"))
+def make_unavailable(story: Story, random: Random, place: Partition) -> None:
     """A partition never came back: nothing about it is judged."""
-    story.partitions[_partition(story, random)].status = "unavailable: no leader"
+    place.status = "unavailable: no leader"
 
 
-def change_send(story: Story, random: Random) -> None:
+@one_of(a_row("producer", lambda each: each.f == "send" and each.type == "ok"))
+def change_send(story: Story, random: Random, target: tuple[list[HistoryRow], int]) -> None:
     """What a producer was told changes: another outcome, another offset, none, or another order."""
-    rows = story.rows["producer-1"]
-    index = random.choice([index for index, each in enumerate(rows) if each.f == "send"])
+    rows, index = target
     each = rows[index]
-    step = random.choice([-3, -1, 1, 2, 500])
-    low = max(each.first_offset + step, 0)
-    rows[index] = random.choice([
+    low = each.first_offset + random.choice([step for step in (-3, -1, 1, 2, 500) if each.first_offset + step >= 0])
+    changed = [
         each._replace(type="info", first_offset=-1, last_offset=-1, error="_PURGE_QUEUE: Local"),
         each._replace(type="fail", first_offset=-1, last_offset=-1),
         each._replace(first_offset=-1, last_offset=-1),
         each._replace(first_offset=low, last_offset=low + each.last_sequence - each.first_sequence),
-    ])  # fmt: skip
+    ]
+    rows[index] = random.choice([other for other in changed if other != each])
 
 
-def acknowledge_again(story: Story, random: Random) -> None:
+@one_of(a_row("producer", lambda each: each.f == "send" and each.type == "ok" and each.first_offset >= 0))
+def acknowledge_again(story: Story, random: Random, target: tuple[list[HistoryRow], int]) -> None:
     """A value is acknowledged a second time, elsewhere."""
-    rows = story.rows["producer-1"]
-    each = random.choice([each for each in rows if each.f == "send"])
+    rows, index = target
+    each = rows[index]
     rows.append(each._replace(first_offset=each.first_offset + 7, last_offset=each.last_offset + 7))
 
 
-def change_reads(story: Story, random: Random) -> None:
+@one_of(a_history("reader", "final"))
+def change_reads(story: Story, random: Random, rows: list[HistoryRow]) -> None:
     """A reader misses something, is handed it elsewhere, twice, or as bytes it cannot decode."""
-    process = random.choice([name for name in story.rows if name.startswith(("reader", "final"))])
-    rows = story.rows[process]
     index = random.choice([index for index, each in enumerate(rows) if each.f == "poll"])
     each = rows[index]
     move = random.choice([1, 2, 300])
     undecodable = each._replace(stream=-1, first_sequence=-1, last_sequence=-1, error="undecodable: damaged")
     elsewhere = each._replace(first_offset=each.first_offset + move, last_offset=each.last_offset + move)
-    rows[index : index + 1] = random.choice([[], [elsewhere], [each, elsewhere], [undecodable], [each, each]])
+    changed = [[], [elsewhere], [each, elsewhere], [undecodable], [each, each]]
+    rows[index : index + 1] = random.choice([others for others in changed if others != [each]])
 
 
-def stop_reader(story: Story, random: Random) -> None:
+@one_of(a_history("final"))
+def stop_reader(story: Story, random: Random, rows: list[HistoryRow]) -> None:
     """A final reader ends before the sentinel."""
-    process = random.choice([name for name in story.rows if name.startswith("final")])
-    story.rows[process] = story.rows[process][: random.randrange(len(story.rows[process]))]
+    del rows[random.randrange(len(rows)) :]
 
 
-def shrink_reservation(story: Story, random: Random) -> None:
+@one_of(a_row("producer", lambda each: each.f == "reserve" and each.first_sequence < each.last_sequence))
+def shrink_reservation(story: Story, random: Random, target: tuple[list[HistoryRow], int]) -> None:
     """Fewer sequences were reserved than were sent, or in two parts."""
-    rows = story.rows["producer-1"]
-    index = random.choice([index for index, each in enumerate(rows) if each.f == "reserve"])
+    rows, index = target
     each = rows[index]
-    middle = random.randrange(each.first_sequence, each.last_sequence + 1)
+    middle = random.randrange(each.first_sequence, each.last_sequence)
     first = each._replace(last_sequence=middle)
-    rest = each._replace(first_sequence=middle + random.choice([0, 1, 2]))
+    rest = each._replace(first_sequence=min(middle + random.choice([0, 1, 2]), each.last_sequence))
     rows[index : index + 1] = random.choice([[first], [rest, first], [first, rest], []])
 
 
-def write_foreign(story: Story, random: Random) -> None:
+@one_of(a_partition(lambda place: _where(place, _has_values)))
+def write_foreign(story: Story, random: Random, place: Partition) -> None:
     """Something that is not of this run's load stands in the log."""
-    partition = _partition(story, random)
-    index = random.randrange(len(story.leader_log(partition)))
-    for batches in story.partitions[partition].replicas.values():
-        if index < len(batches):
-            count = len(batches[index].values)
-            other_run = encode(RUN_ID + 1, 1, 1, 1)
-            raw = random.choice([b"hello", other_run, encode(RUN_ID, 1, 1, 1)[:50] + b"x"])
-            batches[index] = replace(batches[index], values=(), raw_values=(raw,) * count)
+    index = random.choice(_where(place, _has_values))
+    for batches in _with(place, index, _has_values):
+        count = len(batches[index].values)
+        other_run = encode(RUN_ID + 1, 1, 1, 1)
+        raw = random.choice([b"hello", other_run, encode(RUN_ID, 1, 1, 1)[:50] + b"x"])
+        batches[index] = replace(batches[index], values=(), raw_values=(raw,) * count)
 
 
-def write_unreserved(story: Story, random: Random) -> None:
+@one_of(a_partition(lambda place: _where(place, _has_values)))
+def write_unreserved(story: Story, random: Random, place: Partition) -> None:
     """A value of a stream that nobody writes, or one that was never reserved."""
-    partition = _partition(story, random)
-    index = random.randrange(len(story.leader_log(partition)))
-    stranger = random.choice([(99, 3), (1, 5000), (SENTINEL_STREAM, 77)])
-    for batches in story.partitions[partition].replicas.values():
-        if index < len(batches):
-            values = (stranger, *batches[index].values[1:])
-            batches[index] = replace(batches[index], values=values)
+    index = random.choice(_where(place, _has_values))
+    there = _leader_log(place)[index].values[0]
+    stranger = random.choice([value for value in ((99, 3), (1, 5000), (SENTINEL_STREAM, 77)) if value != there])
+    for batches in _with(place, index, _has_values):
+        batches[index] = replace(batches[index], values=(stranger, *batches[index].values[1:]))
 
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -324,9 +411,11 @@ def broken_stories(draw: st.DrawFn) -> tuple[str, Story]:
         codec=draw(st.sampled_from(["none", "none", "gzip", "snappy", "lz4", "zstd"])),
     )
     story.split_at = draw(st.integers(0, 3))
-    chosen = draw(st.lists(st.sampled_from(MUTATIONS), max_size=3))
     seed = draw(st.integers(0, 1 << 16))
     random = Random(seed)
-    for mutation in chosen:
+    chosen: list[str] = []
+    for _ in range(draw(st.integers(0, 3))):
+        mutation = draw(st.sampled_from([mutation for mutation in MUTATIONS if mutation.is_possible(story)]))
         mutation(story, random)
-    return f"{' + '.join(mutation.__name__ for mutation in chosen) or 'clean'} (seed {seed})", story
+        chosen.append(mutation.__name__)
+    return f"{' + '.join(chosen) or 'clean'} (seed {seed})", story

@@ -35,8 +35,9 @@ class MemoryClaim:
 class MemoryAccount:
     """Who came first is served first: what becomes free is put aside for the first claim until that is met.
 
-    So nobody who came later passes, however little they want, and a large claim is met in the end. Pure and not
-    thread-safe. ``available_bytes`` is what is neither taken nor put aside.
+    So nobody who came later passes, however little they want, and a large claim is met in the end. A claim is for a
+    byte or more: what asks is a batch, which has a header at least. Pure and not thread-safe. ``available_bytes`` is
+    what is neither taken nor put aside.
     """
 
     __slots__ = ("_claims", "available_bytes", "total_bytes")

@@ -13,8 +13,9 @@ from cluster.client.producer.values import BufferExhausted, ProducerClosed, Reco
 from cluster.protocol.errors import ErrorCode
 from tests.cluster.client.producer.waiting import telling_condition
 
+#: No batch is without a header, so nobody claims 0 bytes; whoever did would be met before those who wait.
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["claim", "claim", "release", "withdraw"]), st.integers(0, 110)), max_size=60
+    st.tuples(st.sampled_from(["claim", "claim", "release", "withdraw"]), st.integers(1, 110)), max_size=60
 )
 
 
