@@ -126,10 +126,14 @@ def known_sizes(described: Mapping[str, str | None]) -> dict[str, int]:
     return {key: int(text) for key, text in texts.items() if text.isascii() and text.isdigit()}
 
 
+def compresses(producer_config: Mapping[str, object]) -> bool:
+    """Whether a producer does, by Kafka's key or librdkafka's other name of it."""
+    return producer_config.get("compression.type", producer_config.get("compression.codec", "none")) != "none"
+
+
 def unless_compressed(warning: str, producer_config: Mapping[str, object]) -> str:
     """What an ``advice`` that is about a topic says where the producer compresses."""
-    codec = producer_config.get("compression.type", producer_config.get("compression.codec", "none"))
-    return warning if codec == "none" else f"{warning} (unless it is compressed to less)"
+    return f"{warning} (unless it is compressed to less)" if compresses(producer_config) else warning
 
 
 def advice(source: str, limits: Sequence[Limit], largest: LargestRecord, option: str = "--{}-config") -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from chaos.conductor.resolve import DEFAULT_WORKLOAD, Asked
 from chaos.conductor.settings import ExperimentSettings, SettingsError
 from cluster.config import broker, topic
-from loadgen.limits import LargestRecord, advice, producer_limits, topic_limits, unless_compressed
+from loadgen.limits import LargestRecord, advice, compresses, producer_limits, topic_limits, unless_compressed
 
 
 def check_record_size(asked: Asked, settings: ExperimentSettings) -> list[str]:
@@ -26,7 +26,7 @@ def check_record_size(asked: Asked, settings: ExperimentSettings) -> list[str]:
         source = f"--record-bytes {asked.record_bytes}"
     brokers = broker.validate(settings.broker_config)
     limits = topic_limits(topic.validate(settings.topic_config, brokers), brokers, largest)
-    is_compressed = settings.producer_config.get("compression.type", "none") != "none"
+    is_compressed = compresses(settings.producer_config)
     doubtful = [each for each in limits if is_compressed or _is_asked_for(each.key, asked)]
     certain = [each for each in limits if each not in doubtful]
     own = producer_limits(settings.client, settings.producer_config, largest)

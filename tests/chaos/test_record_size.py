@@ -74,10 +74,11 @@ def test_a_limit_of_the_clusters_that_was_asked_for_is_warned_of(asked: dict[str
     assert warning.startswith(f"--workload steady: a value of 200 bytes is too large for {named}; ")
 
 
-def test_what_may_compress_to_less_is_warned_of() -> None:
+@pytest.mark.parametrize("codec", ["compression.type=lz4", "compression.codec=lz4"])
+def test_what_may_compress_to_less_is_warned_of(codec: str) -> None:
     """A topic's limit is one of batches as they are sent; a client's is one of records as they are given to it."""
-    asked = {"record_bytes": 1_500_000, "producer_config": ["compression.type=lz4", "message.max.bytes=2000000"]}
+    asked = {"record_bytes": 1_500_000, "producer_config": [codec, "message.max.bytes=2000000"]}
     (warning,) = check(**asked)
     assert "the topic's max.message.bytes 1048588" in warning and warning.endswith(" (unless it is compressed to less)")
     with pytest.raises(SettingsError, match=r"producer's message\.max\.bytes"):
-        check(record_bytes=1_500_000, producer_config=["compression.type=lz4"])
+        check(record_bytes=1_500_000, producer_config=[codec])

@@ -189,12 +189,9 @@ def test_locust_by_itself(
     cluster: MockCluster, start: Callable[[Command], subprocess.Popen[str]], tmp_path: Path
 ) -> None:
     """``locust -f loadgen/locustfile.py --host BOOTSTRAP`` writes, reads, and records under ./results/locust."""
-    argv = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--headless", "--host", cluster.bootstrap]
-    options = ["--only-summary", "--kafka-rate", "400", "--kafka-results", str(tmp_path / "results")]
-    process = start(Command("load", argv + options, dict(os.environ), 30.0))
-    results = tmp_path / "results" / "locust"
-    eventually(lambda: list(results.glob("*/loadgen/load.status.json")), "a status file")
-    (path,) = results.iterdir()
+    argv = _by_hand(tmp_path / "results", "--headless", "--host", cluster.bootstrap, "--kafka-rate", "400")
+    process = start(Command("load", argv, dict(os.environ), 30.0))
+    path = _status_of_load(tmp_path / "results")
     wait_until(RunDirectory(path), "load", "total_read", 100)
     process.send_signal(signal.SIGINT)
     assert process.wait(40) == 0
@@ -207,6 +204,13 @@ def test_locust_by_itself(
 def _by_hand(results: Path, *arguments: str) -> list[str]:
     argv = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--only-summary", "--kafka-results", str(results)]
     return [*argv, *arguments]
+
+
+def _status_of_load(results: Path) -> Path:
+    """The run directory of the one load, as soon as it has a status."""
+    eventually(lambda: list(results.glob("locust/*/loadgen/load.status.json")), "a status file")
+    (path,) = (results / "locust").iterdir()
+    return path
 
 
 def _settings_without_a_cluster(place: Path) -> tuple[str, ...]:
@@ -224,9 +228,7 @@ def test_locust_that_wrote_nothing_says_so(start: Callable[[Command], subprocess
     """A cluster that is gone, so that nothing is acknowledged: status 1, and one line with the likely cause."""
     argv = _by_hand(tmp_path / "results", *_settings_without_a_cluster(tmp_path), "ProducerUser")
     process = start(Command("load", argv, dict(os.environ), 30.0))
-    results = tmp_path / "results" / "locust"
-    eventually(lambda: list(results.glob("*/loadgen/load.status.json")), "a status file")
-    (path,) = results.iterdir()
+    path = _status_of_load(tmp_path / "results")
     wait_until(RunDirectory(path), "load", "total_errors", 1)
     process.send_signal(signal.SIGINT)
     assert process.wait(40) == 1
@@ -260,12 +262,9 @@ def test_locust_without_readers(
     cluster: MockCluster, start: Callable[[Command], subprocess.Popen[str]], tmp_path: Path
 ) -> None:
     """``--kafka-readers 0`` is none, and all users write."""
-    argv = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--headless", "--host", cluster.bootstrap]
-    argv += ["--only-summary", "--users", "4", "--spawn-rate", "4", "--kafka-readers", "0"]
-    process = start(Command("load", [*argv, "--kafka-results", str(tmp_path / "results")], dict(os.environ), 30.0))
-    results = tmp_path / "results" / "locust"
-    eventually(lambda: list(results.glob("*/loadgen/load.status.json")), "a status file")
-    (path,) = results.iterdir()
+    options = ["--headless", "--host", cluster.bootstrap, "--users", "4", "--spawn-rate", "4", "--kafka-readers", "0"]
+    process = start(Command("load", _by_hand(tmp_path / "results", *options), dict(os.environ), 30.0))
+    path = _status_of_load(tmp_path / "results")
     wait_until(RunDirectory(path), "load", "total_acked", 100)
     process.send_signal(signal.SIGINT)
     assert process.wait(40) == 0

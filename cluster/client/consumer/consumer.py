@@ -105,7 +105,7 @@ class Consumer(Closing):
             wanted = checked_keys(partitions)
             if any(topic == "" for topic, _partition in wanted):
                 raise ValueError("Topic partitions to assign to cannot have null or empty topic")
-            self._use_partitions(wanted)
+            self._use(topic for topic, _ in wanted)
             self._core.assign(wanted)
             self._use_no_others()
 
@@ -210,7 +210,7 @@ class Consumer(Closing):
         """The partitions of a topic, in order; empty for one that does not exist."""
         with self._used():
             metadata = self._reader.metadata
-            self._use({topic})
+            self._use([checked_topic(topic)])
             asked = metadata.version
 
             def told() -> list[PartitionView] | None:
@@ -244,7 +244,7 @@ class Consumer(Closing):
     ) -> dict[TopicPartition, ListedOffset]:
         query = OffsetQuery(wanted, self._backoff)
         with self._used():
-            self._use_partitions(wanted)
+            self._use(topic for topic, _ in checked_keys(wanted))
             try:
                 self._reader.queries.append(query)
                 self._until(lambda: query.is_done or None, timeout_s, f"offsets of {', '.join(map(_name, wanted))}")
@@ -264,11 +264,8 @@ class Consumer(Closing):
             for partition in [self._core.assignment.find(key) for key in partitions]:
                 partition.is_paused = is_paused
 
-    def _use_partitions(self, partitions: Iterable[TopicPartition]) -> None:
-        self._use({topic for topic, _ in checked_keys(partitions)})
-
     def _use(self, topics: Iterable[str]) -> None:
-        for topic in [checked_topic(topic) for topic in topics]:
+        for topic in set(topics):
             self._reader.metadata.use(topic, self._clock.monotonic_ms())
 
     def _use_no_others(self) -> None:
