@@ -1,7 +1,7 @@
 """``python -m verifier.job RUN_DIR``: one verification in a process of its own, so that ending it ends the JVM.
 
-Exit status 0: a verdict was written, whichever it is. 255: none could be made; the last line on stderr says why.
-Progress goes to stderr; stdout stays empty.
+Exit status 0: a verdict was written, whichever it is. 255: none could be made; 254: another verifier is at work here,
+and nothing was touched. The last line on stderr says why, behind ``NO_VERDICT``. Progress goes to stderr; stdout stays empty.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from pathlib import Path
 from types import FrameType
 
 from verifier.evidence.run_directory import RunDirectory
-from verifier.spark import SparkUnavailable
-from verifier.verification import verify
+from verifier.spark import SparkLost, SparkUnavailable
+from verifier.verification import VerifierAtWork, verify
 
 logger = logging.getLogger("verifier.job")
 
-FAILED = 255
+FAILED, REFUSED = 255, 254
+NO_VERDICT = "no verdict: "
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,11 +37,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     directory = RunDirectory(Path(options.run_directory).resolve())
     try:
         verdict = verify(directory, options.spark_master, lambda text: logger.info("%s", text))
-    except (OSError, ValueError, SparkUnavailable) as error:
-        logger.error("no verdict: %s", error)
+    except VerifierAtWork as error:
+        logger.error("%s%s", NO_VERDICT, error)
+        return REFUSED
+    except (OSError, ValueError, SparkUnavailable, SparkLost) as error:
+        logger.error("%s%s", NO_VERDICT, error)
         return FAILED
-    except Exception:
-        logger.exception("no verdict: the verifier failed")
+    except MemoryError:
+        logger.exception("the verifier failed")
+        logger.error("%sthe verifier ran out of memory", NO_VERDICT)
+        return FAILED
+    except Exception as error:
+        logger.exception("the verifier failed")
+        reason = (str(error).strip().splitlines() or [repr(error)])[0]
+        logger.error("%sthe verifier failed: %s: %s", NO_VERDICT, type(error).__name__, reason[:300])
         return FAILED
     logger.info("verdict: %s", verdict.verdict)
     return 0

@@ -15,10 +15,19 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from verifier.class_archive import DUMP_TIMEOUT_S, ClassArchive, Making
+
 logger = logging.getLogger(__name__)
+
+#: A JVM that was asked to end is killed after this.
+END_TIMEOUT_S = 10.0
+
+#: With these a JVM ends that is out of memory: by our option, and by Spark's own handler.
+OUT_OF_MEMORY = (3, 52)
 
 #: Below this much evidence the JVM's second compiler costs more than it gives (feasibility part 2, section 2).
 SMALL_BYTES = 256 << 20
@@ -47,17 +56,23 @@ class SparkUnavailable(Exception):
     """No session could be started; the message is one line and says why."""
 
 
+class SparkLost(Exception):
+    """The JVM died while it was needed; the message is one line and says how."""
+
+
 class Session:
     """A running session. ``spark`` is the ``SparkSession``; ``jvm_pid`` the Java process."""
 
-    def __init__(self, spark: Any, gateway: Any, master: str) -> None:
+    def __init__(self, spark: Any, gateway: Any, master: str, heap: str = "", making: Making | None = None) -> None:
         self.spark = spark
+        self.heap = heap
         self.master = master
         self._gateway = gateway
+        self._making = making
         self.jvm_pid: int = gateway.proc.pid
 
     def close(self) -> None:
-        """Stop Spark and end the JVM, and wait until it is gone."""
+        """Stop Spark and end the JVM, and wait until it is gone; what it does at its end (``making``) included."""
         with contextlib.suppress(Exception):
             self.spark.stop()
         with contextlib.suppress(Exception):
@@ -65,10 +80,40 @@ class Session:
         process = self._gateway.proc
         process.stdin.close()
         try:
-            process.wait(timeout=10)
+            process.wait(timeout=END_TIMEOUT_S if self._making is None else DUMP_TIMEOUT_S)
         except Exception:
-            process.kill()
-            process.wait(timeout=10)
+            self._kill()
+        else:
+            self._gone(whole=process.returncode == 0)
+
+    def check(self) -> None:
+        """Raise ``SparkLost`` if the JVM is gone."""
+        with contextlib.suppress(Exception):
+            # whoever lost the connection a moment ago is faster than the end of the process
+            self._gateway.proc.wait(timeout=0.5)
+        status = self._gateway.proc.returncode
+        if status is None:
+            return
+        how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+        if status in OUT_OF_MEMORY:
+            how = f"ran out of memory (status {status}, heap {self.heap})"
+        raise SparkLost(f"Spark's JVM {how}")
+
+    def abort(self) -> None:
+        """End the JVM at once, and wait until it is gone."""
+        self._kill()
+
+    def _kill(self) -> None:
+        process = self._gateway.proc
+        process.kill()
+        process.wait(timeout=END_TIMEOUT_S)
+        with contextlib.suppress(Exception):
+            process.stdin.close()
+        self._gone(whole=False)
+
+    def _gone(self, *, whole: bool) -> None:
+        if self._making is not None:
+            self._making.finish(whole=whole)
         _forget_gateway()
 
     def __repr__(self) -> str:
@@ -76,24 +121,40 @@ class Session:
 
 
 @contextlib.contextmanager
-def session(scratch: Path, master: str = "local[2]", evidence_bytes: int = 0) -> Iterator[Session]:
+def session(
+    scratch: Path, master: str = "local[2]", evidence_bytes: int = 0, *, archive: bool = False
+) -> Iterator[Session]:
     """A session whose files live in ``scratch`` (made if absent, not removed).
 
+    ``archive``: the JVM may write the archive of its classes at its end, if there is none yet; it ends later then.
     Raises ``SparkUnavailable`` if Java or Spark do not start.
     """
-    started = start(scratch, master, evidence_bytes)
+    started = start(scratch, master, evidence_bytes, archive=archive)
     try:
         yield started
-    finally:
+    except BaseException as error:
+        if isinstance(error, Exception):
+            try:
+                started.check()
+            except SparkLost as lost:
+                started.abort()
+                raise lost from error
+        started.abort()
+        raise
+    else:
         started.close()
 
 
-def start(scratch: Path, master: str = "local[2]", evidence_bytes: int = 0) -> Session:
+def start(scratch: Path, master: str = "local[2]", evidence_bytes: int = 0, *, archive: bool = False) -> Session:
     """Start a session, to be ended by ``Session.close``. Raises ``SparkUnavailable``."""
     scratch = scratch.resolve()
     scratch.mkdir(parents=True, exist_ok=True)
-    settings = _settings(scratch, master, evidence_bytes)
-    with _environment(scratch, master):
+    java_home = _java_home()
+    classes = _classes(java_home)
+    making = classes.make() if archive else None
+    shared = classes.use() if making is None else making.options()
+    settings = _settings(scratch, master, evidence_bytes, shared)
+    with _environment(scratch, master, java_home):
         gateway = None
         try:
             with warnings.catch_warnings():
@@ -112,11 +173,13 @@ def start(scratch: Path, master: str = "local[2]", evidence_bytes: int = 0) -> S
         except Exception as error:
             if gateway is not None and gateway.proc is not None:
                 gateway.proc.kill()
-                gateway.proc.wait(timeout=10)
+                gateway.proc.wait(timeout=END_TIMEOUT_S)
+            if making is not None:
+                making.finish(whole=False)
             _forget_gateway()
             reason = str(error).strip().splitlines()
             raise SparkUnavailable(f"Spark did not start: {reason[0] if reason else error!r}") from error
-    started = Session(spark, gateway, master)
+    started = Session(spark, gateway, master, settings["spark.driver.memory"], making)
     logger.info("Spark %s runs on %s, JVM %d", spark.version, master, started.jvm_pid)
     return started
 
@@ -126,7 +189,7 @@ def is_local(master: str) -> bool:
     return master.startswith("local")
 
 
-def _settings(scratch: Path, master: str, evidence_bytes: int) -> dict[str, str]:
+def _settings(scratch: Path, master: str, evidence_bytes: int, java_options: list[str]) -> dict[str, str]:
     """Feasibility part 2, section 2. A cluster (any master that is not local) keeps its own network settings."""
     small = evidence_bytes <= SMALL_BYTES
     log4j = scratch / "log4j2.properties"
@@ -137,6 +200,9 @@ def _settings(scratch: Path, master: str, evidence_bytes: int) -> dict[str, str]
         f"-Djava.io.tmpdir={scratch}",
         "-XX:-UsePerfData",
         "-XX:+UseSerialGC",
+        # else it may go on, slower and slower, or without one of its threads
+        "-XX:+ExitOnOutOfMemoryError",
+        *java_options,
     ]
     if small:
         options.append("-XX:TieredStopAtLevel=1")
@@ -147,7 +213,7 @@ def _settings(scratch: Path, master: str, evidence_bytes: int) -> dict[str, str]
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "1g" if small else f"{_large_heap_gb()}g",
-        "spark.driver.extraJavaOptions": " ".join(options),
+        "spark.driver.extraJavaOptions": " ".join(f'"{option}"' for option in options),
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
         "spark.sql.shuffle.partitions": str(2 if small else 16) if local else "64",
@@ -170,14 +236,14 @@ def _large_heap_gb() -> int:
 
 
 @contextlib.contextmanager
-def _environment(scratch: Path, master: str) -> Iterator[None]:
+def _environment(scratch: Path, master: str, java_home: str) -> Iterator[None]:
     """What the JVM and its Python workers inherit; this process's own environment is as before afterwards."""
     before = dict(os.environ)
     temporary = tempfile.tempdir
     root = str(Path(__file__).resolve().parent.parent)
     try:
         os.environ |= {
-            "JAVA_HOME": _java_home(),
+            "JAVA_HOME": java_home,
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
             # the workers import this very package, however it was found
@@ -194,6 +260,14 @@ def _environment(scratch: Path, master: str) -> Iterator[None]:
         tempfile.tempdir = temporary
         os.environ.clear()
         os.environ.update(before)
+
+
+def _classes(java_home: str) -> ClassArchive:
+    """The archive for this Java and the jars that pyspark brings."""
+    found = find_spec("pyspark")
+    if found is None or not found.submodule_search_locations:
+        raise SparkUnavailable("pyspark is not installed; make setup does it")
+    return ClassArchive.of(java_home, Path(found.submodule_search_locations[0]) / "jars")
 
 
 def _java_home() -> str:

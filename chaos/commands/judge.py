@@ -7,14 +7,17 @@ with. The verdict itself is the verifier's.
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable
 from types import FrameType
 
+from chaos.exits import BadRequest
 from cluster.process.supervisor import Child, Supervisor
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.evidence.run_model import RunModel
+from verifier.job import NO_VERDICT, REFUSED
 from verifier.report import write_reports
 from verifier.verdict import result_lines, undecidable
 
@@ -22,10 +25,6 @@ from verifier.verdict import result_lines, undecidable
 VERIFY_TIMEOUT_S = 900.0
 VERIFIED_BYTES_PER_S = 2_000_000
 END_TIMEOUT_S = 5.0
-
-
-class VerifierFailed(Exception):
-    """The verifier ended without a verdict; the message names its log."""
 
 
 def judge(directory: RunDirectory, spark_master: str, *, as_json: bool) -> str:
@@ -38,18 +37,20 @@ def judge(directory: RunDirectory, spark_master: str, *, as_json: bool) -> str:
 def run_verifier(
     supervisor: Supervisor, directory: RunDirectory, spark_master: str, on_start: Callable[[Child], None] | None = None
 ) -> None:
-    """Run the verifier's job and wait for its files. Raises VerifierFailed.
+    """Run the verifier's job and wait for its files; if it dies, the run is left unknown, for that reason.
 
-    Ctrl-C and SIGTERM end the job and are raised again as KeyboardInterrupt.
+    Raises BadRequest if another verifier judges this directory. Ctrl-C and SIGTERM end the job and are raised again as KeyboardInterrupt.
     """
     log_path = str(directory.path / "verifier.log")
     argv = [sys.executable, "-m", "verifier.job", str(directory.path), "--spark-master", spark_master]
+    log_start = os.path.getsize(log_path) if os.path.exists(log_path) else 0
     child = supervisor.start_program("verifier", argv, None, None, log_path)
     if on_start is not None:
         on_start(child)
     previous = {each: signal.signal(each, _interrupt) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
-        code = child.wait(VERIFY_TIMEOUT_S + directory.size_bytes() / VERIFIED_BYTES_PER_S)
+        timeout_s = VERIFY_TIMEOUT_S + directory.size_bytes() / VERIFIED_BYTES_PER_S
+        code = child.wait(timeout_s)
     finally:
         for each, handler in previous.items():
             signal.signal(each, handler)
@@ -57,8 +58,29 @@ def run_verifier(
             # It ends its JVM on request; the supervisor ends what is left of both.
             child.terminate()
             child.wait(END_TIMEOUT_S)
+    if code == REFUSED:
+        raise BadRequest(_last_words(log_path, log_start))
     if code != 0:
-        raise VerifierFailed(f"the verifier ended with {code} and without a verdict; see {log_path}")
+        write_unjudged(directory, _why(code, timeout_s, _last_words(log_path, log_start), log_path))
+
+
+def _why(code: int | None, timeout_s: float, said: str, log_path: str) -> str:
+    """One line: how the verifier ended without a verdict."""
+    if code is None:
+        how = f"was ended after {timeout_s:.0f} s without a verdict"
+    elif code < 0:
+        how = f"was killed by signal {-code} ({signal.Signals(-code).name})"
+    else:
+        how = f"ended with status {code}"
+    return f"the verifier {how}{': ' * bool(said)}{said}; see {log_path}"
+
+
+def _last_words(log_path: str, start: int) -> str:
+    """What this verifier's log says of why there is no verdict; "" if it could not say it."""
+    with open(log_path, "rb") as file:
+        file.seek(start)
+        lines = file.read().decode(errors="replace").splitlines()
+    return next((line.split(NO_VERDICT, 1)[1] for line in reversed(lines) if NO_VERDICT in line), "")
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
