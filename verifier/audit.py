@@ -9,21 +9,23 @@ from __future__ import annotations
 import importlib
 import json
 import logging
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from pathlib import Path
 from threading import Event
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from verifier import collect, context, sources, staging, tables
+from verifier import asking, collect, context, sources, staging, tables
 from verifier.anomalies import NAMES
+from verifier.checks.common import COLUMNS
 from verifier.deletions import Deletions, deletions
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Audit, Found
+from verifier.segments import rows
 from verifier.segments.rows import SegmentFile, find_segments
 
 logger = logging.getLogger(__name__)
@@ -31,8 +33,8 @@ logger = logging.getLogger(__name__)
 #: Parts of the segments' table for each core.
 PARTS_PER_CORE = 4
 
-#: Queries that are asked at the same time.
-THREADS = 2
+#: The question that holds what all checks found.
+CHECKS = "checks"
 
 Progress = Callable[[str], None]
 
@@ -89,22 +91,25 @@ def audit(
     """What Spark finds out about each run, by its name. ``here``: the runs' rows, if Spark need not read the files."""
     models = {run.name: run.model for run in runs}
     history, segments = _load(spark, runs, here)
-    # Spark plans a query in the thread that asks for it; two ask, so that both cores have work
-    with ThreadPoolExecutor(THREADS) as pool:
-        counting = pool.submit(collect.replica_files, segments)
-        facts = collect.history_facts(history, models)
-        replicas = counting.result()
-        places = [place for run in runs for place in tables.judged(run.name, run.model, run.replicas, run.deletions)]
-        readers = [reader for fact in facts.values() for reader in fact.readers]
-        built = tables.build(spark, segments, history, places, readers)
-        progress("comparing what was told, stored and read")
-        waiting = pool.submit(collect.gaps, history)
-        regions, sentinels = collect.regions(built)
-        gaps = waiting.result()
-        deleted = collect.deleted(built)
-        found, failures = _run_checks(built, pool, progress)
+    first = asking.ask(
+        {
+            "history": collect.ask_history(history),
+            "segments": collect.ask_segments(segments),
+            "gaps": collect.ask_gaps(history),
+        }
+    )
+    facts, replicas = collect.history_facts(first["history"], models), collect.replica_files(first["segments"])
+    places = [place for run in runs for place in tables.judged(run.name, run.model, run.replicas, run.deletions)]
+    readers = [reader for fact in facts.values() for reader in fact.readers]
+    progress("comparing what was told, stored and read")
+    built = tables.build(spark, segments, history, places, readers, None if here is None else here.tables)
+    progress(f"asking {len(NAMES)} checks")
+    answers, failures = _answers(built)
+    regions, sentinels = collect.regions(answers["ledger"], places)
+    deleted = {row["run"]: int(row["deleted"]) for row in answers.get("deleted", [])}
+    gaps = collect.gaps(first["gaps"])
     progress("gathering what surrounds the examples")
-    found = context.with_context(spark, built, found)
+    found = context.with_context(spark, built, _found(answers.get(CHECKS, []), places))
     audits = {}
     for run in runs:
         own = replace(
@@ -137,7 +142,9 @@ def _histories(runs: Sequence[RunEvidence]) -> list[sources.HistoryFilePath]:
 def _load(spark: SparkSession, runs: Sequence[RunEvidence], here: staging.Staged | None) -> tuple[DataFrame, DataFrame]:
     """The rows of all histories and of all segments: quick to ask again, however they are read."""
     if here is not None:
-        return spark.read.parquet(str(here.histories)), spark.read.parquet(str(here.segments))
+        # with the columns told, or else Spark starts a job for each to look them up
+        history = spark.read.schema(sources.columns(sources.HISTORY_COLUMNS)).parquet(str(here.histories))
+        return history, spark.read.schema(sources.columns(rows.COLUMNS)).parquet(str(here.segments))
     files, histories = _segments(runs), _histories(runs)
     sources.register(spark)
     # as many parts as there is to do at once, not as there are files: starting each, and asking each, costs its time
@@ -146,44 +153,59 @@ def _load(spark: SparkSession, runs: Sequence[RunEvidence], here: staging.Staged
     return loaded[0].coalesce(parts).cache(), loaded[1].cache()
 
 
-def _run_checks(
-    built: tables.Tables, pool: Executor, progress: Progress
-) -> tuple[list[tuple[str, Found]], dict[str, str]]:
-    """What each check found, with the run, in the order of ``NAMES``; and the checks that raised."""
+def _answers(built: tables.Tables) -> tuple[dict[str, asking.Rows], dict[str, str]]:
+    """What Spark says of the ledger and to all checks, in one job; and the checks that raised, with the reason.
 
-    def run(name: str) -> list[tuple[str, Found]]:
-        progress(f"check {name}")
-        find = importlib.import_module(f"verifier.checks.{name.replace('-', '_')}").find
-        return _summary(name, find(built), built.places)
-
-    found: list[tuple[str, Found]] = []
+    If the one job fails, each check is asked alone, so that one that raises silences no other.
+    """
+    needed = {"ledger": collect.ask_ledger(built)}
+    deleted = collect.ask_deleted(built)
+    if deleted is not None:
+        needed["deleted"] = deleted
+    checks: dict[str, DataFrame] = {}
     failures: dict[str, str] = {}
-    for name, answer in [(name, pool.submit(run, name)) for name in NAMES]:
+    for name in NAMES:
         try:
-            found += answer.result()
+            find = importlib.import_module(f"verifier.checks.{name.replace('-', '_')}").find
+            checks[name] = find(built).select(*COLUMNS)
         except Exception as error:
             logger.exception("check %s failed", name)
-            failures[name] = (str(error).strip().splitlines() or [repr(error)])[0][:300]
-    return found, failures
+            failures[name] = asking.reason(error)
+    try:
+        return asking.ask(needed | _counted(checks)), failures
+    except Exception:
+        logger.warning("the checks fail together; each is asked alone", exc_info=True)
+    answers = asking.ask(needed) | {CHECKS: []}
+    for name, anomalies in checks.items():
+        try:
+            answers[CHECKS] += asking.ask(_counted({name: anomalies}))[CHECKS]
+        except Exception as error:
+            logger.exception("check %s failed", name)
+            failures[name] = asking.reason(error)
+    return answers, failures
 
 
-def _summary(check: str, anomalies: DataFrame, places: Sequence[tables.Place]) -> list[tuple[str, Found]]:
-    """Anomalies counted by partition and cause, each with the one that stands first as the example; with the run."""
+def _counted(checks: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    """One question: anomalies by check, partition and cause, each with the one that stands first as the example."""
+    if not checks:
+        return {}
     example = F.struct("offset", "stream", "sequence", F.col("size").alias("example_size"), "detail")
-    rows = (
-        anomalies.groupBy("place", "cause")
-        .agg(
-            F.sum("count").alias("count"),
-            F.sum(F.col("count") * F.col("size")).alias("size"),
-            F.min(example).alias("example"),
-        )
-        .collect()
+    together = reduce(DataFrame.union, [each.withColumn("check", F.lit(name)) for name, each in checks.items()])
+    counted = together.groupBy("check", "place", "cause").agg(
+        F.sum("count").alias("count"),
+        F.sum(F.col("count") * F.col("size")).alias("size"),
+        F.min(example).alias("example"),
     )
+    return {CHECKS: counted}
+
+
+def _found(rows: asking.Rows, places: Sequence[tables.Place]) -> list[tuple[str, Found]]:
+    """The answer to ``_counted``, in the order of ``NAMES``, with the run of each."""
     found = []
-    for row in sorted(rows, key=lambda row: (row["cause"] or "", row["place"])):
+    for row in sorted(rows, key=lambda row: (NAMES.index(row["check"]), row["cause"] or "", row["place"])):
         place = places[row["place"]]
-        values = row.asDict() | row["example"].asDict()
+        values = row | row["example"]
         del values["example"], values["place"]
-        values |= {"check": check, "topic": place.final.topic, "partition": place.final.partition}
+        values |= {"topic": place.final.topic, "partition": place.final.partition}
         found.append((place.run, Found(**values | {"detail": json.loads(values["detail"] or "{}")})))
     return found

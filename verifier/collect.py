@@ -1,4 +1,7 @@
-"""Asks Spark for the facts of a run: counts, not rows. Owns the questions, not what follows from the answers."""
+"""The facts of a run: counts, not rows. Owns the questions (``ask_...``: what Spark is to be asked, see
+
+``verifier.asking``) and how the answers are read, not what follows from them.
+"""
 
 from __future__ import annotations
 
@@ -9,31 +12,32 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from verifier.asking import Rows
 from verifier.claims import well_formed
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Facts, Gap, HistoryState, ReaderReach, Region, ReplicaFiles
-from verifier.tables import NAMED, Tables
+from verifier.tables import NAMED, Place, Tables
 
 
-def history_facts(history: DataFrame, models: Mapping[str, RunModel]) -> dict[str, Facts]:
+def ask_history(history: DataFrame) -> DataFrame:
     """One pass over the histories: what was told, by whom, how far readers came, how the files ended."""
     values = F.col("last_sequence") - F.col("first_sequence") + 1
     concerns_values = F.col("f").isin("send", "sentinel", "reserve") | ((F.col("f") == "poll") & (F.col("stream") >= 0))
     summed = F.sum(F.when(concerns_values & well_formed(), values).otherwise(0))
-    rows = (
-        history.groupBy("run", "process", "file", "f", "type", "phase", "topic", "partition")
-        .agg(
-            summed.alias("values"),
-            F.sum(F.when(concerns_values & ~well_formed(), 1).otherwise(0)).alias("malformed"),
-            F.max("last_offset").alias("last_offset"),
-            F.max("last_sequence").alias("last_sequence"),
-            F.max("error").alias("error"),
-        )
-        .collect()
+    return history.groupBy("run", "process", "file", "f", "type", "phase", "topic", "partition").agg(
+        summed.alias("values"),
+        F.sum(F.when(concerns_values & ~well_formed(), 1).otherwise(0)).alias("malformed"),
+        F.max("last_offset").alias("last_offset"),
+        F.max("last_sequence").alias("last_sequence"),
+        F.max("error").alias("error"),
     )
-    by_run: dict[str, list[dict[str, Any]]] = defaultdict(list)
+
+
+def history_facts(rows: Rows, models: Mapping[str, RunModel]) -> dict[str, Facts]:
+    """The facts of each run, from the answer to ``ask_history``."""
+    by_run: dict[str, Rows] = defaultdict(list)
     for row in rows:
-        by_run[row["run"]].append(row.asDict())
+        by_run[row["run"]].append(row)
     return {run: _facts_of(run, model, by_run[run]) for run, model in models.items()}
 
 
@@ -76,10 +80,10 @@ def _readers(run: str, model: RunModel, rows: Sequence[dict[str, Any]]) -> list[
     return found
 
 
-def replica_files(segments: DataFrame) -> dict[str, tuple[ReplicaFiles, ...]]:
-    """What was read of every replica, by run."""
+def ask_segments(segments: DataFrame) -> DataFrame:
+    """What was read of every replica."""
     is_file, is_batch = F.col("kind") == "file", F.col("kind") == "batch"
-    rows = (
+    return (
         segments.filter(is_file | is_batch)
         .groupBy(*NAMED, "broker")
         .agg(
@@ -90,8 +94,11 @@ def replica_files(segments: DataFrame) -> dict[str, tuple[ReplicaFiles, ...]]:
             F.sum(F.when(is_batch, F.col("size_bytes")).otherwise(0)).alias("batch_bytes"),
             F.max("next_offset").alias("next_offset"),
         )
-        .collect()
     )
+
+
+def replica_files(rows: Rows) -> dict[str, tuple[ReplicaFiles, ...]]:
+    """What was read of every replica, by run, from the answer to ``ask_segments``."""
     found: dict[str, list[ReplicaFiles]] = defaultdict(list)
     for row in rows:
         fields = {name: row[name] for name in ReplicaFiles.__slots__}
@@ -99,23 +106,28 @@ def replica_files(segments: DataFrame) -> dict[str, tuple[ReplicaFiles, ...]]:
     return {run: tuple(sorted(files, key=lambda f: (f.topic, f.partition, f.broker))) for run, files in found.items()}
 
 
-def regions(tables: Tables) -> tuple[dict[str, tuple[Region, ...]], dict[str, frozenset[tuple[str, int]]]]:
-    """By run: the load's values by what was told, what is on disk and what a final reader saw; and the partitions
-
-    whose sentinel stands in the final leader's log where it was acknowledged.
-    """
+def ask_ledger(tables: Tables) -> DataFrame:
+    """The load's values by what was told, what is on disk and what a final reader saw; and where the sentinels are."""
     logged, seen = F.col("copies") > 0, F.col("seen") != 0
     step = F.col("sentinel_offset") - F.col("first_log")
     sentinel_here = F.col("sentinel") & logged & (step >= 0) & (step < F.col("values"))
-    rows = (
-        tables.ledger.groupBy("place", "sentinel", "acked", logged.alias("logged"), seen.alias("was_seen"))
-        .agg(F.sum("values").alias("values"), F.max(F.coalesce(sentinel_here, F.lit(False))).alias("sentinel_here"))
-        .collect()
+    grouped = tables.ledger.groupBy("place", "sentinel", "acked", logged.alias("logged"), seen.alias("was_seen"))
+    return grouped.agg(
+        F.sum("values").alias("values"), F.max(F.coalesce(sentinel_here, F.lit(False))).alias("sentinel_here")
     )
+
+
+def regions(
+    rows: Rows, places: Sequence[Place]
+) -> tuple[dict[str, tuple[Region, ...]], dict[str, frozenset[tuple[str, int]]]]:
+    """From the answer to ``ask_ledger``, by run: the regions; and the partitions whose sentinel stands in the final
+
+    leader's log where it was acknowledged.
+    """
     values: dict[str, Counter[tuple[bool, bool, bool]]] = defaultdict(Counter)
     sentinels: dict[str, set[tuple[str, int]]] = defaultdict(set)
     for row in rows:
-        place = tables.places[row["place"]]
+        place = places[row["place"]]
         if row["sentinel_here"]:
             sentinels[place.run].add((place.final.topic, place.final.partition))
         if not row["sentinel"]:
@@ -126,26 +138,22 @@ def regions(tables: Tables) -> tuple[dict[str, tuple[Region, ...]], dict[str, fr
     )
 
 
-def deleted(tables: Tables) -> dict[str, int]:
-    """Acknowledged values that were deleted on purpose, by run; nothing is asked if nothing was to be deleted."""
+def ask_deleted(tables: Tables) -> DataFrame | None:
+    """Acknowledged values that were deleted on purpose, by run; None if nothing was to be deleted."""
     if not any(place.from_offset for place in tables.places):
-        return {}
+        return None
     told = tables.history.filter((F.col("f") == "send") & (F.col("type") == "ok") & well_formed())
     below = F.least(F.col("last_offset") + 1, F.col("from_offset")) - F.col("first_offset")
     gone = told.filter((F.col("first_offset") >= 0) & (below > 0))
-    return {row["run"]: row["deleted"] for row in gone.groupBy("run").agg(F.sum(below).alias("deleted")).collect()}
+    return gone.groupBy("run").agg(F.sum(below).alias("deleted"))
 
 
-def gaps(history: DataFrame) -> dict[str, tuple[Gap, ...]]:
-    """The longest time without an acknowledgement in each partition, by run.
-
-    Counted between the first and the last acknowledgement of the whole load, so that a partition that came late or
-    stopped early shows it.
-    """
+def ask_gaps(history: DataFrame) -> DataFrame:
+    """The longest time between two acknowledgements in each partition, and the first and the last one."""
     acks = history.filter((F.col("f") == "send") & (F.col("type") == "ok") & (F.col("complete_ns") >= 0))
     before = F.lag("complete_ns").over(Window.partitionBy(*NAMED).orderBy("complete_ns"))
     gap = F.struct((F.col("complete_ns") - F.col("before_ns")).alias("longest_ns"), "before_ns", "complete_ns")
-    rows = (
+    return (
         acks.select(*NAMED, "complete_ns")
         .withColumn("before_ns", before)
         .groupBy(*NAMED)
@@ -154,8 +162,15 @@ def gaps(history: DataFrame) -> dict[str, tuple[Gap, ...]]:
             F.min("complete_ns").alias("first_ns"),
             F.max("complete_ns").alias("last_ns"),
         )
-        .collect()
     )
+
+
+def gaps(rows: Rows) -> dict[str, tuple[Gap, ...]]:
+    """The longest time without an acknowledgement in each partition, by run, from the answer to ``ask_gaps``.
+
+    Counted between the first and the last acknowledgement of the whole load, so that a partition that came late or
+    stopped early shows it.
+    """
     begin_ns: dict[str, int] = {}
     end_ns: dict[str, int] = {}
     for row in rows:

@@ -8,7 +8,7 @@ through ``verifier.evidence.history``. The bytes never cross the JVM; what cross
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,6 +34,11 @@ HISTORY_SCHEMA = pa.schema(
 )
 
 
+def columns(named: Mapping[str, str]) -> str:
+    """Columns in the words of Spark's own schemas."""
+    return ", ".join(f"{name} {kind}" for name, kind in named.items())
+
+
 class HistoryFilePath(NamedTuple):
     """One history file of one run."""
 
@@ -53,7 +58,7 @@ class SegmentSource(DataSource):  # type: ignore[misc]
         return "gapless-segments"
 
     def schema(self) -> str:
-        return ", ".join(f"{name} {kind}" for name, kind in rows.COLUMNS.items())
+        return columns(rows.COLUMNS)
 
     def reader(self, schema: Any) -> DataSourceReader:
         return _SegmentReader(self.options["files"])
@@ -67,7 +72,7 @@ class HistorySource(DataSource):  # type: ignore[misc]
         return "gapless-histories"
 
     def schema(self) -> str:
-        return ", ".join(f"{name} {kind}" for name, kind in HISTORY_COLUMNS.items())
+        return columns(HISTORY_COLUMNS)
 
     def reader(self, schema: Any) -> DataSourceReader:
         return _HistoryReader(self.options["files"])

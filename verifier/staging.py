@@ -34,10 +34,11 @@ class Abandoned(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """The two files."""
+    """The files of both kinds, and where Spark puts what it makes of them (``tables``)."""
 
     segments: Path
     histories: Path
+    tables: Path
 
 
 def stage(
@@ -49,7 +50,7 @@ def stage(
 ) -> Staged:
     """Write all rows below ``directory``, which is made. Raises ``OSError``, and ``Abandoned`` once that is set."""
     directory.mkdir(parents=True)
-    staged = Staged(directory / "segments.parquet", directory / "histories.parquet")
+    staged = Staged(directory / "segments.parquet", directory / "histories.parquet", directory / "tables")
 
     def wanted(files: Sequence[Any]) -> Iterator[Any]:
         for number, file in enumerate(files, start=1):

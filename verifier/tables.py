@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -99,15 +100,20 @@ def build(
     history: DataFrame,
     places: Sequence[Place],
     readers: Sequence[ReaderReach],
+    directory: Path | None = None,
 ) -> Tables:
-    """Join and sum up the raw rows. ``segments`` and ``history`` should be cached: several tables read them."""
+    """Join and sum up the raw rows. ``segments`` and ``history`` should be cached: several tables read them.
+
+    What many checks ask is made once: as files in ``directory``, or in Spark's cache if it sees no files of ours.
+    """
     partitions = F.broadcast(_partitions(spark, places, readers))
     replicas = F.broadcast(_replicas(spark, places))
     own_segments = segments.join(replicas, [*NAMED, "broker"]).drop(*NAMED)
     own_history = history.join(partitions.select(*NAMED, "place", "from_offset"), NAMED)
     log = _log(own_segments)
-    claims = all_claims(own_history, _reader_bits(spark, readers), log).cache()
-    ledger = ledger_of(claims).join(partitions.drop(*NAMED), "place").cache()
+    claims = all_claims(own_history, _reader_bits(spark, readers), log)
+    claims = _made(spark, claims, directory, "claims")
+    ledger = _made(spark, ledger_of(claims).join(partitions.drop(*NAMED), "place"), directory, "ledger")
     return Tables(
         places=places,
         replicas=replicas.drop(*NAMED),
@@ -118,6 +124,18 @@ def build(
         ledger=ledger,
         positions=positions_of(claims),
     )
+
+
+def _made(spark: SparkSession, frame: DataFrame, directory: Path | None, name: str) -> DataFrame:
+    """The same rows, computed once. From a file each question reads the columns it needs, and plans no more than that;
+
+    a cache holds all columns in the heap, and every question's plan all that led to it.
+    """
+    if directory is None:
+        return frame.cache()
+    path = str(directory / name)
+    frame.write.option("compression", "snappy").parquet(path)
+    return spark.read.schema(frame.schema).parquet(path)
 
 
 def _partitions(spark: SparkSession, places: Sequence[Place], readers: Sequence[ReaderReach]) -> DataFrame:
