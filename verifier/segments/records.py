@@ -1,4 +1,7 @@
-"""Finds the values in many batches at once: the k-th record of every batch in one numpy step ("lockstep").
+"""Finds the values in many batches at once, by numpy.
+
+Where all records of a batch are of one length, as a load's mostly are, all are read in one step; else the k-th record
+of every batch is ("lockstep"). Both ways read a record by the same function.
 
 Owns the record layout (kafka-semantics 2.2): ``length varint | attributes i8 | timestampDelta varlong | offsetDelta
 varint | keyLength varint, key | valueLength varint, value | headerCount varint, headers``. All varints are zig-zag.
@@ -7,6 +10,7 @@ Keys, timestamps and headers are stepped over: no check needs them. Damaged byte
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +21,13 @@ MINIMUM_RECORD_BYTES = 7
 
 _VARINT_BYTES = 5
 _VARLONG_BYTES = 10
+
+#: So many records are read at a time: what is calculated with stays in the processor's cache.
+GROUP_RECORDS = 1 << 15
+
+#: Offset deltas that take one byte, two, three, four and five as zig-zag varints; and lengths from which one is longer.
+_DELTA_RANGES = ((0, 1 << 6), (1 << 6, 1 << 13), (1 << 13, 1 << 20), (1 << 20, 1 << 27), (1 << 27, 1 << 34))
+_LENGTH_LIMITS = (1 << 6, 1 << 13, 1 << 20, 1 << 27)
 
 
 class Values(NamedTuple):
@@ -38,11 +49,91 @@ def find_values(
     """The values of ``n`` batches whose records are the uncompressed ``buffer[starts:ends]`` of each."""
     damaged = (counts < 1) | (counts * MINIMUM_RECORD_BYTES > ends - starts)
     counts = np.where(damaged, 0, counts)
+    found = _Slots(*(np.zeros(int(counts.sum()), dtype=np.int64) for _ in range(3)))
     first = np.cumsum(counts) - counts
+    for begin, end in _groups(counts):
+        some = slice(begin, end)
+        alike = _all_at_once(buffer, starts[some], ends[some], counts[some], first[some], found)
+        rest = begin + np.flatnonzero(~alike & (counts[some] > 0))
+        if rest.size:
+            damaged[rest] = _step_by_step(buffer, starts[rest], ends[rest], counts[rest], first[rest], found)
+    batch = np.repeat(np.arange(counts.size, dtype=np.int64), counts)
+    if not damaged.any():
+        return Values(batch, *found, damaged)
+    keep = ~damaged[batch]
+    return Values(batch[keep], *(column[keep] for column in found), damaged)
+
+
+class _Slots(NamedTuple):
+    """Where the records of all batches are noted, batch after batch."""
+
+    offset_delta: NDArray[np.int64]
+    position: NDArray[np.int64]
+    size: NDArray[np.int64]
+
+
+def _groups(counts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Ranges of batches with about ``GROUP_RECORDS`` records, at least one batch each."""
+    ends = np.cumsum(counts)
+    first = 0
+    while first < counts.size:
+        before = int(ends[first]) - int(counts[first])
+        last = max(first + 1, int(np.searchsorted(ends, before + GROUP_RECORDS, side="right")))
+        yield first, last
+        first = last
+
+
+def _all_at_once(
+    buffer: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    first: NDArray[np.int64],
+    found: _Slots,
+) -> NDArray[np.bool_]:
+    """Note the records of all batches in which every record is as long as the first one lets expect; which those are.
+
+    A guess that is checked: every record is read where it is expected. If each ends where the next one was read, the
+    first one being where the batch begins and the last one ending where it ends, these are the batch's records.
+    """
+    length, _ = _varint(buffer, starts, _VARINT_BYTES, np.zeros(starts.size, dtype=np.bool_))
     total = int(counts.sum())
-    offset_delta = np.zeros(total, dtype=np.int64)
-    position = np.zeros(total, dtype=np.int64)
-    size = np.zeros(total, dtype=np.int64)
+    if not total:
+        return np.zeros(counts.size, dtype=np.bool_)
+    slots = slice(int(first[0]), int(first[0]) + total)
+    number = np.arange(total, dtype=np.int64) - np.repeat(first - first[0], counts)
+    cursor = np.repeat(starts, counts)
+    most = int(counts.max())
+    for extra, (low, high) in enumerate(_DELTA_RANGES):
+        if low >= most:
+            break
+        # a longer offset delta makes the record longer, and perhaps the length in front of it
+        own = length + extra
+        size = own + 1 + sum((own >= limit).astype(np.int64) for limit in _LENGTH_LIMITS)
+        many = number if most <= 1 << 6 else np.clip(number - low, 0, high - low)
+        cursor += many * np.repeat(size, counts)
+    step = _step(buffer, cursor, np.repeat(ends, counts))
+    last = first - first[0] + counts - 1
+    expected = np.empty_like(cursor)
+    expected[:-1] = cursor[1:]
+    some = counts > 0
+    expected[last[some]] = ends[some]
+    wrong = step.bad | (step.next != expected)
+    found.offset_delta[slots], found.position[slots], found.size[slots] = step.offset_delta, step.position, step.size
+    alike = np.ones(counts.size, dtype=np.bool_)
+    alike[np.repeat(np.arange(counts.size), counts)[wrong]] = False
+    return alike
+
+
+def _step_by_step(
+    buffer: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    first: NDArray[np.int64],
+    found: _Slots,
+) -> NDArray[np.bool_]:
+    """Note the records of any batches, each found behind the one before; which batches are damaged."""
     # the longest first, so that the batches with a k-th record are always a prefix
     order = np.argsort(-counts, kind="stable")
     cursor, end, slot, remaining = starts[order], ends[order], first[order], counts[order]
@@ -52,14 +143,15 @@ def find_values(
         step = _step(buffer, cursor[:width], end[:width])
         bad[:width] |= step.bad
         target = slot[:width] + k
-        offset_delta[target], position[target], size[target] = step.offset_delta, step.position, step.size
+        found.offset_delta[target], found.position[target], found.size[target] = (
+            step.offset_delta, step.position, step.size,
+        )  # fmt: skip
         # a damaged batch stands still, so that it never leaves its own bytes
         cursor[:width] = np.where(bad[:width], cursor[:width], step.next)
-    bad |= (remaining > 0) & (cursor != end)
-    damaged[order] |= bad
-    batch = np.repeat(np.arange(counts.size, dtype=np.int64), counts)
-    keep = ~damaged[batch]
-    return Values(batch[keep], offset_delta[keep], position[keep], size[keep], damaged)
+    bad |= cursor != end
+    damaged = np.zeros(order.size, dtype=np.bool_)
+    damaged[order] = bad
+    return damaged
 
 
 class _Step(NamedTuple):
@@ -90,24 +182,36 @@ def _step(buffer: NDArray[np.uint8], cursor: NDArray[np.int64], end: NDArray[np.
 def _varint(
     buffer: NDArray[np.uint8], position: NDArray[np.int64], width: int, bad: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Zig-zag varints at all positions, and the positions behind them; ``bad`` is set where there is none."""
-    bad |= (position < 0) | (position >= buffer.size)
-    at = np.where(bad, 0, position)
-    byte = buffer[at]
-    value = (byte & 0x7F).astype(np.uint64)
-    more = byte >= 0x80
-    at = at + 1
+    """Zig-zag varints at all positions, and the positions behind them; ``bad`` is set where there is none.
+
+    Where ``bad`` is set what is returned means nothing, but can be calculated with.
+    """
+    # as unsigned numbers, negative positions are behind the end too
+    bad |= position.view(np.uint64) >= np.uint64(buffer.size)
+    byte = buffer.take(position, mode="clip")
+    more = (byte >= 0x80) & ~bad
+    at = position + 1
+    if not more.any():
+        return _ONE_BYTE.take(byte), at
+    value = (byte & 0x7F).astype(np.int64)
     shift = 7
-    while more.any():
+    while True:
         if shift >= 7 * width:
             bad |= more
             break
         bad |= more & (at >= buffer.size)
+        byte = buffer.take(at, mode="clip")
         more &= ~bad
-        byte = buffer[np.where(more, at, 0)]
-        value |= np.where(more, (byte & 0x7F).astype(np.uint64) << np.uint64(shift), np.uint64(0))
-        at = at + more
-        more = more & (byte >= 0x80)
+        value |= np.where(more, byte & 0x7F, 0).astype(np.int64) << shift
+        at += more
+        more &= byte >= 0x80
+        if not more.any():
+            break
         shift += 7
-    magnitude = (value >> np.uint64(1)).astype(np.int64)
-    return np.where(value & np.uint64(1), ~magnitude, magnitude), at
+    # the tenth byte reaches the sign: shifted as unsigned, as everything else is
+    magnitude = (value.view(np.uint64) >> np.uint64(1)).view(np.int64)
+    return magnitude ^ -(value & 1), at
+
+
+#: What a varint of one byte says.
+_ONE_BYTE = np.array([(byte & 0x7F) >> 1 ^ -(byte & 1) for byte in range(256)], dtype=np.int64)

@@ -187,8 +187,7 @@ def _record_batch(segment: SegmentFile, rows: int, columns: dict[str, Column]) -
     arrays: list[Any] = []
     for field in SCHEMA:
         if field.name in whose:
-            values: Any = np.full(rows, whose[field.name], dtype=object)
-            arrays.append(pa.array(values, field.type))
+            arrays.append(pa.repeat(pa.scalar(whose[field.name], field.type), rows))
         elif field.name in columns:
             values, missing = columns[field.name]
             arrays.append(pa.array(values, field.type, mask=missing))
