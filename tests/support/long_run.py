@@ -7,7 +7,13 @@ partition, segments of a given size, and equal replicas (links to one file, so t
 from __future__ import annotations
 
 import os
+import zlib
 from pathlib import Path
+from typing import Any
+
+import crc32c
+import numpy as np
+from numpy.typing import NDArray
 
 from tests.support.batches import BatchFields, Record, encode_batch
 from tests.support.stories import RUN_ID, SENTINEL_STREAM, TOPIC, Batch, row
@@ -19,6 +25,8 @@ from verifier.evidence.values import ValueEncoder
 BROKERS = (1, 2, 3)
 #: A final reader's row spans this many batches.
 POLLED_BATCHES = 8
+#: Where a value has its sequence and its header's CRC.
+_SEQUENCE, _HEADER_CRC = 24, 44
 
 
 class _StoppedClock:
@@ -68,18 +76,17 @@ def _write_partition(
     homes = [directory.node(broker) / "data" / f"{TOPIC}-{index}" for broker in BROKERS]
     for home in homes:
         home.mkdir(parents=True)
-    stream, encoder = index + 1, ValueEncoder(RUN_ID, index + 1, value_bytes)
+    stream, stamp = index + 1, _Stamp(index + 1, size, value_bytes)
     histories["producers"].append(row("reserve", "invoke", index, stream, 0, batches * size - 1, -1))
-    segment, segment_base = bytearray(), 0
+    per_segment = max(1, segment_bytes // stamp.size_bytes)
+    for begin in range(0, batches, per_segment):
+        whole = stamp.batches(begin, min(batches, begin + per_segment))
+        if begin + per_segment < batches:
+            _write_segment(homes, begin * size, whole)
+        else:
+            segment_base, segment = begin * size, whole
     for number in range(batches):
         first = number * size
-        records = [Record(encoder.encode(first + step, 1)) for step in range(size)]
-        fields = BatchFields(first, 1, 1000 + stream, 0, first)
-        data = encode_batch(records, fields)
-        if segment and len(segment) + len(data) > segment_bytes:
-            _write_segment(homes, segment_base, segment)
-            segment, segment_base = bytearray(), first
-        segment += data
         for name, f in (("producers", "send"), ("readers", "poll")):
             histories[name].append(row(f, "ok", index, stream, first, first + size - 1, first))
         if (number + 1) % POLLED_BATCHES == 0 or number == batches - 1:
@@ -102,3 +109,47 @@ def _write_segment(homes: list[Path], base_offset: int, data: bytes | bytearray)
     (homes[0] / name).write_bytes(data)
     for home in homes[1:]:
         os.link(homes[0] / name, home / name)
+
+
+class _Stamp:
+    """Makes batches of one partition by changing a few bytes of one that ``encode_batch`` made."""
+
+    def __init__(self, stream: int, size: int, value_bytes: int) -> None:
+        encoder = ValueEncoder(RUN_ID, stream, value_bytes)
+        self._size = size
+        values = [encoder.encode(sequence, 1) for sequence in range(size)]
+        data = encode_batch([Record(value) for value in values], BatchFields(0, 1, 1000 + stream, 0, 0))
+        self._first = np.frombuffer(data, dtype=np.uint8)
+        self._values = [data.index(value) for value in values]
+        self.size_bytes = len(data)
+        # the CRC of a header is that with sequence 0, changed by what each byte of the sequence changes
+        header = bytearray(encoder.encode(0, 1)[:_HEADER_CRC])
+        self._base = zlib.crc32(header)
+        self._tables = np.zeros((8, 256), dtype=np.uint32)
+        for position in range(8):
+            for byte in range(256):
+                header[_SEQUENCE + position] = byte
+                self._tables[position, byte] = zlib.crc32(header) ^ self._base
+            header[_SEQUENCE + position] = 0
+
+    def batches(self, begin: int, end: int) -> bytes:
+        """The bytes of the batches with these numbers."""
+        rows = np.tile(self._first, (end - begin, 1))
+        first = np.arange(begin, end, dtype=np.int64) * self._size
+        rows[:, 0:8] = _bytes(first, ">i8")
+        rows[:, 53:57] = _bytes(first, ">i4")
+        for step, at in enumerate(self._values):
+            sequence = _bytes(first + step, ">u8")
+            crc = np.full(first.size, self._base, dtype=np.uint32)
+            for position in range(8):
+                crc ^= self._tables[position].take(sequence[:, position])
+            rows[:, at + _SEQUENCE : at + _SEQUENCE + 8] = sequence
+            rows[:, at + _HEADER_CRC : at + _HEADER_CRC + 4] = _bytes(crc, ">u4")
+        crcs = [crc32c.crc32c(row[21:].data) for row in rows]
+        rows[:, 17:21] = _bytes(np.array(crcs, dtype=np.uint32), ">u4")
+        return rows.tobytes()
+
+
+def _bytes(numbers: NDArray[np.integer[Any]], kind: str) -> NDArray[np.uint8]:
+    """Each number as a row of bytes."""
+    return numbers.astype(kind).view(np.uint8).reshape(numbers.size, -1)

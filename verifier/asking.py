@@ -1,0 +1,43 @@
+"""Several questions as one job of Spark: what each costs by itself (planning, stages, tasks) is paid once.
+
+A question is a DataFrame; its rows come back as dictionaries. Owns how questions are put together and answers taken
+apart; what is asked is its callers' matter.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+#: The rows of an answer, as JSON has them.
+Rows = list[dict[str, Any]]
+
+#: So much of an error is told.
+LONGEST_REASON = 300
+
+
+def ask(questions: Mapping[str, DataFrame]) -> dict[str, Rows]:
+    """The rows of each, by name, in no order. Questions that raise make this raise."""
+    if not questions:
+        return {}
+    told = [
+        frame.select(
+            F.lit(name).alias("question"),
+            F.to_json(F.struct(*frame.columns), {"ignoreNullFields": "false"}).alias("row"),
+        )
+        for name, frame in questions.items()
+    ]
+    answers: dict[str, Rows] = {name: [] for name in questions}
+    for row in reduce(DataFrame.union, told).collect():
+        answers[row["question"]].append(json.loads(row["row"]))
+    return answers
+
+
+def reason(error: Exception) -> str:
+    """One line that says why."""
+    return (str(error).strip().splitlines() or [repr(error)])[0][:LONGEST_REASON]
