@@ -25,6 +25,7 @@ from verifier.deletions import Deletions, deletions
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Audit, Found
+from verifier.history_rows import HISTORY_COLUMNS, HistoryFilePath
 from verifier.segments import rows
 from verifier.segments.rows import SegmentFile, find_segments
 
@@ -135,15 +136,15 @@ def _segments(runs: Sequence[RunEvidence]) -> list[SegmentFile]:
     return [segment for run in runs for segment in run.segments]
 
 
-def _histories(runs: Sequence[RunEvidence]) -> list[sources.HistoryFilePath]:
-    return [sources.HistoryFilePath(run.name, str(path)) for run in runs for path in run.histories]
+def _histories(runs: Sequence[RunEvidence]) -> list[HistoryFilePath]:
+    return [HistoryFilePath(run.name, str(path)) for run in runs for path in run.histories]
 
 
 def _load(spark: SparkSession, runs: Sequence[RunEvidence], here: staging.Staged | None) -> tuple[DataFrame, DataFrame]:
     """The rows of all histories and of all segments: quick to ask again, however they are read."""
     if here is not None:
         # with the columns told, or else Spark starts a job for each to look them up
-        history = spark.read.schema(sources.columns(sources.HISTORY_COLUMNS)).parquet(str(here.histories))
+        history = spark.read.schema(sources.columns(HISTORY_COLUMNS)).parquet(str(here.histories))
         return history, spark.read.schema(sources.columns(rows.COLUMNS)).parquet(str(here.segments))
     files, histories = _segments(runs), _histories(runs)
     sources.register(spark)

@@ -1,7 +1,7 @@
 """Spark's Python Data Sources over the evidence. Owns how files become DataFrames: one partition per file.
 
 ``gapless-segments`` reads ``.log`` files through ``verifier.segments``, ``gapless-histories`` reads history files
-through ``verifier.evidence.history``. The bytes never cross the JVM; what crosses is one Arrow row per run.
+through ``verifier.history_rows``. The bytes never cross the JVM; what crosses is one Arrow row per run.
 ``verifier.staging`` is how evidence on this machine is read instead, by the very same generators of rows.
 """
 
@@ -9,41 +9,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from verifier.evidence.arrow_stream import HistoryError
-from verifier.evidence.history import READ_SCHEMA, history_file, read_history
+from verifier.history_rows import HISTORY_COLUMNS, HistoryFilePath, history_rows
 from verifier.segments import rows
-
-_SPARK_TYPES = {"string": "string", "int32": "int", "int64": "bigint"}
-
-#: The history's columns, the run, and the file's name. One row per file has ``f`` = ``"file"`` and as ``type``
-#: ``closed`` (a proper end), ``torn`` (cut off, ``last_sequence`` torn bytes) or ``damaged`` (``error`` says how).
-HISTORY_COLUMNS = {"run": "string", "file": "string"} | {
-    field.name: _SPARK_TYPES[str(field.type)] for field in READ_SCHEMA
-}
-#: The same for Arrow. Spark wants its columns nullable and without metadata, and takes nothing else.
-HISTORY_SCHEMA = pa.schema(
-    [pa.field("run", pa.string()), pa.field("file", pa.string())]
-    + [pa.field(field.name, field.type) for field in READ_SCHEMA]
-)
 
 
 def columns(named: Mapping[str, str]) -> str:
     """Columns in the words of Spark's own schemas."""
     return ", ".join(f"{name} {kind}" for name, kind in named.items())
-
-
-class HistoryFilePath(NamedTuple):
-    """One history file of one run."""
-
-    run: str
-    path: str
 
 
 class _Items(InputPartition):  # type: ignore[misc]
@@ -96,30 +74,6 @@ class _HistoryReader(_FileReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         for fields in partition.value:
             yield from history_rows(HistoryFilePath(*fields))
-
-
-def history_rows(file: HistoryFilePath) -> Iterator[pa.RecordBatch]:
-    """All rows of one history and the row that says how the file ended."""
-    name = Path(file.path).name
-    try:
-        table = read_history(file.path)
-        state = history_file(table)
-    except (HistoryError, OSError) as error:
-        yield _state_row(file, "damaged", Path(file.path).stem, str(error))
-        return
-    for batch in table.to_batches():
-        whose = [pa.array([value] * batch.num_rows, pa.string()) for value in (file.run, name)]
-        yield pa.RecordBatch.from_arrays([*whose, *batch.columns], schema=HISTORY_SCHEMA)
-    yield _state_row(file, "closed" if state.closed else "torn", state.process, None, state.torn_bytes)
-
-
-def _state_row(
-    file: HistoryFilePath, state: str, process: str, error: str | None, torn_bytes: int = 0
-) -> pa.RecordBatch:
-    row: dict[str, Any] = {name: "" if kind == "string" else -1 for name, kind in HISTORY_COLUMNS.items()}
-    row |= {"run": file.run, "file": Path(file.path).name, "process": process, "f": "file", "type": state}
-    row |= {"error": error, "last_sequence": torn_bytes}
-    return pa.RecordBatch.from_pylist([row], schema=HISTORY_SCHEMA)
 
 
 def register(spark: SparkSession) -> None:

@@ -1,29 +1,40 @@
 """Evidence as Parquet files that Spark on this machine reads: written while Spark still starts. Owns no rows.
 
-The rows are those of ``verifier.sources``, made by the very same generators. Spark's own workers cost six seconds of a
-core to start, and what they read would be kept in the JVM with all its columns; from Parquet each query reads what
-it asks for. What is read at a time is one segment or one history, so that a run of any length needs little memory.
+Spark's own workers cost six seconds of a core to start, and what they read would be kept in the JVM with all its
+columns; from Parquet each query reads what it asks for. Little evidence is read in this process. Much is dealt out by
+size to processes, one a core, which write a file each (``verifier.staging_part``). A part of a file is read at a time,
+so that a run of any length needs little memory. What was listed is what was read: a process that dies is an error.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import heapq
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
+from verifier.history_rows import HistoryFilePath
 from verifier.segments import rows
-from verifier.sources import HISTORY_SCHEMA, HistoryFilePath, history_rows
+from verifier.staging_part import HISTORIES, SEGMENTS, PartOrder, write_part
 
-#: Rows are written together when there are so many: small groups cost each query their opening.
-GROUP_ROWS = 200_000
-#: Segments from one line of progress to the next.
-TOLD_SEGMENTS = 500
+#: From one line of progress to the next.
+TOLD_FILES = 500
+#: Below so many bytes more processes cost more than they bring: half a second of CPU each until they read.
+SHARED_BYTES = 256 << 20
+#: A history's bytes are compressed, and cost as much as so many bytes of a segment each.
+HISTORY_WEIGHT = 16
+#: A follower's segment, whose records are not decoded, costs this part of a leader's.
+FOLLOWER_WEIGHT = 0.3
+#: How long it takes at most to see that nobody waits for the files any more.
+POLL_S = 0.2
 
 Progress = Callable[[str], None]
 
@@ -32,9 +43,13 @@ class Abandoned(Exception):
     """Nobody waits for the files any more."""
 
 
+class StagingFailed(OSError):
+    """A process that read evidence died, or did not read all that it was given; the message is one line."""
+
+
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """The files of both kinds, and where Spark puts what it makes of them (``tables``)."""
+    """The directories of both kinds of files, and where Spark puts what it makes of them (``tables``)."""
 
     segments: Path
     histories: Path
@@ -47,32 +62,150 @@ def stage(
     histories: Sequence[HistoryFilePath],
     progress: Progress = lambda _: None,
     abandoned: Event | None = None,
+    processes: int | None = None,
 ) -> Staged:
-    """Write all rows below ``directory``, which is made. Raises ``OSError``, and ``Abandoned`` once that is set."""
-    directory.mkdir(parents=True)
-    staged = Staged(directory / "segments.parquet", directory / "histories.parquet", directory / "tables")
+    """Write all rows below ``directory``, which is made. ``processes``: 0 reads here; None decides by the size.
 
-    def wanted(files: Sequence[Any]) -> Iterator[Any]:
-        for number, file in enumerate(files, start=1):
-            if abandoned is not None and abandoned.is_set():
-                raise Abandoned
-            yield file
-            if files is segments and number % TOLD_SEGMENTS == 0:
-                progress(f"{number:,} of {len(files):,} segments are read")
-
-    _write(staged.histories, HISTORY_SCHEMA, (batch for file in wanted(histories) for batch in history_rows(file)))
-    _write(staged.segments, rows.SCHEMA, (batch for file in wanted(segments) for batch in rows.read_segment(file)))
+    Raises ``OSError``, and ``Abandoned`` once that is set; no process is left then.
+    """
+    staged = Staged(directory / SEGMENTS, directory / HISTORIES, directory / "tables")
+    for each in (staged.segments, staged.histories):
+        each.mkdir(parents=True)
+    if processes is None:
+        size_bytes = sum(os.path.getsize(file.path) for file in (*segments, *histories))
+        processes = len(os.sched_getaffinity(0)) if size_bytes >= SHARED_BYTES else 0
+    orders = _deal(directory, segments, histories, max(1, processes))
+    watch = _Watch(len(segments) + len(histories), progress, abandoned)
+    if not processes:
+        write_part(orders[0], lambda count: watch.read(0, count))
+        watch.read(0, watch.total)
+    else:
+        _share(orders, watch)
     return staged
 
 
-def _write(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    with contextlib.closing(pq.ParquetWriter(path, schema, write_statistics=False)) as writer:
-        waiting: list[pa.RecordBatch] = []
-        count = 0
-        for batch in batches:
-            waiting.append(batch)
-            count += batch.num_rows
-            if count >= GROUP_ROWS:
-                writer.write_table(pa.Table.from_batches(waiting, schema), row_group_size=GROUP_ROWS)
-                waiting, count = [], 0
-        writer.write_table(pa.Table.from_batches(waiting, schema), row_group_size=GROUP_ROWS)
+def _deal(
+    directory: Path, segments: Sequence[rows.SegmentFile], histories: Sequence[HistoryFilePath], parts: int
+) -> list[PartOrder]:
+    """The files, each given to the part that has least so far, the heaviest first; in each part in their order."""
+
+    def weight(file: rows.SegmentFile | HistoryFilePath) -> float:
+        size_bytes = os.path.getsize(file.path)
+        if isinstance(file, HistoryFilePath):
+            return size_bytes * HISTORY_WEIGHT
+        return size_bytes if file.values else size_bytes * FOLLOWER_WEIGHT
+
+    files: list[rows.SegmentFile | HistoryFilePath] = [*histories, *segments]
+    load = [(0.0, part) for part in range(parts)]
+    given: list[list[int]] = [[] for _ in range(parts)]
+    for heaviness, index in sorted(((weight(file), index) for index, file in enumerate(files)), reverse=True):
+        so_far, part = load[0]
+        heapq.heapreplace(load, (so_far + heaviness, part))
+        given[part].append(index)
+    orders = []
+    for number, indices in enumerate(given):
+        own = [files[index] for index in sorted(indices)]
+        orders.append(
+            PartOrder(
+                str(directory),
+                number,
+                [file for file in own if isinstance(file, rows.SegmentFile)],
+                [file for file in own if isinstance(file, HistoryFilePath)],
+            )
+        )
+    return orders
+
+
+class _Watch:
+    """How many files all parts together have read; tells it, and ends the work if nobody waits."""
+
+    def __init__(self, total: int, progress: Progress, abandoned: Event | None) -> None:
+        self.total = total
+        self._progress = progress
+        self._abandoned = abandoned
+        self._counts: dict[int, int] = {}
+        self._told = 0
+
+    def read(self, part: int, count: int) -> None:
+        """A part has read so many. Raises ``Abandoned``."""
+        self.check()
+        self._counts[part] = count
+        done = sum(self._counts.values())
+        if done // TOLD_FILES > self._told:
+            self._told = done // TOLD_FILES
+            self._progress(f"{done:,} of {self.total:,} files are read")
+
+    def check(self) -> None:
+        """Raises ``Abandoned``."""
+        if self._abandoned is not None and self._abandoned.is_set():
+            raise Abandoned
+
+
+def _share(orders: Sequence[PartOrder], watch: _Watch) -> None:
+    """Have each order written by a process of its own. However this ends, none of them is left."""
+    said: queue.SimpleQueue[tuple[int, str | None]] = queue.SimpleQueue()
+    workers: list[subprocess.Popen[str]] = []
+    try:
+        for order in orders:
+            workers.append(_start(order, said))
+        waiting = set(range(len(orders)))
+        done: dict[int, int] = {}
+        while waiting:
+            try:
+                number, line = said.get(timeout=POLL_S)
+            except queue.Empty:
+                watch.check()
+                continue
+            if line is None:
+                _check(orders[number], workers[number].wait(), done.get(number))
+                waiting.remove(number)
+                continue
+            message = json.loads(line)
+            if "error" in message:
+                raise StagingFailed(f"evidence could not be read: {message['error']}")
+            if "done" in message:
+                done[number] = int(message["done"])
+            watch.read(number, int(message.get("read", message.get("done", 0))))
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.wait()
+            for stream in (worker.stdin, worker.stdout):
+                if stream is not None:
+                    with suppress(OSError):
+                        stream.close()
+
+
+def _start(order: PartOrder, said: queue.SimpleQueue[tuple[int, str | None]]) -> subprocess.Popen[str]:
+    root = str(Path(__file__).resolve().parent.parent)
+    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "verifier.staging_part"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert worker.stdin is not None and worker.stdout is not None
+    given, output = worker.stdin, worker.stdout
+
+    def talk() -> None:
+        with suppress(ValueError, OSError):  # it is dead, or nobody waits any more
+            given.write(order.to_json() + "\n")
+            given.flush()
+            for line in output:
+                said.put((order.number, line))
+        said.put((order.number, None))
+
+    threading.Thread(target=talk, daemon=True, name=f"staging-{order.number}").start()
+    return worker
+
+
+def _check(order: PartOrder, status: int, done: int | None) -> None:
+    """Raise ``StagingFailed`` unless the process has read all files of its order."""
+    wanted = len(order.segments) + len(order.histories)
+    if status == 0 and done == wanted:
+        return
+    how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+    read = "without saying that it was done" if done is None else f"with {done:,} files read"
+    raise StagingFailed(f"a process that read {wanted:,} files of evidence {how} {read}")

@@ -119,7 +119,9 @@ def _judge(
             if is_local(spark_master):
                 rows = reader.submit(staged, scratch / "evidence", [evidence], progress, abandoned)
             progress(f"starting Spark ({spark_master})")
-            started = open_until_written.enter_context(session(scratch, spark_master, evidence.size_bytes, archive=True))
+            started = open_until_written.enter_context(
+                session(scratch, spark_master, evidence.size_bytes, archive=True)
+            )
             here = None if rows is None else rows.result()
             found = audit(started.spark, [evidence], progress, here)[evidence.name]
             started.check()

@@ -11,6 +11,7 @@ import pytest
 from tests.support.stories import clean
 from verifier import sources
 from verifier.audit import RunEvidence, staged
+from verifier.history_rows import HistoryFilePath
 from verifier.staging import Abandoned, stage
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -25,7 +26,7 @@ def test_sparks_workers_read_what_this_process_reads(spark: Any, tmp_path: Path)
     (directory.history_dir / "broken.arrow").write_bytes(b"no history at all")
     (directory.node(1) / "data" / "t-0" / f"{99:020d}.log").touch()
     evidence = RunEvidence.of(directory, story.model())
-    histories = [sources.HistoryFilePath("run", str(path)) for path in evidence.histories]
+    histories = [HistoryFilePath("run", str(path)) for path in evidence.histories]
 
     sources.register(spark)
     segments = sources.load_segments(spark, evidence.segments, parts=3)
@@ -52,13 +53,14 @@ def test_no_evidence_is_an_empty_table(spark: Any, tmp_path: Path) -> None:
 
 def test_reading_says_how_far_it_is_and_ends_when_nobody_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line for so many segments; an abandoned reading stops at the next file."""
-    monkeypatch.setattr("verifier.staging.TOLD_SEGMENTS", 2)
+    monkeypatch.setattr("verifier.staging.TOLD_FILES", 2)
     story = clean(partitions=2)
     directory = story.write(tmp_path / "run")
     evidence = RunEvidence.of(directory, story.model())
     told: list[str] = []
     staged(tmp_path / "rows", [evidence], told.append)
-    assert told == [f"{count} of 6 segments are read" for count in (2, 4, 6)]
+    total = len(evidence.segments) + len(evidence.histories)
+    assert told == [f"{count} of {total} files are read" for count in range(2, total + 1, 2)]
     abandoned = Event()
     abandoned.set()
     with pytest.raises(Abandoned):

@@ -9,6 +9,7 @@ damage before the tail is not, and raises. What the rows mean for the verdict is
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -55,6 +56,8 @@ READ_SCHEMA = SCHEMA.append(pa.field("row", pa.int64(), nullable=False))
 
 FLUSH_INTERVAL_NS = 500_000_000
 MAX_PENDING_ROWS = 4096
+#: So many messages are read at a time: a quarter of a million rows at most.
+PART_MESSAGES = 64
 
 
 class MonotonicClock(Protocol):
@@ -197,17 +200,47 @@ def read_history(path: str | Path) -> pa.Table:
 
     A torn tail is left out and logged. Raises ``HistoryError`` if the file is damaged elsewhere, ``OSError``.
     """
+    file, tables = scan_history(path)
+    table = pa.concat_tables([READ_SCHEMA.empty_table(), *tables])
+    metadata = {
+        "path": file.path,
+        "process": file.process,
+        "closed": str(int(file.closed)),
+        "torn_bytes": str(file.torn_bytes),
+    }
+    return table.replace_schema_metadata({f"gapless.{key}": value for key, value in metadata.items()})
+
+
+def scan_history(path: str | Path) -> tuple[HistoryFile, Iterator[pa.Table]]:
+    """How the file ends, and its rows as ``read_history`` has them, but a part at a time: for files of any length.
+
+    The whole file is decoded once before this returns, so that an error comes before any row, and again for the rows.
+    Raises as ``read_history`` does.
+    """
     with pa.memory_map(str(path)) if Path(path).stat().st_size else pa.BufferReader(b"") as source:
         data = memoryview(source.read_buffer())
     messages, closed = split_messages(data, str(path))
     torn_bytes = len(data) - sum(len(message) for message in messages) - (len(END_OF_STREAM) if closed else 0)
-    table, process = _decode_messages(messages, str(path))
+    rows, process = 0, Path(path).stem
+    for table, process in _parts(messages, str(path)):
+        rows += table.num_rows
     if torn_bytes:
         logger.warning("history %s ends with %d torn bytes, left out", path, torn_bytes)
-    rows = pa.array(np.arange(table.num_rows, dtype=np.int64))
-    table = table.append_column(READ_SCHEMA.field("row"), rows)
-    metadata = {"path": str(path), "process": process, "closed": str(int(closed)), "torn_bytes": str(torn_bytes)}
-    return table.replace_schema_metadata({f"gapless.{key}": value for key, value in metadata.items()})
+
+    def numbered() -> Iterator[pa.Table]:
+        first = 0
+        for table, _ in _parts(messages, str(path)):
+            numbers = pa.array(np.arange(first, first + table.num_rows, dtype=np.int64))
+            yield table.append_column(READ_SCHEMA.field("row"), numbers)
+            first += table.num_rows
+
+    return HistoryFile(str(path), process, rows, closed, torn_bytes), numbered()
+
+
+def _parts(messages: list[memoryview], path: str) -> Iterator[tuple[pa.Table, str]]:
+    """The rows of so many messages at a time (one part if there are none), and the process that wrote them."""
+    for begin in range(1, max(2, len(messages)), PART_MESSAGES):
+        yield _decode_messages([*messages[:1], *messages[begin : begin + PART_MESSAGES]], path)
 
 
 def history_file(table: pa.Table) -> HistoryFile:

@@ -258,13 +258,9 @@ def _equal_rows(
     step = max(1, COMPARED_BYTES // wanted.size)
     for begin in range(0, positions.size, step):
         some = windows[positions[begin : begin + step]]
-        # eight bytes at a time where they go up
-        words = wanted.size // 8 * 8
-        same = (some[:, words:] == wanted[words:]).all(axis=1)
-        if words:
-            numbers = np.ascontiguousarray(some[:, :words]).view(np.uint64)
-            same &= (numbers == np.ascontiguousarray(wanted[:words]).view(np.uint64)).all(axis=1)
-        equal[begin : begin + step] = same
+        # all together first, for that is quick and nearly always so
+        same = some == wanted
+        equal[begin : begin + step] = True if same.all() else same.all(axis=1)
     return equal
 
 
@@ -315,7 +311,7 @@ def _crc_of_rows(raw: NDArray[np.uint8]) -> NDArray[np.uint32]:
     words = np.ascontiguousarray(raw).view(np.uint64).reshape(count, -1)
     varying = np.flatnonzero(np.repeat((words != words[0]).any(axis=0), 8)[:_CRC_POSITION])
     base = int(_BASE)
-    for position in np.setdiff1d(np.arange(_CRC_POSITION), varying).tolist():
+    for position in set(range(_CRC_POSITION)).difference(varying.tolist()):
         base ^= int(_TABLES[position, common[position]])
     crc = np.full(count, base, dtype=np.uint32)
     for position in varying.tolist():
