@@ -1,7 +1,8 @@
 """``python -m verifier.job RUN_DIR``: one verification in a process of its own, so that ending it ends the JVM.
 
 Exit status 0: a verdict was written, whichever it is. 255: none could be made; 254: another verifier is at work here,
-and nothing was touched. The last line on stderr says why, behind ``NO_VERDICT``. Progress goes to stderr; stdout stays empty.
+and nothing was touched. The last line on stderr says why, behind ``NO_VERDICT``. Progress goes to stderr; stdout stays
+empty.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
+from typing import IO, cast
 
 from verifier.history_rows import HistoryFilePath
 from verifier.segments import rows
@@ -72,7 +73,7 @@ def stage(
     for each in (staged.segments, staged.histories):
         each.mkdir(parents=True)
     if processes is None:
-        size_bytes = sum(os.path.getsize(file.path) for file in (*segments, *histories))
+        size_bytes = sum(os.path.getsize(file.path) for files in (segments, histories) for file in files)
         processes = len(os.sched_getaffinity(0)) if size_bytes >= SHARED_BYTES else 0
     orders = _deal(directory, segments, histories, max(1, processes))
     watch = _Watch(len(segments) + len(histories), progress, abandoned)
@@ -146,8 +147,7 @@ def _share(orders: Sequence[PartOrder], watch: _Watch) -> None:
     said: queue.SimpleQueue[tuple[int, str | None]] = queue.SimpleQueue()
     workers: list[subprocess.Popen[str]] = []
     try:
-        for order in orders:
-            workers.append(_start(order, said))
+        workers.extend(_start(order, said) for order in orders)
         waiting = set(range(len(orders)))
         done: dict[int, int] = {}
         while waiting:
@@ -186,8 +186,7 @@ def _start(order: PartOrder, said: queue.SimpleQueue[tuple[int, str | None]]) ->
         text=True,
         env={**os.environ, "PYTHONPATH": path},
     )
-    assert worker.stdin is not None and worker.stdout is not None
-    given, output = worker.stdin, worker.stdout
+    given, output = cast("IO[str]", worker.stdin), cast("IO[str]", worker.stdout)
 
     def talk() -> None:
         with suppress(ValueError, OSError):  # it is dead, or nobody waits any more

@@ -94,7 +94,8 @@ def main() -> int:
     threading.Thread(target=_end_with_stdin, daemon=True).start()
 
     def tell(**said: Any) -> None:
-        print(json.dumps(said), flush=True)
+        sys.stdout.write(json.dumps(said) + "\n")
+        sys.stdout.flush()
 
     def read(count: int) -> None:
         if count % TOLD_FILES == 0:

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 
 from chaos.exits import BadRequest
@@ -39,7 +40,8 @@ def run_verifier(
 ) -> None:
     """Run the verifier's job and wait for its files; if it dies, the run is left unknown, for that reason.
 
-    Raises BadRequest if another verifier judges this directory. Ctrl-C and SIGTERM end the job and are raised again as KeyboardInterrupt.
+    Raises BadRequest if another verifier judges this directory. Ctrl-C and SIGTERM end the job and are raised again as
+    KeyboardInterrupt.
     """
     log_path = str(directory.path / "verifier.log")
     argv = [sys.executable, "-m", "verifier.job", str(directory.path), "--spark-master", spark_master]
@@ -77,9 +79,7 @@ def _why(code: int | None, timeout_s: float, said: str, log_path: str) -> str:
 
 def _last_words(log_path: str, start: int) -> str:
     """What this verifier's log says of why there is no verdict; "" if it could not say it."""
-    with open(log_path, "rb") as file:
-        file.seek(start)
-        lines = file.read().decode(errors="replace").splitlines()
+    lines = Path(log_path).read_bytes()[start:].decode(errors="replace").splitlines()
     return next((line.split(NO_VERDICT, 1)[1] for line in reversed(lines) if NO_VERDICT in line), "")
 
 

@@ -28,6 +28,9 @@ EXCEPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
         "the command line reads the user's files, names runs by the wall clock and starts what stays behind",
     ),
     "loadgen.documents": (("read_bytes",), "it reads the files that users write, before anything runs"),
+    "verifier.staging": (("subprocess",), "it has evidence read by a process a core"),
+    "verifier.staging_part": (("os.read",), "such a process ends with its standard input"),
+    "verifier.verification": (("os.open", "rmtree"), "it locks the run directory and removes its scratch"),
     "verifier": (("read_text", "write_text", "rmtree"), "it reads a finished run's files and writes its report"),
 }
 

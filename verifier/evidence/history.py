@@ -221,9 +221,8 @@ def scan_history(path: str | Path) -> tuple[HistoryFile, Iterator[pa.Table]]:
         data = memoryview(source.read_buffer())
     messages, closed = split_messages(data, str(path))
     torn_bytes = len(data) - sum(len(message) for message in messages) - (len(END_OF_STREAM) if closed else 0)
-    rows, process = 0, Path(path).stem
-    for table, process in _parts(messages, str(path)):
-        rows += table.num_rows
+    sizes = [(table.num_rows, process) for table, process in _parts(messages, str(path))]
+    rows, process = sum(size for size, _ in sizes), sizes[0][1]
     if torn_bytes:
         logger.warning("history %s ends with %d torn bytes, left out", path, torn_bytes)
 

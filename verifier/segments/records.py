@@ -59,9 +59,9 @@ def find_values(
             damaged[rest] = _step_by_step(buffer, starts[rest], ends[rest], counts[rest], first[rest], found)
     batch = np.repeat(np.arange(counts.size, dtype=np.int64), counts)
     if not damaged.any():
-        return Values(batch, *found, damaged)
+        return Values(batch, found.offset_delta, found.position, found.size, damaged)
     keep = ~damaged[batch]
-    return Values(batch[keep], *(column[keep] for column in found), damaged)
+    return Values(batch[keep], found.offset_delta[keep], found.position[keep], found.size[keep], damaged)
 
 
 class _Slots(NamedTuple):
