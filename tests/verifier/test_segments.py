@@ -295,3 +295,79 @@ def test_one_flipped_byte_is_seen_as_the_oracle_sees_it(position: int, flip: int
         for offset in range(int(runs.first_offset[n]), int(runs.last_offset[n]) + 1)
     ]
     assert told == sorted((slot.offset, slot.value[0] if slot.value else None) for slot in wanted.slots)
+
+
+def read_both_ways(
+    buffer: np.ndarray[Any, Any], starts: list[int], ends: list[int], counts: list[int]
+) -> tuple[Any, Any]:
+    """What is found as it is, and with the step that takes all records at once left out."""
+    arrays = [np.array(each, dtype=np.int64) for each in (starts, ends, counts)]
+    quick = find_values(buffer, *arrays)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "verifier.segments.records._all_at_once",
+            lambda _buffer, starts, *_: np.zeros(starts.size, dtype=np.bool_),
+        )
+        slow = find_values(buffer, *arrays)
+    return quick, slow
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(1, 90),
+            st.sampled_from([0, 1, 50, 56, 57, 60, 64, 200]),
+            st.integers(-70, 70),
+            st.none() | st.binary(max_size=2),
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    st.lists(st.tuples(st.integers(0, 100_000), st.integers(1, 255)), max_size=3),
+    st.integers(1, 100),
+)
+def test_records_of_one_length_are_read_as_any_others(
+    drawn: list[tuple[int, int, int, bytes | None]], flips: list[tuple[int, int]], group: int
+) -> None:
+    """Batches of equal records, whole or with any bytes changed: at once and step by step, the same is found."""
+    blobs, counts = [], []
+    for count, size, timestamp, key in drawn:
+        records = [Record(bytes([n % 256]) * size, key, timestamp_delta=timestamp) for n in range(count)]
+        blobs.append(encode_batch(records, BatchFields())[walk.HEADER_BYTES :])
+        counts.append(count)
+    ends = np.cumsum([len(blob) for blob in blobs]).tolist()
+    data = bytearray(b"".join(blobs))
+    for position, flip in flips:
+        data[position % len(data)] ^= flip
+    buffer = np.frombuffer(bytes(data), dtype=np.uint8)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("verifier.segments.records.GROUP_RECORDS", group)
+        quick, slow = read_both_ways(buffer, [0, *ends[:-1]], ends, counts)
+    assert all(np.array_equal(one, other) for one, other in zip(quick, slow, strict=True))
+    if not flips:
+        assert not quick.damaged.any()
+        assert quick.batch.size == sum(counts)
+
+
+def test_any_change_of_a_byte_is_seen_by_both_ways() -> None:
+    """Every byte of a batch of equal records, with every bit of it, a long varint and an announced count included."""
+    blob = encode_batch([Record(b"v" * 57, timestamp_delta=n) for n in range(4)], BatchFields())[walk.HEADER_BYTES :]
+    for position in range(len(blob)):
+        for bit in range(8):
+            data = bytearray(blob)
+            data[position] ^= 1 << bit
+            buffer = np.frombuffer(bytes(data), dtype=np.uint8)
+            for count in (3, 4, 5):
+                quick, slow = read_both_ways(buffer, [0], [len(data)], [count])
+                assert all(np.array_equal(one, other) for one, other in zip(quick, slow, strict=True)), (position, bit)
+
+
+def test_equal_records_are_read_at_once() -> None:
+    """The short way is taken: through all lengths of an offset delta that a batch of this size has."""
+    for size in (40, 53, 54, 55, 56, 57, 58, 120):
+        blob = encode_batch([Record(b"v" * size) for _ in range(9000)], BatchFields())[walk.HEADER_BYTES :]
+        buffer = np.frombuffer(blob, dtype=np.uint8)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("verifier.segments.records._step_by_step", None)
+            found = find_values(buffer, np.array([0]), np.array([len(blob)]), np.array([9000]))
+        assert found.offset_delta.tolist() == list(range(9000))

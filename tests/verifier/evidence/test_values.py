@@ -144,3 +144,46 @@ def test_array_of_another_shape_is_refused() -> None:
     """decode_array takes uint8[n, size] and nothing else."""
     with pytest.raises(ValueError, match="uint8"):
         decode_array(np.zeros(48, dtype=np.uint8))
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.integers(0, 3), st.sampled_from([48, 49, 56, 70, 111]), field63),
+        min_size=1,
+        max_size=30,
+    ),
+    st.lists(st.tuples(st.integers(0, 10_000), st.integers(1, 255)), max_size=4),
+)
+def test_values_that_have_much_in_common_are_judged_one_by_one(
+    drawn: list[tuple[int, int, int, int]], flips: list[tuple[int, int]]
+) -> None:
+    """Values of few runs, streams and sizes, with any bytes changed: the shared way says what decode says of each."""
+    values = [encode(run, stream, time_ns % 1000, time_ns, size_bytes=size) for run, stream, size, time_ns in drawn]
+    data = bytearray(b"".join(values))
+    for position, flip in flips:
+        data[position % len(data)] ^= flip
+    sizes = np.array([len(value) for value in values], dtype=np.int64)
+    positions = np.cumsum(sizes) - sizes
+    columns = decode_at(np.frombuffer(bytes(data), dtype=np.uint8), positions, sizes)
+    for row, (position, size) in enumerate(zip(positions.tolist(), sizes.tolist(), strict=True)):
+        one = decode(bytes(data[position : position + size]))
+        assert bool(columns.valid[row]) == (one is not None)
+        if one is not None:
+            assert (one.run_id, one.stream_id, one.sequence) == tuple(int(c[row]) for c in columns[1:4])
+
+
+@pytest.mark.parametrize("limit", [1, 64])
+def test_a_byte_changed_anywhere_in_one_of_many_is_seen(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each byte of the first, a middle and the last of equal values, whether paddings are compared or not."""
+    monkeypatch.setattr("verifier.evidence.value_crcs.MOST_KINDS", limit)
+    monkeypatch.setattr("verifier.evidence.value_crcs.COMPARED_BYTES", 40)
+    size, count = 67, 7
+    # two streams: more kinds than the lower limit
+    whole = b"".join(encode(5, 1 + number // 5, number, 9, size_bytes=size) for number in range(count))
+    positions = np.arange(count, dtype=np.int64) * size
+    for row in (0, 3, count - 1):
+        for at in range(size):
+            data = bytearray(whole)
+            data[row * size + at] ^= 0x10
+            valid = decode_at(np.frombuffer(bytes(data), dtype=np.uint8), positions, np.full(count, size)).valid
+            assert valid.tolist() == [number != row for number in range(count)], (row, at)
