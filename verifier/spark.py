@@ -230,9 +230,9 @@ def _settings(scratch: Path, master: str, evidence_bytes: int, java_options: lis
 
 
 def _large_heap_gb() -> int:
-    """Half of the machine's memory, at most four gigabytes: an hour's run takes two, and what is sorted can spill."""
+    """Half of the machine's memory, at most six gigabytes: what is sorted can spill."""
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return max(1, min(4, total // 2 >> 30))
+    return max(1, min(6, total // 2 >> 30))
 
 
 @contextlib.contextmanager

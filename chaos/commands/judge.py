@@ -44,9 +44,8 @@ def run_verifier(
     KeyboardInterrupt.
     """
     log_path = str(directory.path / "verifier.log")
-    argv = [sys.executable, "-m", "verifier.job", str(directory.path), "--spark-master", spark_master]
     log_start = os.path.getsize(log_path) if os.path.exists(log_path) else 0
-    child = supervisor.start_program("verifier", argv, None, None, log_path)
+    child = supervisor.start_program("verifier", _command(directory, spark_master), None, None, log_path)
     if on_start is not None:
         on_start(child)
     previous = {each: signal.signal(each, _interrupt) for each in (signal.SIGINT, signal.SIGTERM)}
@@ -64,6 +63,10 @@ def run_verifier(
         raise BadRequest(_last_words(log_path, log_start))
     if code != 0:
         write_unjudged(directory, _why(code, timeout_s, _last_words(log_path, log_start), log_path))
+
+
+def _command(directory: RunDirectory, spark_master: str) -> list[str]:
+    return [sys.executable, "-m", "verifier.job", str(directory.path), "--spark-master", spark_master]
 
 
 def _why(code: int | None, timeout_s: float, said: str, log_path: str) -> str:

@@ -56,8 +56,8 @@ READ_SCHEMA = SCHEMA.append(pa.field("row", pa.int64(), nullable=False))
 
 FLUSH_INTERVAL_NS = 500_000_000
 MAX_PENDING_ROWS = 4096
-#: So many messages are read at a time: a quarter of a million rows at most.
-PART_MESSAGES = 64
+#: So many messages are read at a time, 65,536 rows at most: a whole history takes 130 bytes of memory a row.
+PART_MESSAGES = 16
 
 
 class MonotonicClock(Protocol):

@@ -1,0 +1,120 @@
+"""A verifier that is killed, or whose Spark is: nothing is left that looks like a verdict, and it can be run again."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.verifier.test_job import faulty_story, start
+from verifier import spark
+from verifier.class_archive import ClassArchive
+from verifier.evidence.run_directory import RunDirectory
+from verifier.verification import SCRATCH, verify
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+Victim = Callable[[subprocess.Popen[str]], psutil.Process]
+
+
+def itself(job: subprocess.Popen[str]) -> psutil.Process:
+    return psutil.Process(job.pid)
+
+
+def jvm(job: subprocess.Popen[str]) -> psutil.Process:
+    return next(each for each in psutil.Process(job.pid).children() if each.name() == "java")
+
+
+def killed_at(directory: RunDirectory, moment: str, victim: Victim) -> tuple[int, str]:
+    """Kill the victim of a verifier that is so far; its exit status and the rest of its log, once all of it is gone."""
+    job = start(directory.path)
+    assert job.stderr is not None
+    assert any(moment in line for line in job.stderr), f"it never came to {moment!r}"
+    family = psutil.Process(job.pid).children(recursive=True)
+    victim(job).send_signal(signal.SIGKILL)
+    _, log = job.communicate(timeout=120)
+    _, alive = psutil.wait_procs(family, timeout=60)
+    assert not alive
+    return job.returncode, log
+
+
+def test_a_verifier_that_was_killed_is_run_again(tmp_path: Path) -> None:
+    """Killed early, killed late, its JVM killed: no verdict; then the same as if nothing had been, and nothing left."""
+    untouched, directory = (faulty_story().write(tmp_path / name) for name in ("untouched", "run"))
+    present = {path.name for path in directory.path.iterdir()}
+    directory.verdict_json.write_text('{"verdict": "valid"}')
+    assert killed_at(directory, "starting Spark", itself)[0] == -signal.SIGKILL
+    assert not directory.verdict_json.exists()
+    assert killed_at(directory, "asking", itself)[0] == -signal.SIGKILL
+    assert (directory.path / SCRATCH).exists()
+    status, log = killed_at(directory, "asking", jvm)
+    assert status == 255
+    assert log.splitlines()[-1].endswith("no verdict: Spark's JVM was killed by signal 9")
+    assert {path.name for path in directory.path.iterdir()} == present
+    verdicts = []
+    for each in (directory, untouched):
+        job = start(each.path)
+        _, log = job.communicate(timeout=500)
+        assert job.returncode == 0, log
+        verdicts.append(json.loads(each.verdict_json.read_text()))
+    assert verdicts[0] == verdicts[1]
+    assert verdicts[0]["verdict"] == "invalid"
+    assert not (directory.path / SCRATCH).exists()
+
+
+def test_what_a_dead_verifier_left_is_removed_first(tmp_path: Path) -> None:
+    """Its scratch and its verdict go before anything can fail."""
+    directory = faulty_story().write(tmp_path)
+    (directory.path / SCRATCH / "evidence").mkdir(parents=True)
+    for path in (directory.verdict_json, directory.report_html, directory.summary_md, directory.junit_xml):
+        path.touch()
+    directory.run_json.write_text("no JSON")
+    with pytest.raises(ValueError, match="Expecting value"):
+        verify(directory)
+    assert {path.name for path in directory.path.iterdir()} == {
+        "run.json", "faults.jsonl", "history", "nodes", "loadgen",
+    }  # fmt: skip
+
+
+def test_a_jvm_without_memory_is_told_as_that(tmp_path: Path) -> None:
+    """It ends at once instead of going on without what it could not do; the line has the size of its heap."""
+    with pytest.raises(spark.SparkLost, match=r"^Spark's JVM ran out of memory \(status 3, heap 1g\)$"):
+        with spark.session(tmp_path) as session:
+            gateway = session.spark.sparkContext._gateway
+            gateway.new_array(gateway.jvm.long, 1 << 30)
+
+
+def test_the_archive_of_classes_is_never_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A damaged one is not used; what a dead verifier was writing is removed; where none can be kept there is none."""
+    monkeypatch.setattr("verifier.class_archive._directories", lambda: [tmp_path])
+    archive = ClassArchive.of("/usr", tmp_path)
+    assert archive.path is not None
+    assert archive.use() == []
+    left = archive.path.with_name(archive.path.name + ".999999999")
+    left.touch()
+    making = archive.make()
+    assert making is not None and not left.exists()
+    making.fresh.write_bytes(b"half")
+    making.finish(whole=False)
+    assert list(tmp_path.iterdir()) == []
+    making.fresh.write_bytes(b"whole")
+    making.finish(whole=True)
+    assert archive.use()[-1] == f"-XX:SharedArchiveFile={archive.path}"
+    assert archive.make() is None
+    monkeypatch.setattr("verifier.class_archive._directories", list)
+    assert ClassArchive.of("/usr", tmp_path) == ClassArchive(None)
+    assert (ClassArchive(None).use(), ClassArchive(None).make()) == ([], None)
+
+
+def test_java_starts_with_a_damaged_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The JVM looks at the file's head, and goes without one that is none."""
+    damaged = tmp_path / "damaged.jsa"
+    damaged.write_bytes(b"no archive" * 1000)
+    monkeypatch.setattr(spark, "_classes", lambda _: ClassArchive(damaged))
+    with spark.session(tmp_path / "scratch") as session:
+        assert session.spark.range(3).count() == 3
