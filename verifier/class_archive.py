@@ -1,6 +1,6 @@
 """Java's archive of Spark's classes (class data sharing): made once, then mapped by every JVM of the verifier.
 
-Two thirds of what a short verification costs is the JVM reading, checking and linking some 20,000 classes. The archive
+Half of what Spark's start costs is the JVM reading, checking and linking its many thousand classes. The archive
 of them is written by the JVM itself when the first verifier ends, after its verdict, and is never needed: without it,
 or where it does not fit the Java or the jars at hand (which the JVM checks), all goes as before, more slowly. Owns the
 file, where it lives and how it appears; ``verifier.spark`` owns the JVM.

@@ -1,4 +1,4 @@
-"""A verifier that dies, whatever of, leaves the run unknown with the reason; what was judged before does not survive."""
+"""A verifier that dies leaves the run unknown, with the reason; what was judged before does not survive."""
 
 from __future__ import annotations
 

@@ -84,9 +84,13 @@ def test_what_a_dead_verifier_left_is_removed_first(tmp_path: Path) -> None:
 def test_a_jvm_without_memory_is_told_as_that(tmp_path: Path) -> None:
     """It ends at once instead of going on without what it could not do; the line has the size of its heap."""
     with pytest.raises(spark.SparkLost, match=r"^Spark's JVM ran out of memory \(status 3, heap 1g\)$"):
-        with spark.session(tmp_path) as session:
-            gateway = session.spark.sparkContext._gateway
-            gateway.new_array(gateway.jvm.long, 1 << 30)
+        _fill_the_heap(tmp_path)
+
+
+def _fill_the_heap(scratch: Path) -> None:
+    with spark.session(scratch) as session:
+        gateway = session.spark.sparkContext._gateway
+        gateway.new_array(gateway.jvm.long, 1 << 30)
 
 
 def test_the_archive_of_classes_is_never_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
