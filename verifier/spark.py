@@ -174,6 +174,8 @@ def start(scratch: Path, master: str = "local[2]", evidence_bytes: int = 0, *, a
             if gateway is not None and gateway.proc is not None:
                 gateway.proc.kill()
                 gateway.proc.wait(timeout=END_TIMEOUT_S)
+                with contextlib.suppress(OSError):
+                    gateway.proc.stdin.close()
             if making is not None:
                 making.finish(whole=False)
             _forget_gateway()
@@ -280,9 +282,12 @@ def _java_home() -> str:
 
 
 def _forget_gateway() -> None:
-    """pyspark keeps the gateway of a dead JVM for the next session; it must not."""
+    """pyspark keeps the gateway of a dead JVM, and what it held there, for the next session; it must not."""
     with contextlib.suppress(ImportError):
         from pyspark import SparkContext
+        from pyspark.sql import SparkSession
 
         SparkContext._gateway = None
         SparkContext._jvm = None
+        SparkContext._active_spark_context = None
+        SparkSession._instantiatedSession = None
