@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from tests.support.stories import SECOND, Story, clean
-from tests.verifier.planted import append_copy, lose_acked
+from tests.verifier.planted.values import append_copy, lose_acked
 from verifier.evidence.run_model import RunModel
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]

@@ -20,9 +20,11 @@ from verifier.evidence.arrow_stream import END_OF_STREAM, HistoryError, batch_me
 logger = logging.getLogger(__name__)
 
 #: ``reserve``: these sequences may be sent from now on (written and flushed before the first of them is);
-#: ``send``: what became of sequences; ``poll``: what a reader was handed, in order; ``incarnation``: a producer was
-#: made or learned its producer id; ``sentinel``: as ``send``, by the final phase; ``note``: anything else of use.
-Function = Literal["reserve", "send", "poll", "incarnation", "sentinel", "note"]
+#: ``send``: what became of sequences; ``poll``: what a reader was handed, in order; ``assign``: a reader reads this
+#: partition from ``first_offset`` on, under ``session``; ``seek``: it moved within the session; ``idle``: ``count``
+#: polls in a row that brought nothing; ``incarnation``: a producer was made or learned its id; ``sentinel``: as
+#: ``send``, by the final phase; ``note``: anything else of use; ``total``: how many rows of one kind the file holds.
+Function = Literal["reserve", "send", "poll", "assign", "seek", "idle", "incarnation", "sentinel", "note", "total"]
 #: ``invoke``: begun; ``ok``: happened; ``fail``: certainly did not happen; ``info``: unknown.
 Outcome = Literal["invoke", "ok", "fail", "info"]
 Phase = Literal["load", "final"]
@@ -47,6 +49,10 @@ _COLUMNS: list[pa.Field[Any]] = [
     pa.field("error", pa.string(), nullable=True),
     pa.field("phase", pa.string(), nullable=False),
     pa.field("session", pa.int32(), nullable=False),
+    pa.field("op", pa.int64(), nullable=False),
+    pa.field("count", pa.int64(), nullable=False),
+    pa.field("high_watermark", pa.int64(), nullable=False),
+    pa.field("last_stable_offset", pa.int64(), nullable=False),
 ]
 SCHEMA = pa.schema(_COLUMNS)
 
@@ -67,7 +73,9 @@ class HistoryRow(NamedTuple):
     """One row without its process; -1 stands for "unknown" or "not applicable" in every number.
 
     ``invoke_ns`` is the earliest intended or actual time of sending (or polling) in the run, ``complete_ns`` the
-    time at which the outcome became known; both on the machine's monotonic clock.
+    time at which the outcome became known; both on the machine's monotonic clock. ``op`` numbers the calls of a
+    process: rows with the same number are what one poll brought. ``high_watermark`` and ``last_stable_offset`` are what
+    the client knew when a poll returned.
     """
 
     f: Function
@@ -88,6 +96,10 @@ class HistoryRow(NamedTuple):
     error: str | None = None
     phase: Phase = "load"
     session: int = -1
+    op: int = -1
+    count: int = -1
+    high_watermark: int = -1
+    last_stable_offset: int = -1
 
 
 class HistoryFile(NamedTuple):

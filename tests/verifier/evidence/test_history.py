@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import get_args
 
 import pyarrow as pa
 import pytest
@@ -17,6 +18,7 @@ from verifier.evidence.history import (
     MAX_PENDING_ROWS,
     READ_SCHEMA,
     SCHEMA,
+    Function,
     HistoryError,
     HistoryRow,
     HistoryWriter,
@@ -30,12 +32,12 @@ int32 = st.integers(-1, 2**31 - 1)
 text = st.text(max_size=12)
 history_rows = st.builds(
     HistoryRow,
-    st.sampled_from(["reserve", "send", "poll", "incarnation", "sentinel", "note"]),
+    st.sampled_from(get_args(Function)),
     st.sampled_from(["invoke", "ok", "fail", "info"]),
     text, int32, int64, int64, int64, int64, int64, int64, int64, int64, int32, int32, int32,
     st.none() | text,
     st.sampled_from(["load", "final"]),
-    int32,
+    int32, int64, int64, int64, int64,
 )  # fmt: skip
 
 

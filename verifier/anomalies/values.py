@@ -1,24 +1,8 @@
-"""Every anomaly by name: a summary for people, its causes, and which others it may bring about. Plain data, no Spark.
-
-The definition of each is the docstring of its check; ``docs/anomalies.md`` tells the same to users, and a test holds
-the three together.
-"""
+"""The anomalies of values: what was told, what the log holds and what readers saw of each. Plain data."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
-
-@dataclass(frozen=True, slots=True)
-class Anomaly:
-    """One line for people, what a check may say of one of them (with the words for it), and possible consequences."""
-
-    name: str
-    summary: str
-    causes: Mapping[str, str] = field(default_factory=dict)
-    brings: tuple[str, ...] = ()
-
+from verifier.anomalies.model import Anomaly
 
 _COPIES = {
     "broker": "the copies carry the same producer id and epoch: the broker stored what it should have known",
@@ -29,7 +13,6 @@ _COPIES = {
 }
 _VANISHED = {"vanished": "a reader was handed a copy that is no longer in the log"}
 
-#: In the order in which a report leads with them: what destroys evidence first, what merely shows it last.
 ANOMALIES: tuple[Anomaly, ...] = (
     Anomaly(
         "log-corrupt",
@@ -100,23 +83,3 @@ ANOMALIES: tuple[Anomaly, ...] = (
     Anomaly("nonmonotonic-send", "acknowledged or read positions contradict the order of sending"),
     Anomaly("unseen", "an acknowledged value in the log was not handed to a final reader that passed it"),
 )
-
-BY_NAME: Mapping[str, Anomaly] = {anomaly.name: anomaly for anomaly in ANOMALIES}
-NAMES: tuple[str, ...] = tuple(BY_NAME)
-
-
-def group(places: Mapping[str, frozenset[tuple[str, int]]]) -> dict[str, str]:
-    """Which anomaly explains which: consequence -> cause (design section 7, the last rule of evidence).
-
-    ``places`` has the partitions in which each anomaly was found. One explains another only where it occurs itself:
-    every partition with the consequence must have the cause.
-    """
-    explained: dict[str, str] = {}
-    for anomaly in ANOMALIES:
-        if anomaly.name not in places or anomaly.name in explained:
-            continue
-        for consequence in anomaly.brings:
-            found = places.get(consequence)
-            if found and consequence not in explained and found <= places[anomaly.name]:
-                explained[consequence] = anomaly.name
-    return explained

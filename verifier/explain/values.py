@@ -1,38 +1,11 @@
-"""One sentence for each example: what was found, where, and how one knows. Pure; knows no Spark and no HTML.
-
-A value is written ``s3/120``: sequence 120 of stream 3. All numbers come from the example; nothing is computed anew.
-"""
+"""Sentences for the anomalies of values (``verifier.anomalies.values``)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
+from verifier.explain.names import producer_name, value_name
 from verifier.facts import Found
-
-
-def sentence(found: Found) -> str:
-    """The example in words."""
-    return f"{found.topic}-{found.partition}: {_SENTENCES[found.check](found)}"
-
-
-def value_name(stream: int | None, sequence: int | None) -> str:
-    """``s3/120``, or what can be said if parts are unknown."""
-    if stream is None:
-        return "a value that cannot be told"
-    return f"s{stream}/{'?' if sequence is None else sequence}"
-
-
-def batch_name(batch: Mapping[str, Any]) -> str:
-    """Offsets and producer of a batch."""
-    return f"batch {batch['base_offset']}..{batch['next_offset'] - 1} ({producer_name(batch)})"
-
-
-def producer_name(batch: Mapping[str, Any]) -> str:
-    """Producer id, epoch and base sequence of a batch."""
-    if batch["producer_id"] < 0:
-        return "no producer id"
-    return f"producer {batch['producer_id']}, epoch {batch['producer_epoch']}, base sequence {batch['base_sequence']}"
 
 
 def _own(found: Found) -> str:
@@ -150,7 +123,7 @@ def _phantom(found: Found) -> str:
     return f"{_own(found)} is at offset {found.offset}, and {why}"
 
 
-_SENTENCES: Mapping[str, Callable[[Found], str]] = {
+SENTENCES: Mapping[str, Callable[[Found], str]] = {
     "lost-write": _lost_write,
     "unseen": _unseen,
     "duplicate": _duplicate,

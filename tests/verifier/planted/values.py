@@ -1,28 +1,18 @@
-"""One planted example for every anomaly and cause, and for what looks like one and is legal.
-
-Each names exactly what must be found: check and cause, how many, and the value or offset that the example must show.
-"""
+"""Planted examples for the anomalies of values, and for what looks like one and is legal."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import crc32c
 
-from tests.support.stories import SENTINEL_STREAM, Batch, Story, clean, row
+from tests.support.stories import SENTINEL_STREAM, Batch, Story, row
 from tests.verifier.mutations import lose_and_close_up, torn_tail_above, zombie_tail
+from tests.verifier.planted.model import Planted
 from verifier.evidence.values import encode
-
-
-@dataclass(frozen=True)
-class Planted:
-    """``expected``: (check, cause) -> what the example must show, by field name of ``Found``."""
-
-    plant: Callable[[Story], None]
-    expected: Mapping[tuple[str, str | None], Mapping[str, Any]] = field(default_factory=dict)
 
 
 def lose_with_unknown_offset(story: Story) -> None:
@@ -665,10 +655,3 @@ PLANTED: Mapping[str, Planted] = {
         },
     ),
 }
-
-
-def planted_story(name: str) -> Story:
-    """A clean story of one partition and two streams, with the example planted."""
-    story = clean()
-    PLANTED[name].plant(story)
-    return story
