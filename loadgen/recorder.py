@@ -130,8 +130,7 @@ class Recorder:
     def never_sent(self, who: StreamIdentity, first: int, last: int) -> None:
         """Reserved sequences that were certainly never handed to a client."""
         now_ns = self._clock.monotonic_ns()
-        row = _stream_row("send", "fail", who, first, last, now_ns, now_ns)
-        self.history.append(row._replace(error="never handed to the client"))
+        self.history.append(_stream_row("unsent", "fail", who, first, last, now_ns, now_ns))
 
     def polled(self, topic: str, polled: PolledRows, size_bytes: int) -> None:
         """What one poll of a reader brought."""

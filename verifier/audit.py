@@ -19,8 +19,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from verifier import collect, context, sources, staging, tables
-from verifier.anomalies import NAMES
-from verifier.deletions import Deletions, deletions
+from verifier.accounts import accounts
+from verifier.anomalies import ANOMALIES
+from verifier.deletions import Deletions
+from verifier.deletions import deletions as deletions_of
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Audit, Found
@@ -48,8 +50,13 @@ class RunEvidence:
     deletions: Deletions = field(default_factory=Deletions)
 
     @classmethod
-    def of(cls, directory: RunDirectory, model: RunModel, name: str = "run") -> RunEvidence:
-        """Everything that the run left: all brokers' segments of its topics, all histories."""
+    def of(
+        cls, directory: RunDirectory, model: RunModel, name: str = "run", deletions: Deletions | None = None
+    ) -> RunEvidence:
+        """Everything that the run left: all brokers' segments of its topics, all histories.
+
+        What was deleted on purpose is looked up in the histories, unless it is given.
+        """
         topics = {topic.name for topic in model.topics}
         leaders = {(final.topic, final.partition): final.leader for final in model.final}
         found = [
@@ -59,7 +66,9 @@ class RunEvidence:
             if segment.topic in topics
         ]
         histories = tuple(sorted(directory.history_dir.glob("*.arrow")))
-        return cls(name, model, tuple(found), histories, deletions(directory, model.topics))
+        if deletions is None:
+            deletions = deletions_of(directory, model, accounts(histories))
+        return cls(name, model, tuple(found), histories, deletions)
 
     @property
     def replicas(self) -> frozenset[tuple[str, int, int]]:
@@ -149,7 +158,7 @@ def _load(spark: SparkSession, runs: Sequence[RunEvidence], here: staging.Staged
 def _run_checks(
     built: tables.Tables, pool: Executor, progress: Progress
 ) -> tuple[list[tuple[str, Found]], dict[str, str]]:
-    """What each check found, with the run, in the order of ``NAMES``; and the checks that raised."""
+    """What each check found, with the run, in the order of ``ANOMALIES``; and the checks that raised."""
 
     def run(name: str) -> list[tuple[str, Found]]:
         progress(f"check {name}")
@@ -158,7 +167,7 @@ def _run_checks(
 
     found: list[tuple[str, Found]] = []
     failures: dict[str, str] = {}
-    for name, answer in [(name, pool.submit(run, name)) for name in NAMES]:
+    for name, answer in [(each.name, pool.submit(run, each.name)) for each in ANOMALIES if each.asks_spark]:
         try:
             found += answer.result()
         except Exception as error:

@@ -126,7 +126,9 @@ def _claims(frame: DataFrame, source: Column, bit: Column, sentinel: Column) -> 
 
 def _acks(history: DataFrame) -> DataFrame:
     """Acknowledgements and certain failures."""
-    told = history.filter(F.col("f").isin("send", "sentinel") & F.col("type").isin("ok", "fail") & well_formed())
+    told = history.filter(
+        F.col("f").isin("send", "sentinel", "unsent") & F.col("type").isin("ok", "fail") & well_formed()
+    )
     source = F.when(F.col("type") == "ok", ACK).otherwise(FAIL)
     return _claims(told, source, F.lit(0), F.col("f") == "sentinel")
 

@@ -24,17 +24,6 @@ class ReaderReach:
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryState:
-    """How one history file ended: ``closed``, ``torn`` or ``damaged``."""
-
-    process: str
-    file: str
-    state: str
-    torn_bytes: int = 0
-    error: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ReplicaFiles:
     """What was read of one replica. The walks ended after ``walked_bytes``; the batches sum to ``batch_bytes``."""
 
@@ -56,11 +45,11 @@ class Facts:
     acked: int = 0
     unknown: int = 0
     failed: int = 0
+    never_sent: int = 0
     deleted: int = 0  # of those acknowledged: by retention or DeleteRecords
     read: int = 0
     final_read: int = 0
     malformed_rows: int = 0
-    histories: tuple[HistoryState, ...] = ()
     readers: tuple[ReaderReach, ...] = ()
     replicas: tuple[ReplicaFiles, ...] = ()
     segments_listed: int = 0

@@ -12,11 +12,14 @@ from typing import Any, Literal
 
 from verifier import explain
 from verifier.anomalies import BY_NAME, NAMES, group
+from verifier.closing import Closing
 from verifier.completeness import incomplete
-from verifier.effectiveness import Injected, ineffective
+from verifier.doubts import Evidence, blinded
+from verifier.effectiveness import ineffective
 from verifier.evidence.run_model import RunModel
 from verifier.expectation import Expectation
-from verifier.facts import Audit, Found, Region
+from verifier.facts import Audit, Found
+from verifier.figures import availability, stats
 
 SCHEMA = 1
 
@@ -60,6 +63,7 @@ class CheckResult:
     """What one check says. ``count`` is all it found, ``allowed_count`` how much of it the settings allow.
 
     ``explained_by`` names the anomaly whose consequence this is, ``failure`` why the check could not be made.
+    ``withheld``: the evidence that it needs cannot be believed, so it says nothing, whatever it found.
     """
 
     name: str
@@ -69,6 +73,7 @@ class CheckResult:
     examples: tuple[Example, ...] = ()
     explained_by: str | None = None
     failure: str | None = None
+    withheld: bool = False
 
     @property
     def forbidden_count(self) -> int:
@@ -83,6 +88,7 @@ class CheckResult:
             "allowed_count": self.allowed_count,
             "explained_by": self.explained_by,
             "failure": self.failure,
+            "withheld": self.withheld,
             "examples": [example.to_json() for example in self.examples],
         }
 
@@ -114,12 +120,14 @@ class Verdict:
         """The same, with one more reason not to call it valid."""
         return replace(self, verdict=worst([self.verdict, "unknown"]), doubts=(*self.doubts, reason))
 
-    def with_figures(self, *, recoveries: Mapping[str, Any], memory_mb: Mapping[str, Any]) -> Verdict:
-        """The same, with figures that decide nothing: how brokers recovered, and the memory of the run's processes."""
+    def with_figures(
+        self, *, recoveries: Mapping[str, Any], memory_mb: Mapping[str, Any], seal: str | None = None
+    ) -> Verdict:
+        """The same, with what decides nothing: how brokers recovered, the processes' memory, the seal's digest."""
         return replace(
             self,
             availability={**self.availability, "recoveries": recoveries},
-            stats={**self.stats, "memory_mb": memory_mb},
+            stats={**self.stats, "memory_mb": memory_mb, "seal": seal},
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -140,22 +148,27 @@ def worst(states: Sequence[State]) -> State:
     return max(states, key=_RANK.index, default="valid")
 
 
-def decide(run: RunModel, injected: Sequence[Injected], audit: Audit) -> Verdict:
-    """Judge a run by its settings, its faults and what Spark found."""
-    gaps_in_evidence = incomplete(run, audit.facts)
-    doubts = gaps_in_evidence + ineffective(run.faults_requested, injected)
-    checks = _results(Expectation(run.settings), audit, complete=not gaps_in_evidence)
+def decide(run: RunModel, audit: Audit, closing: Closing) -> Verdict:
+    """Judge a run by its settings, its faults, what closes its evidence and what Spark found."""
+    gaps_in_evidence = incomplete(run, audit.facts, closing)
+    injected = closing.faults.injected
+    doubts = [doubt.reason for doubt in gaps_in_evidence] + ineffective(run.faults_requested, injected)
+    blind = blinded(gaps_in_evidence)
+    checks = _results(Expectation(run.settings), audit, blind, complete=not gaps_in_evidence)
     states: list[State] = [check.state for check in checks.values()]
     if doubts:
         states.append("unknown")
+    off = [check.name for check in checks.values() if check.withheld]
+    if off:
+        doubts.append(f"not judged for it: {', '.join(off)}")
     failures = [f"check {check.name} could not be made: {check.failure}" for check in checks.values() if check.failure]
     return Verdict(
         verdict=worst(states),
         accusations=tuple(_accusations(checks)),
         doubts=(*doubts, *failures),
         checks=checks,
-        stats=_stats(injected, audit),
-        availability=_availability(audit),
+        stats=stats(injected, audit),
+        availability=availability(audit),
     )
 
 
@@ -165,9 +178,12 @@ def undecidable(*reasons: str) -> Verdict:
     return Verdict("unknown", (), reasons, checks, {"acked": 0, "read": 0})
 
 
-def _results(expectation: Expectation, audit: Audit, *, complete: bool) -> dict[str, CheckResult]:
+def _results(
+    expectation: Expectation, audit: Audit, blind: frozenset[Evidence], *, complete: bool
+) -> dict[str, CheckResult]:
     results: dict[str, CheckResult] = {}
-    examples = {name: _examples(expectation, audit, name) for name in NAMES}
+    withheld = {name for name in NAMES if BY_NAME[name].needs & blind}
+    examples = {name: () if name in withheld else _examples(expectation, audit, name) for name in NAMES}
     places = {
         name: frozenset((each.found.topic, each.found.partition) for each in found)
         for name, found in examples.items()
@@ -179,9 +195,12 @@ def _results(expectation: Expectation, audit: Audit, *, complete: bool) -> dict[
         count = sum(example.found.count for example in found)
         allowed = sum(example.found.count for example in found if example.allowed)
         state: State = "invalid" if count > allowed else "valid"
-        if name in audit.failures or (state == "valid" and not complete):
+        if name in audit.failures or name in withheld or (state == "valid" and not complete):
             state = "unknown"
-        results[name] = CheckResult(name, state, count, allowed, found, explained.get(name), audit.failures.get(name))
+        failure = None if name in withheld else audit.failures.get(name)
+        results[name] = CheckResult(
+            name, state, count, allowed, found, explained.get(name), failure, withheld=name in withheld
+        )
     return results
 
 
@@ -213,63 +232,6 @@ def _leader(check: CheckResult, checks: Mapping[str, CheckResult]) -> str | None
     while leader is not None and checks[leader].explained_by is not None:
         leader = checks[leader].explained_by
     return leader if leader is not None and checks[leader].forbidden_count else None
-
-
-def _stats(injected: Sequence[Injected], audit: Audit) -> dict[str, Any]:
-    facts = audit.facts
-
-    def values(chosen: Sequence[Region]) -> int:
-        return sum(region.values for region in chosen)
-
-    return {
-        "acked": facts.acked,
-        "read": values([region for region in audit.regions if region.seen]),
-        "acked_and_read": values([region for region in audit.regions if region.acked and region.seen]),
-        "in_log": values([region for region in audit.regions if region.logged]),
-        "unknown": facts.unknown,
-        "failed": facts.failed,
-        "deleted": facts.deleted,
-        "deliveries": facts.read,
-        "segments": sum(replica.files for replica in facts.replicas),
-        "bytes": sum(replica.size_bytes for replica in facts.replicas),
-        "batches": sum(replica.batches for replica in facts.replicas),
-        "torn_bytes": sum(replica.size_bytes - replica.walked_bytes for replica in facts.replicas),
-        "final_readers": len({reader.process for reader in facts.readers}),
-        "faults": {
-            "injected": len(injected),
-            "effective": sum(each.effective for each in injected),
-            "skipped": sum(each.skipped for each in injected),
-            "kinds": _kinds(injected),
-        },
-        "regions": [
-            {"acked": region.acked, "in_log": region.logged, "read": region.seen, "values": region.values}
-            for region in sorted(audit.regions, key=lambda r: (not r.acked, not r.logged, not r.seen))
-        ],
-    }
-
-
-def _kinds(injected: Sequence[Injected]) -> dict[str, dict[str, int]]:
-    """How many of each kind of fault were injected, and how many of those bit."""
-    kinds: dict[str, dict[str, int]] = {}
-    for each in injected:
-        counted = kinds.setdefault(each.fault, {"injected": 0, "effective": 0})
-        counted["injected"] += 1
-        counted["effective"] += each.effective
-    return kinds
-
-
-def _availability(audit: Audit) -> dict[str, Any]:
-    """The longest time without an acknowledgement: in all, and per partition."""
-    partitions = {
-        f"{gap.topic}-{gap.partition}": {
-            "longest_gap_ms": round(gap.longest_ns / 1e6, 1),
-            "start_ns": gap.start_ns,
-            "end_ns": gap.end_ns,
-        }
-        for gap in audit.gaps
-    }
-    longest = max((gap.longest_ns for gap in audit.gaps), default=None)
-    return {"longest_gap_ms": None if longest is None else round(longest / 1e6, 1), "partitions": partitions}
 
 
 def result_lines(verdict: Mapping[str, Any], *, seed: int, report: str, repro: str) -> list[str]:

@@ -6,10 +6,12 @@ import logging
 import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
-from verifier.effectiveness import Injected, injections
+from verifier.closing import Closing, gather
+from verifier.deletions import Deletions, complaints, deletions
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.recoveries import memory, recoveries, summary
@@ -36,51 +38,45 @@ def verify(
     """
     directory = run_directory if isinstance(run_directory, RunDirectory) else RunDirectory(Path(run_directory))
     run = RunModel.from_json(directory.read_run())
-    injected, complaint = _faults(directory)
-    verdict = _judge(directory, run, injected, spark_master, progress)
-    if complaint is not None:
-        verdict = verdict.doubted(complaint)
-    verdict = verdict.with_figures(recoveries=summary(recoveries(directory)), memory_mb=memory(directory))
+    verdict, closing = _judge(directory, run, spark_master, progress)
+    verdict = verdict.with_figures(
+        recoveries=summary(recoveries(directory)), memory_mb=memory(directory), seal=closing.seal
+    )
     progress("writing the report")
-    write_reports(directory, run, injected, verdict)
+    write_reports(directory, run, closing.faults.injected, verdict)
     return verdict
 
 
-def _faults(directory: RunDirectory) -> tuple[list[Injected], str | None]:
-    """The faults as they happened; a record that cannot be read is no reason to judge nothing, but a doubt."""
-    try:
-        return injections(directory.read_faults()), None
-    except (ValueError, TypeError) as error:
-        return [], f"faults.jsonl cannot be read: {error}"
-
-
-def _judge(
-    directory: RunDirectory, run: RunModel, injected: list[Injected], spark_master: str, progress: Progress
-) -> Verdict:
+def _judge(directory: RunDirectory, run: RunModel, spark_master: str, progress: Progress) -> tuple[Verdict, Closing]:
     from verifier.audit import RunEvidence, audit, staged
     from verifier.spark import is_local, session
 
-    evidence = RunEvidence.of(directory, run)
+    evidence = RunEvidence.of(directory, run, deletions=Deletions())
     if not evidence.segments and not evidence.histories:
         interrupted = ["the run was interrupted"] if run.interrupted else []
-        return undecidable("the run left neither segments nor histories", *run.problems, *interrupted)
+        closing = gather(directory, run)
+        return undecidable("the run left neither segments nor histories", *run.problems, *interrupted), closing
     scratch, abandoned = directory.path / SCRATCH, Event()
     progress(f"reading {len(evidence.segments):,} segments and {len(evidence.histories)} histories")
     try:
-        with ThreadPoolExecutor(1) as reader:
+        with ThreadPoolExecutor(2) as reader:
             try:
                 # the files are read while Spark starts; its workers read them where this process cannot share any
                 rows = None
                 if is_local(spark_master):
                     rows = reader.submit(staged, scratch / "evidence", [evidence], progress, abandoned)
+                gathering = reader.submit(gather, directory, run)
                 progress(f"starting Spark ({spark_master})")
                 with session(scratch, spark_master, evidence.size_bytes) as started:
+                    closing = gathering.result()
+                    evidence = replace(evidence, deletions=deletions(directory, run, closing.accounts))
                     here = None if rows is None else rows.result()
                     found = audit(started.spark, [evidence], progress, here)[evidence.name]
             finally:
                 abandoned.set()
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    verdict = decide(run, injected, found)
-    complaint = evidence.deletions.complaint
-    return verdict if complaint is None else verdict.doubted(complaint)
+    verdict = decide(run, found, closing)
+    for complaint in complaints(evidence.deletions, run):
+        verdict = verdict.doubted(complaint)
+    return verdict, closing

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from verifier.anomalies.model import Anomaly
+from verifier.anomalies.model import LOG_ALONE, Anomaly
 
 _COPIES = {
     "broker": "the copies carry the same producer id and epoch: the broker stored what it should have known",
@@ -23,6 +23,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
             "value": "a value contradicts its own checksum although its batch is intact",
         },
         brings=("lost-write", "unseen", "log-gap", "log-divergence", "inconsistent-offsets", "log-reorder", "phantom"),
+        needs=LOG_ALONE,
     ),
     Anomaly(
         "lost-write",
@@ -35,7 +36,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         {**_COPIES, **_VANISHED},
         brings=("log-duplicate",),
     ),
-    Anomaly("log-duplicate", "the log holds one value at two offsets", _COPIES),
+    Anomaly("log-duplicate", "the log holds one value at two offsets", _COPIES, needs=LOG_ALONE),
     Anomaly(
         "phantom",
         "a value that nobody can have written",
@@ -54,6 +55,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
             "offsets": "a batch goes back to an offset that the file had already passed",
         },
         brings=("nonmonotonic-send", "inconsistent-offsets"),
+        needs=LOG_ALONE,
     ),
     Anomaly(
         "log-divergence",
@@ -63,6 +65,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
             "extra": "the replica has a batch that the leader lacks",
             "different": "both have the batch, with other content",
         },
+        needs=LOG_ALONE,
     ),
     Anomaly(
         "inconsistent-offsets",

@@ -9,8 +9,9 @@ damage before the tail is not, and raises. What the rows mean for the verdict is
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, cast
 
 import numpy as np
 import pyarrow as pa
@@ -20,11 +21,14 @@ from verifier.evidence.arrow_stream import END_OF_STREAM, HistoryError, batch_me
 logger = logging.getLogger(__name__)
 
 #: ``reserve``: these sequences may be sent from now on (written and flushed before the first of them is);
-#: ``send``: what became of sequences; ``poll``: what a reader was handed, in order; ``assign``: a reader reads this
-#: partition from ``first_offset`` on, under ``session``; ``seek``: it moved within the session; ``idle``: ``count``
-#: polls in a row that brought nothing; ``incarnation``: a producer was made or learned its id; ``sentinel``: as
-#: ``send``, by the final phase; ``note``: anything else of use; ``total``: how many rows of one kind the file holds.
-Function = Literal["reserve", "send", "poll", "assign", "seek", "idle", "incarnation", "sentinel", "note", "total"]
+#: ``send``: what became of sequences; ``unsent``: reserved, and never handed to a client; ``poll``: what a reader was
+#: handed, in order; ``assign``: a reader reads this partition from ``first_offset`` on, under ``session``; ``seek``: it
+#: moved within the session; ``idle``: ``count`` polls in a row that brought nothing; ``incarnation``: a producer was
+#: made or learned its id; ``delete``: DeleteRecords up to ``first_offset`` was asked for; ``sentinel``: as ``send``, by
+#: the final phase; ``note``: anything else of use; ``total``: how many rows of one kind the file holds.
+Function = Literal[
+    "reserve", "send", "unsent", "poll", "assign", "seek", "idle", "incarnation", "delete", "sentinel", "note", "total"
+]  # fmt: skip
 #: ``invoke``: begun; ``ok``: happened; ``fail``: certainly did not happen; ``info``: unknown.
 Outcome = Literal["invoke", "ok", "fail", "info"]
 Phase = Literal["load", "final"]
@@ -97,7 +101,7 @@ class HistoryRow(NamedTuple):
     phase: Phase = "load"
     session: int = -1
     op: int = -1
-    count: int = -1
+    count: int = -1  # type: ignore[assignment]  # the column's name; nothing counts the fields of a row
     high_watermark: int = -1
     last_stable_offset: int = -1
 
@@ -134,6 +138,8 @@ class HistoryWriter:
         self.rows = 0
         self._incomplete = False
         self._torn = False
+        self._totals: Counter[tuple[str, str]] = Counter()
+        self._values: Counter[tuple[str, str]] = Counter()
         self._sink: pa.OSFile | None = pa.OSFile(self._path, "wb")
         schema = SCHEMA.with_metadata({"gapless.process": process})
         self._sink.write(schema.serialize())
@@ -180,6 +186,10 @@ class HistoryWriter:
             self._incomplete = self._torn = True
             raise
         self.rows += len(rows)
+        for row in rows:
+            kind = row.f, row.type
+            self._totals[kind] += 1
+            self._values[kind] += values_of(row)
 
     def mark_incomplete(self) -> None:
         """Something that belongs into this history is not in it: from now on it will not be closed in order."""
@@ -195,6 +205,8 @@ class HistoryWriter:
         try:
             self.flush()
             if not self._incomplete:
+                self._pending = [total_row(*kind, rows, self._values[kind]) for kind, rows in self._totals.items()]
+                self.flush()
                 self._sink.write(END_OF_STREAM)
         finally:
             self._sink.close()
@@ -202,6 +214,19 @@ class HistoryWriter:
 
     def __repr__(self) -> str:
         return f"HistoryWriter({self._process}, rows={self.rows}, pending={len(self._pending)}, closed={self.closed})"
+
+
+def values_of(row: HistoryRow) -> int:
+    """How many values or records a row is about: its sequences, or its offsets where it has no sequences; else 0."""
+    first, last = row.first_sequence, row.last_sequence
+    if first < 0:
+        first, last = row.first_offset, row.last_offset
+    return last - first + 1 if 0 <= first <= last else 0
+
+
+def total_row(f: str, outcome: str, rows: int, values: int) -> HistoryRow:
+    """The row that closes a history's account of one kind of rows: how many there are, and of how many values."""
+    return HistoryRow("total", cast(Outcome, outcome), last_sequence=values, error=f, count=rows)
 
 
 def read_history(path: str | Path) -> pa.Table:

@@ -141,6 +141,11 @@ class RunDirectory:
         return self.path / "junit.xml"
 
     @property
+    def seal_json(self) -> Path:
+        """What every file of the evidence was when the run ended (``verifier.evidence.seal``)."""
+        return self.path / "seal.json"
+
+    @property
     def run_log(self) -> Path:
         return self.path / "run.log"
 

@@ -11,6 +11,8 @@ from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Self, Union, get_args, get_origin, get_type_hints
 
+from verifier.evidence.declared import DeclaredEvidence
+
 SCHEMA = 1
 
 
@@ -151,7 +153,10 @@ class RunModel(Model):
     configuration: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     topology: dict[str, Any] = field(default_factory=dict)
+    evidence: DeclaredEvidence | None = None  # what the run must leave, declared before the load begins
+    final_topic_ids: dict[str, str] = field(default_factory=dict)  # as the final phase found them
     load_processes: list[str] = field(default_factory=list)  # names whose history must exist
+    judging: list[ChildProcess] = field(default_factory=list)  # processes of the verification; written after the seal
     interrupted: bool = False
     problems: list[str] = field(default_factory=list)  # what kept the run from being complete evidence
     repro: str = ""

@@ -230,7 +230,7 @@ def phantom(evidence: Evidence) -> Iterator[Anomaly]:
         if row["f"] in ("reserve", "sentinel") and row["first_sequence"] >= 0:
             reserved |= {(row["stream"], s) for s in range(row["first_sequence"], row["last_sequence"] + 1)}
     acks, reads, copies = evidence.acks(), evidence.reads(), evidence.copies()
-    failed = {value for value, _, _ in evidence.claims(("send", "sentinel"), "fail")}
+    failed = {value for value, _, _ in evidence.claims(("send", "sentinel", "unsent"), "fail")}
     present = {*copies, *(value for value, _, _ in evidence.claims(("poll",), "ok"))}
     for value in present:
         cause = None
