@@ -8,20 +8,22 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from chaos.commands import options
 from chaos.commands.interrupts import Interrupts
 from chaos.commands.preflight import check_java, check_spark_master
-from chaos.commands.run import command_line
 from chaos.conductor.progress import Progress
-from chaos.conductor.record_size import check_record_size
-from chaos.conductor.resolve import resolve
 from chaos.exits import BadRequest
+from chaos.experiment.asked import Keep
+from chaos.experiment.command_line import option, words
+from chaos.experiment.forms import ScheduleFile
+from chaos.experiment.record_size import check_record_size
+from chaos.experiment.resolve import resolve
 from chaos.sweeps.catalogue import find_sweep
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, SweepError, Wanted, parse_filter, parse_seeds
@@ -54,7 +56,7 @@ def sweep(
     time_limit: Annotated[
         float | None, typer.Option(help="Seconds of load in each cell. [dim]default: the sweep's[/dim]")
     ] = None,
-    client: options.Client = "confluent",
+    client: Annotated[str, option("client")] = "confluent",
     rate: Annotated[
         int | None, typer.Option(help="Records per second of each cell. [dim]default: the sweep's[/dim]")
     ] = None,
@@ -68,8 +70,8 @@ def sweep(
         Path | None, typer.Option(metavar="DIR", help="Go on with a sweep: run its cells that have no verdict.")
     ] = None,
     out: Annotated[str | None, typer.Option(help="The sweep's directory itself, instead of results/NAME/TIME.")] = None,
-    keep: options.KeepOption = options.Keep.FAILED,
-    spark_master: options.SparkMaster = "local[2]",
+    keep: Annotated[Keep, option("keep")] = Keep.FAILED,
+    spark_master: Annotated[str, option("spark_master")] = "local[2]",
     as_json: Annotated[bool, typer.Option("--json", help="Print sweep.json's object alone on stdout.")] = False,
 ) -> int:
     """Build the cells, then run them."""
@@ -90,8 +92,7 @@ def sweep(
             raise SweepError("no cell is left by --filter; --list shows them all")
         for cell in cells:
             if not cell.inapplicable:
-                settings, _ = resolve(cell.asked)
-                check_record_size(cell.asked, settings)
+                check_record_size(resolve(cell.asked)[0])
         if list_cells:
             return _list(cells, as_json=as_json)
     except ValueError as error:
@@ -101,8 +102,10 @@ def sweep(
     directory = directory or _directory(out, chosen.name)
 
     def command(cell: Cell, path: Path, schedule: Path | None) -> list[str]:
-        where = ["--out", str(path), "--keep", keep.value, "--spark-master", spark_master]
-        return [sys.executable, "-m", "chaos.commands.main", *command_line(cell.asked, schedule), *where]
+        asked = replace(cell.asked, out=str(path), keep=keep.value, spark_master=spark_master)
+        if schedule is not None and cell.schedule is not None:
+            asked = replace(asked, schedule=ScheduleFile(schedule, cell.schedule))
+        return [sys.executable, "-m", "chaos.commands.main", *words(asked, everything=True)]
 
     return _run(chosen, wanted, cells, directory, command, as_json=as_json)
 

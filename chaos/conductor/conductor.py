@@ -22,9 +22,9 @@ from chaos.conductor.observer import Observer
 from chaos.conductor.phase import CHAOS, START
 from chaos.conductor.record import RunRecord
 from chaos.conductor.resources import Resources, disk_problem, running
-from chaos.conductor.settings import ExperimentSettings
 from chaos.conductor.target import Target
 from chaos.conductor.workbench import Workbench
+from chaos.experiment.experiment import Experiment
 from chaos.faults.base import until
 from chaos.links import LinkError
 from chaos.schedules.model import Schedule
@@ -47,7 +47,7 @@ class Incomplete(Exception):
 class Conductor:
     """Conducts one run. ``interrupt`` may be called at any time from the loop (Ctrl-C)."""
 
-    def __init__(self, settings: ExperimentSettings, schedule: Schedule, bench: Workbench, record: RunRecord) -> None:
+    def __init__(self, settings: Experiment, schedule: Schedule, bench: Workbench, record: RunRecord) -> None:
         self._settings = settings
         self._schedule = schedule
         self._bench = bench
@@ -98,6 +98,7 @@ class Conductor:
             await self._deployment.start()
             await self._create_topic()
         with self._phase("load starts"):
+            self._record.update(load_processes=self._load.expected)
             await self._load.start()
             started_ms = await self._load_is_flowing()
         with self._phase(CHAOS, f"{len(self._schedule.injections)} faults planned, seed {self._schedule.seed}"):
@@ -114,11 +115,11 @@ class Conductor:
 
     async def _create_topic(self) -> None:
         settings = self._settings
-        config = dict(settings.topic_config)
+        config = settings.topic_config.as_text()
         admin = self._observer.admin(CREATE_TOPIC_MS)
         try:
             await admin.create_topics(
-                [NewTopic(settings.topic, settings.partitions, settings.replication_factor, config)]
+                [NewTopic(settings.topic, settings.partitions, settings.asked.replication_factor, config)]
             )
             described = (await admin.describe([settings.topic]))[settings.topic]
         except TimeoutError as error:
@@ -126,7 +127,7 @@ class Conductor:
         finally:
             await admin.close()
         topic_id = "" if described.topic_id is None else str(described.topic_id)
-        spec = TopicSpec(settings.topic, settings.partitions, settings.replication_factor, topic_id, config)
+        spec = TopicSpec(settings.topic, settings.partitions, settings.asked.replication_factor, topic_id, config)
         self._record.update(topics=[spec], topology=self._deployment.topology.to_json())
 
         async def in_sync() -> bool:
@@ -148,7 +149,7 @@ class Conductor:
 
     async def _chaos(self, started_ms: int) -> None:
         bench, settings = self._bench, self._settings
-        timeout = int(settings.broker_config.get("zookeeper.session.timeout.ms", "18000"))
+        timeout = settings.broker_config["zookeeper.session.timeout.ms"]
         target = Target(self._deployment, self._observer, bench.directory, settings.topic, settings.partitions, timeout)
         self._injector = Injector(
             target, bench.clock, bench.storage, str(bench.directory.faults_jsonl), bench.progress.note, self._live.write
@@ -156,9 +157,9 @@ class Conductor:
         self._live.chaos(self._injector, started_ms)
         watch = asyncio.create_task(self._watch(started_ms))
         try:
-            until_ms = started_ms + settings.time_limit_s * 1000
+            until_ms = started_ms + settings.asked.time_limit_s * 1000
             faults = asyncio.create_task(self._injector.run(self._schedule, started_ms, until_ms))
-            left_s = settings.time_limit_s - (bench.clock.monotonic_ms() - started_ms) / 1000
+            left_s = settings.asked.time_limit_s - (bench.clock.monotonic_ms() - started_ms) / 1000
             planned: asyncio.Future[Any] = asyncio.gather(faults, asyncio.sleep(max(0.0, left_s)))
             died: asyncio.Future[Any] = asyncio.create_task(self._load_died.wait())
             try:
@@ -184,7 +185,7 @@ class Conductor:
             elapsed_s = (bench.clock.monotonic_ms() - started_ms) / 1000
             active = self._injector.active if self._injector else ""
             bench.progress.status(
-                f"{elapsed_s:.0f}/{self._settings.time_limit_s:g} s  {status.sentence()}"
+                f"{elapsed_s:.0f}/{self._settings.asked.time_limit_s:g} s  {status.sentence()}"
                 f"{'  fault: ' + active if active else ''}"
             )
             free_bytes = bench.storage.free_bytes(str(bench.directory.path))

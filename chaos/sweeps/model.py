@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chaos.conductor.resolve import Asked
+from chaos.experiment.asked import Asked
 from chaos.schedules.model import Schedule
 
 SEED = "seed"

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from chaos.conductor.load import Load
-from chaos.conductor.resolve import Asked, resolve
+from chaos.experiment.asked import Asked
+from chaos.experiment.resolve import resolve
 from verifier.evidence.run_directory import RunDirectory
 
 
