@@ -28,7 +28,7 @@ from chaos.sweeps.catalogue import find_sweep
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, SweepError, Wanted, parse_filter, parse_seeds
 from chaos.sweeps.runner import Runner, stored
-from chaos.sweeps.summary import claims_line, exit_status, rows_of
+from chaos.sweeps.summary import SCHEMA, claims_line, exit_status, rows_of
 from cluster.process.supervisor import Supervisor
 from cluster.seams.clock import SystemClock
 
@@ -125,6 +125,8 @@ def _resumed(path: Path) -> tuple[Sweep, Wanted, SweepDirectory]:
         whole = stored(directory)
     except (OSError, ValueError) as error:
         raise SweepError(f"--resume {path} is not a sweep's directory: it has no sweep.json ({error})") from error
+    if whole.get("schema") != SCHEMA:
+        raise SweepError(f"--resume {path} was made by another version of gapless; start the sweep again")
     wanted = Wanted.from_json(whole["wanted"])
     return _built(whole["sweep"], wanted), wanted, directory
 

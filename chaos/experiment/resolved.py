@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,6 +14,8 @@ from verifier.evidence.run_model import DefectSetting
 
 #: The one topic of the workload.
 TOPIC = "gapless"
+#: What each of a load's clients has a value of its own for.
+EACH_ITS_OWN = frozenset({"bootstrap.servers", "client.id", "group.id"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,15 +76,15 @@ class Resolved:
             "workload": asdict(self.workload),
             "broker": _values(self.broker_config),
             "topic": _values(self.topic_config),
-            "producer": _values(self.producer_in_use),
-            "consumer": _values(self.consumer_in_use),
+            "producer": _values(self.producer_in_use, without=EACH_ITS_OWN),
+            "consumer": _values(self.consumer_in_use, without=EACH_ITS_OWN),
         }
 
 
-def _values(config: TypedConfig) -> dict[str, Any]:
+def _values(config: TypedConfig, without: Set[str] = frozenset()) -> dict[str, Any]:
     keys = config.table.keys
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in config.items()
-        if keys[name].kind is not Kind.PASSWORD
+        if keys[name].kind is not Kind.PASSWORD and name not in without
     }
