@@ -48,7 +48,7 @@ def conduct(experiment: Experiment, schedule: Schedule, warnings: list[str], rep
     directory = _directory(experiment)
     _log_to(directory)
     write_text_atomic(directory.schedule_yaml, to_yaml(schedule))
-    record = RunRecord(directory, _model(experiment, schedule, repro, clock.monotonic_ns()), clock)
+    record = RunRecord(directory, first_record(experiment, schedule, repro, clock.monotonic_ns()), clock)
     with Interrupts() as interrupts:
         with Progress(clock) as progress:
             try:
@@ -123,7 +123,7 @@ def _log_to(directory: RunDirectory) -> None:
     logging.getLogger("kazoo").setLevel(logging.WARNING)
 
 
-def _model(experiment: Experiment, schedule: Schedule, repro: str, now_ns: int) -> RunModel:
+def first_record(experiment: Experiment, schedule: Schedule, repro: str, now_ns: int) -> RunModel:
     """``run.json`` as it is written first: what comes to be known later is there and empty."""
     seed = experiment.asked.seed
     return RunModel(

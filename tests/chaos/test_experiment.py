@@ -13,14 +13,15 @@ import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chaos.commands.session import first_record
 from chaos.experiment.asked import Asked
 from chaos.experiment.command_line import FIELDS, asked_by, with_options, words
 from chaos.experiment.declaration import Field, Panel
 from chaos.experiment.forms import FLAG, NAMES, REPEATED, SCHEDULE, TRUTH, ScheduleFile
-from chaos.experiment.resolve import resolve
+from chaos.experiment.resolve import plan, resolve
 from chaos.experiment.verdict import decided, settings_of
 from chaos.schedules.model import Injection, Schedule, to_yaml
-from verifier.evidence.run_model import RunSettings
+from verifier.evidence.run_model import DefectSetting, RunModel, RunSettings
 from verifier.expectation import Expectation
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
@@ -191,6 +192,15 @@ def test_the_whole_experiment_is_written() -> None:
     assert resolved["topic"]["cleanup.policy"] == ["delete"]
     assert resolved["producer"]["enable.idempotence"] is True
     assert resolved["defects"] == [{"name": "lose-acked", "probability": 0.25}]
+
+
+def test_a_run_that_has_just_begun_says_all_that_is_read() -> None:
+    """What comes to be known later is there and empty: an interrupt at any moment leaves a run.json that is read."""
+    experiment, _ = resolve(Asked(seed=3, faults="none", defects=("lose-acked:0.25",)))
+    first = first_record(experiment, plan(experiment), "gapless run", now_ns=5)
+    assert RunModel.from_json(json.loads(json.dumps(first.to_json(), allow_nan=False))) == first
+    assert (first.seed, first.settings, first.faults_requested) == (3, settings_of(experiment), [])
+    assert first.defects == [DefectSetting("lose-acked", 0.25)]
 
 
 def test_a_schedule_that_was_given_is_written_whole(schedule: ScheduleFile) -> None:
