@@ -20,7 +20,7 @@ from chaos.commands.preflight import check_java, check_spark_master
 from chaos.conductor.progress import Progress
 from chaos.exits import BadRequest
 from chaos.experiment.asked import Keep
-from chaos.experiment.command_line import option, words
+from chaos.experiment.command_line import FIELDS, option, words
 from chaos.experiment.forms import ScheduleFile
 from chaos.experiment.record_size import check_record_size
 from chaos.experiment.resolve import resolve
@@ -33,6 +33,7 @@ from cluster.process.supervisor import Supervisor
 from cluster.seams.clock import SystemClock
 
 RESULTS = "results"
+CLIENT = FIELDS["client"].default
 #: Where there is no terminal to fit into.
 PLAIN_WIDTH = 180
 
@@ -56,7 +57,7 @@ def sweep(
     time_limit: Annotated[
         float | None, typer.Option(help="Seconds of load in each cell. [dim]default: the sweep's[/dim]")
     ] = None,
-    client: Annotated[str, option("client")] = "confluent",
+    client: Annotated[str, option("client")] = CLIENT,
     rate: Annotated[
         int | None, typer.Option(help="Records per second of each cell. [dim]default: the sweep's[/dim]")
     ] = None,
@@ -71,13 +72,13 @@ def sweep(
     ] = None,
     out: Annotated[str | None, typer.Option(help="The sweep's directory itself, instead of results/NAME/TIME.")] = None,
     keep: Annotated[Keep, option("keep")] = Keep.FAILED,
-    spark_master: Annotated[str, option("spark_master")] = "local[2]",
+    spark_master: Annotated[str, option("spark_master")] = FIELDS["spark_master"].default,
     as_json: Annotated[bool, typer.Option("--json", help="Print sweep.json's object alone on stdout.")] = False,
 ) -> int:
     """Build the cells, then run them."""
     try:
         if resume is not None:
-            if name or seeds or time_limit or rate or faults or out or client != "confluent":
+            if name or seeds or time_limit or rate or faults or out or client != CLIENT:
                 raise SweepError(
                     "--resume goes on with what was asked then; only --filter, --keep and --json go with it"
                 )

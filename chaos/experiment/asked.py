@@ -12,11 +12,11 @@ from enum import StrEnum
 from chaos.experiment.declaration import Decides, Panel, declared
 from chaos.experiment.forms import NAMES, REPEATED, SCHEDULE, TRUTH, ScheduleFile, choice
 from loadgen.settings import CLIENTS, CONFLUENT, NATIVE
+from loadgen.tool import KAFKA_PYTHON
 
 CHAOS, LOAD, CLUSTER, OUTPUT = Panel.CHAOS, Panel.LOAD, Panel.CLUSTER, Panel.OUTPUT
 
-#: The client that only reads (``loadgen.tool`` names it too, and starts it).
-KAFKA_PYTHON = "kafka-python"
+#: Who may read everything at the end; kafka-python does nothing else here.
 FINAL_READERS = (CONFLUENT, KAFKA_PYTHON, NATIVE)
 
 DEFAULT_FAULTS = "basic"
