@@ -12,11 +12,12 @@ from enum import StrEnum
 from chaos.experiment.declaration import Decides, Panel, declared
 from chaos.experiment.forms import NAMES, REPEATED, SCHEDULE, TRUTH, ScheduleFile, choice
 from loadgen.settings import CLIENTS, CONFLUENT, NATIVE
-from loadgen.tool import KAFKA_PYTHON
 
 CHAOS, LOAD, CLUSTER, OUTPUT = Panel.CHAOS, Panel.LOAD, Panel.CLUSTER, Panel.OUTPUT
 
-#: Who may read everything at the end; kafka-python does nothing else here.
+#: A client that only reads (``loadgen.tool`` has the name too; importing that takes a fifth of a second).
+KAFKA_PYTHON = "kafka-python"
+#: Who may read everything at the end.
 FINAL_READERS = (CONFLUENT, KAFKA_PYTHON, NATIVE)
 
 DEFAULT_FAULTS = "basic"

@@ -14,13 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.commands.session import first_record
-from chaos.experiment.asked import Asked
+from chaos.experiment.asked import FINAL_READERS, Asked
 from chaos.experiment.command_line import FIELDS, asked_by, with_options, words
 from chaos.experiment.declaration import Field, Panel
 from chaos.experiment.forms import FLAG, NAMES, REPEATED, SCHEDULE, TRUTH, ScheduleFile
 from chaos.experiment.resolve import plan, resolve
 from chaos.experiment.verdict import decided, settings_of
 from chaos.schedules.model import Injection, Schedule, to_yaml
+from loadgen import tool
 from verifier.evidence.run_model import DefectSetting, RunModel, RunSettings
 from verifier.expectation import Expectation
 
@@ -178,6 +179,11 @@ def test_without_retries_nothing_may_be_appended_again(client: str) -> None:
     for check, cause in (("duplicate", "broker"), ("log-duplicate", "broker"), ("log-reorder", "values")):
         assert none.reason(check, cause) is None
         assert some.reason(check, cause) is not None
+
+
+def test_the_names_of_clients_are_those_of_the_load() -> None:
+    """The declaration names a client that it does not import."""
+    assert set(FINAL_READERS) == {tool.CONFLUENT, tool.KAFKA_PYTHON, "native"}
 
 
 def test_the_whole_experiment_is_written() -> None:
