@@ -117,6 +117,7 @@ class Recorder:
             if run.error is None:
                 latencies_ns = [now_ns - intended_ns for intended_ns in run.intended_ns]
                 self.tally.count("acked", run.records)
+                self.tally.acknowledged(who.partition, now_ns)
                 self.tally.latencies(latencies_ns)
             else:
                 self.producer_errors[name_of(run.error)] = run.error

@@ -62,8 +62,7 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
     unreadable: list[str] = []
     faults = FaultRecord()
     try:
-        planned = 0 if run.evidence is None else run.evidence.planned_faults
-        faults = fault_record(directory.read_faults(), planned)
+        faults = fault_record(directory.read_faults(), run.evidence.planned_faults)
     except (OSError, ValueError, TypeError) as error:
         unreadable.append(f"faults.jsonl cannot be read: {error}")
     series: dict[str, SeriesPoint] = {}

@@ -12,6 +12,7 @@ from chaos.commands.judge import judge
 from chaos.commands.preflight import check_java, check_spark_master
 from chaos.exits import VERDICTS, BadRequest
 from verifier.evidence.run_directory import RunDirectory, read_json
+from verifier.evidence.run_model import RunModel
 
 
 def register(app: typer.Typer) -> None:
@@ -48,7 +49,7 @@ def _run_directory(path: Path) -> RunDirectory:
     if not directory.run_json.is_file():
         raise BadRequest(f"{path} is not a run directory: it has no run.json")
     try:
-        directory.read_run()
+        RunModel.from_json(directory.read_run())
     except (ValueError, json.JSONDecodeError) as error:
         raise BadRequest(f"{path}/run.json cannot be read: {error}") from error
     return directory

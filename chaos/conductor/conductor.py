@@ -22,13 +22,15 @@ from chaos.conductor.observer import Observer
 from chaos.conductor.phase import CHAOS, START
 from chaos.conductor.record import RunRecord
 from chaos.conductor.resources import Resources, disk_problem, running
-from chaos.conductor.settings import ExperimentSettings
 from chaos.conductor.target import Target
 from chaos.conductor.workbench import Workbench
+from chaos.experiment.experiment import Experiment
 from chaos.faults.base import until
 from chaos.links import LinkError
 from chaos.schedules.model import Schedule
 from cluster.client import NewTopic
+from cluster.client.errors import AdminError
+from verifier.evidence.declared import DeclaredEvidence
 from verifier.evidence.run_model import TopicSpec
 
 log = logging.getLogger(__name__)
@@ -38,6 +40,9 @@ LOAD_STARTS_MS = 30_000
 HEALED_MS = 60_000
 SETTLED_MS = 20_000
 STATUS_EVERY_S = 1.0
+TOPIC_IDS_MS = 5_000
+#: Statuses are written once a second.
+RECOVERY_MARGIN_MS = 2_500
 
 
 class Incomplete(Exception):
@@ -47,7 +52,7 @@ class Incomplete(Exception):
 class Conductor:
     """Conducts one run. ``interrupt`` may be called at any time from the loop (Ctrl-C)."""
 
-    def __init__(self, settings: ExperimentSettings, schedule: Schedule, bench: Workbench, record: RunRecord) -> None:
+    def __init__(self, settings: Experiment, schedule: Schedule, bench: Workbench, record: RunRecord) -> None:
         self._settings = settings
         self._schedule = schedule
         self._bench = bench
@@ -98,12 +103,15 @@ class Conductor:
             await self._deployment.start()
             await self._create_topic()
         with self._phase("load starts"):
+            await self._declare()
             await self._load.start()
             started_ms = await self._load_is_flowing()
         with self._phase(CHAOS, f"{len(self._schedule.injections)} faults planned, seed {self._schedule.seed}"):
             await self._chaos(started_ms)
         with self._phase("heal"):
             await self._healed()
+        with self._phase("recovery"):
+            await self._recovered()
         with self._phase("flush"):
             for problem in await self._load.stop():
                 self._record.problem(problem)
@@ -114,11 +122,11 @@ class Conductor:
 
     async def _create_topic(self) -> None:
         settings = self._settings
-        config = dict(settings.topic_config)
+        config = settings.topic_config.as_text()
         admin = self._observer.admin(CREATE_TOPIC_MS)
         try:
             await admin.create_topics(
-                [NewTopic(settings.topic, settings.partitions, settings.replication_factor, config)]
+                [NewTopic(settings.topic, settings.partitions, settings.asked.replication_factor, config)]
             )
             described = (await admin.describe([settings.topic]))[settings.topic]
         except TimeoutError as error:
@@ -126,7 +134,7 @@ class Conductor:
         finally:
             await admin.close()
         topic_id = "" if described.topic_id is None else str(described.topic_id)
-        spec = TopicSpec(settings.topic, settings.partitions, settings.replication_factor, topic_id, config)
+        spec = TopicSpec(settings.topic, settings.partitions, settings.asked.replication_factor, topic_id, config)
         self._record.update(topics=[spec], topology=self._deployment.topology.to_json())
 
         async def in_sync() -> bool:
@@ -134,6 +142,17 @@ class Conductor:
 
         if not await until(in_sync, clock=self._bench.clock, timeout_ms=CREATE_TOPIC_MS):
             raise Incomplete("unavailable: the topic's replicas did not all come into the ISR at the start")
+
+    async def _declare(self) -> None:
+        """Say what the run will leave before anything of it is there: the verifier accounts for all of it."""
+        replicas = (await self._observer.view()).partitions
+        evidence = DeclaredEvidence(
+            processes=self._load.declared,
+            brokers=list(self._deployment.broker_ids),
+            replicas={f"{self._settings.topic}-{index}": sorted(seen.replicas) for index, seen in replicas.items()},
+            planned_faults=len(self._schedule.injections),
+        )
+        self._record.update(evidence=evidence)
 
     async def _load_is_flowing(self) -> int:
         """Wait for the first acknowledged and the first read record; the time then, in monotonic ms."""
@@ -148,7 +167,7 @@ class Conductor:
 
     async def _chaos(self, started_ms: int) -> None:
         bench, settings = self._bench, self._settings
-        timeout = int(settings.broker_config.get("zookeeper.session.timeout.ms", "18000"))
+        timeout = settings.broker_config["zookeeper.session.timeout.ms"]
         target = Target(self._deployment, self._observer, bench.directory, settings.topic, settings.partitions, timeout)
         self._injector = Injector(
             target, bench.clock, bench.storage, str(bench.directory.faults_jsonl), bench.progress.note, self._live.write
@@ -156,9 +175,9 @@ class Conductor:
         self._live.chaos(self._injector, started_ms)
         watch = asyncio.create_task(self._watch(started_ms))
         try:
-            until_ms = started_ms + settings.time_limit_s * 1000
+            until_ms = started_ms + settings.asked.time_limit_s * 1000
             faults = asyncio.create_task(self._injector.run(self._schedule, started_ms, until_ms))
-            left_s = settings.time_limit_s - (bench.clock.monotonic_ms() - started_ms) / 1000
+            left_s = settings.asked.time_limit_s - (bench.clock.monotonic_ms() - started_ms) / 1000
             planned: asyncio.Future[Any] = asyncio.gather(faults, asyncio.sleep(max(0.0, left_s)))
             died: asyncio.Future[Any] = asyncio.create_task(self._load_died.wait())
             try:
@@ -184,7 +203,7 @@ class Conductor:
             elapsed_s = (bench.clock.monotonic_ms() - started_ms) / 1000
             active = self._injector.active if self._injector else ""
             bench.progress.status(
-                f"{elapsed_s:.0f}/{self._settings.time_limit_s:g} s  {status.sentence()}"
+                f"{elapsed_s:.0f}/{self._settings.asked.time_limit_s:g} s  {status.sentence()}"
                 f"{'  fault: ' + active if active else ''}"
             )
             free_bytes = bench.storage.free_bytes(str(bench.directory.path))
@@ -218,6 +237,19 @@ class Conductor:
         if not await until(in_sync, clock=self._bench.clock, timeout_ms=HEALED_MS, interval_ms=100):
             self._record.problem("unavailable: not every replica came back into its ISR within 60 s of the last heal")
 
+    async def _recovered(self) -> None:
+        """Wait until every partition takes writes again, for as long as a partition may before it counts as stalled."""
+        healed_ns = self._bench.clock.monotonic_ns()
+        users, partitions = self._settings.users, self._settings.partitions
+        written = frozenset(stream % partitions for stream in range(users))
+
+        async def flowing() -> bool:
+            return self._load.is_over or written <= self._load.acknowledged_since(healed_ns)
+
+        # a little longer than the bound, so that the evidence shows that it was passed
+        timeout_ms = self._settings.asked.stalled_after_s * 1000 + RECOVERY_MARGIN_MS
+        await until(flowing, clock=self._bench.clock, timeout_ms=timeout_ms, interval_ms=100)
+
     async def _final_read(self) -> None:
         bench, settings = self._bench, self._settings
         final = FinalState(settings.topic, settings.partitions, self._observer, bench.clock)
@@ -227,7 +259,19 @@ class Conductor:
             for problem in await self._load.final_read(final.partitions):
                 self._record.problem(problem)
         finally:
-            self._record.update(final=final.partitions)
+            self._record.update(final=final.partitions, final_topic_ids=await self._topic_ids())
+
+    async def _topic_ids(self) -> dict[str, str]:
+        """The topic ids as the cluster tells them now; none if it does not answer."""
+        admin = self._observer.admin(TOPIC_IDS_MS)
+        try:
+            described = await admin.describe([self._settings.topic])
+        except (OSError, TimeoutError, AdminError) as error:
+            log.warning("the topic ids at the end are not known: %r", error)
+            return {}
+        finally:
+            await admin.close()
+        return {name: "" if topic.topic_id is None else str(topic.topic_id) for name, topic in described.items()}
 
     def _complete(self) -> bool:
         return not self._record.model.problems and all(each.status == "ok" for each in self._record.model.final)

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.final import run_json_program
-from chaos.conductor.settings import ExperimentSettings
 from chaos.conductor.workbench import Workbench
+from chaos.experiment.experiment import Experiment
 from cluster.process.supervisor import Child
-from loadgen.command import final_read_command, locust_commands, sentinel_command
-from loadgen.settings import PRODUCERS, READERS, LoadSettings
+from loadgen.command import final_read_command, locust_commands, sentinel_command, shares
+from loadgen.settings import CONFLUENT, PRODUCERS, READERS, LoadSettings
+from verifier.evidence.declared import DeclaredProcess
 from verifier.evidence.run_directory import read_json
 from verifier.evidence.run_model import FinalPartition
 from verifier.evidence.series import SeriesPoint
@@ -25,6 +26,10 @@ SENTINEL_DEADLINE_S = 40.0
 FINAL_READ_DEADLINE_S = 120.0
 #: A final reader gets a second more for each so many records: a slow machine reads several times as many.
 FINAL_READ_RECORDS_PER_S = 10_000
+#: The readers of a run as it is wired now: how many users read while the load lasts, and who reads at the end.
+LIVE_READERS = 1
+FINAL_READERS = (CONFLUENT,)
+SENTINEL = "sentinel"
 #: For starting and ending a tool, beside its own deadline.
 MARGIN_S = 15.0
 
@@ -54,7 +59,7 @@ class LoadStatus:
 class Load:
     """Producers and readers, in Locust processes: one or several of producers, one of readers."""
 
-    def __init__(self, settings: ExperimentSettings, bench: Workbench, deployment: Deployment, run_id: int) -> None:
+    def __init__(self, settings: Experiment, bench: Workbench, deployment: Deployment, run_id: int) -> None:
         self._settings = settings
         self._bench = bench
         self._deployment = deployment
@@ -65,8 +70,24 @@ class Load:
         self._stopped = False
 
     @property
+    def declared(self) -> list[DeclaredProcess]:
+        """The processes that must leave a history, those of the final phase included; known beforehand."""
+        client = self._settings.asked.client
+        producers = [
+            DeclaredProcess(name, "producers", client, first_stream, streams)
+            for name, first_stream, streams in shares(self._load_settings())
+        ]
+        final = [DeclaredProcess(f"final-{client}", "final", client) for client in FINAL_READERS]
+        return [
+            *producers,
+            DeclaredProcess(READERS, "readers", client),
+            DeclaredProcess(SENTINEL, "sentinel", "confluent"),
+            *final,
+        ]
+
+    @property
     def processes(self) -> list[str]:
-        """Names of the processes that must leave a history."""
+        """Names of the processes that were started."""
         return list(self._children)
 
     async def start(self) -> None:
@@ -144,11 +165,18 @@ class Load:
             backlog=sum(point.backlog for point in points),
         )
 
+    def acknowledged_since(self, time_ns: int) -> frozenset[int]:
+        """The partitions in which something was acknowledged after this time, as far as the processes have said."""
+        points = [point for name in self._children if (point := self._point(name)) is not None]
+        return frozenset(
+            int(partition) for point in points for partition, at_ns in point.last_acked_ns.items() if at_ns > time_ns
+        )
+
     async def sentinels(self) -> Mapping[int, int]:
         """One sentinel per partition by a fresh producer; the offsets that were acknowledged."""
         bootstrap = self._deployment.topology.bootstrap(PRODUCERS)
         argv = sentinel_command(self._bench.directory, bootstrap, SENTINEL_DEADLINE_S)
-        _, found = await self._tool("sentinel", argv, SENTINEL_DEADLINE_S)
+        _, found = await self._tool(SENTINEL, argv, SENTINEL_DEADLINE_S)
         return {int(partition): offset for partition, offset in found.items() if isinstance(offset, int)}
 
     async def final_read(self, partitions: Sequence[FinalPartition]) -> list[str]:
@@ -175,12 +203,12 @@ class Load:
             readers_bootstrap=self._deployment.topology.bootstrap(READERS),
             topic=settings.topic,
             partitions=settings.partitions,
-            client=settings.client,
+            client=settings.asked.client,
             producers=settings.users,
-            readers=settings.readers,
-            processes=settings.load_processes,
-            producer_config=dict(settings.producer_config),
-            consumer_config=dict(settings.consumer_config),
+            readers=LIVE_READERS,
+            processes=settings.asked.load_processes,
+            producer_config=dict(settings.producer_config.as_text()),
+            consumer_config=dict(settings.consumer_config.as_text()),
             **settings.workload.load_fields(),
         )
 

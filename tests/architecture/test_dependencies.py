@@ -57,7 +57,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 DEFECT_USERS = {
     "cluster.broker.main": "switches them on, once, at the start",
     "chaos.commands.listing": "prints their names",
-    "chaos.conductor.resolve": "refuses an unknown name before anything is started",
+    "chaos.experiment.resolve": "refuses an unknown name before anything is started",
 }
 
 

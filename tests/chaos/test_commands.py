@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -15,6 +16,7 @@ from chaos.commands import preflight
 from chaos.commands.interrupts import SIGNALS, Interrupts
 from chaos.commands.main import run_command
 from cluster.process import java
+from tests.support.settings import run_model
 from verifier.evidence.run_directory import RunDirectory
 
 #: Arguments, and what the one line must hold: the thing, and the way out.
@@ -86,10 +88,18 @@ BAD = [
     (["sweep", "seeds", "--out", "full"], ["full is not empty", "--out"]),
     (["sweep", "--resume", "full"], ["--resume full", "sweep.json"]),
     (["sweep", "delivery", "--resume", "full"], ["--resume", "--filter"]),
+    (["sweep", "--resume", "old"], ["--resume old", "another version", "again"]),
     (["list", "fault"], ["fault", "faults"]),
     (["list"], ["what"]),
     (["verify", "absent"], ["absent", "not a run directory"]),
     (["report", "full"], ["full", "not a run directory"]),
+    (["verify", "lacking"], ["lacking/run.json", "RunModel.settings.retries is absent"]),
+    (["report", "lacking"], ["lacking/run.json", "RunModel.settings.retries is absent"]),
+    (["run", "--readers", "confluent,kafka"], ["--readers kafka", "native, confluent"]),
+    (["run", "--readers", ""], ["--readers", "native, confluent"]),
+    (["run", "--final-readers", "java"], ["--final-readers java", "confluent, kafka-python, native"]),
+    (["run", "--stalled-after", "0"], ["--stalled-after", "above 0"]),
+    (["run", "--stalled-after", "soon"], ["--stalled-after", "number"]),
     (["dump", "absent.log"], ["absent.log", "No such file"]),
     (["dump", "file"], ["file", ".timeindex"]),
     (["up", "--brokers", "0"], ["--brokers must be at least 1"]),
@@ -132,6 +142,12 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "latin.yaml").write_bytes(b"# f\xfcr\n")
     (tmp_path / "twice.yaml").write_text("seed: 1\ninjections: []\nseed: 2\n")
     (tmp_path / "rare.yaml").write_text("value_bytes: {uniform: {least: 48, most: 2000000}}\n")
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "sweep.json").write_text('{"schema": 1, "sweep": "seeds", "wanted": {}}')
+    lacking = run_model().to_json()
+    del lacking["settings"]["retries"]
+    (tmp_path / "lacking").mkdir()
+    (tmp_path / "lacking" / "run.json").write_text(json.dumps(lacking))
     (tmp_path / "wrong.properties").write_text("broker.idd=1\n")
     return tmp_path
 

@@ -7,8 +7,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from chaos.conductor.load import Load
-from chaos.conductor.resolve import Asked, resolve
+from chaos.experiment.asked import Asked
+from chaos.experiment.resolve import resolve
 from verifier.evidence.run_directory import RunDirectory
 
 
@@ -41,6 +44,17 @@ async def _started(tmp_path: Path, processes: int = 1) -> tuple[Load, dict[str, 
     await load.start()
     assert set(load.processes) == set(children)
     return load, children
+
+
+@pytest.mark.parametrize("processes", [1, 3])
+def test_what_must_leave_a_history_is_known_beforehand(tmp_path: Path, processes: int) -> None:
+    """Each process of the load, the sentinel's and the final readers', before any of them is started."""
+
+    async def body() -> None:
+        load, children = await _started(tmp_path, processes)
+        assert load.expected == [*children, "sentinel", "final-confluent"]
+
+    asyncio.run(body())
 
 
 def test_a_process_that_dies_is_told_once(tmp_path: Path) -> None:

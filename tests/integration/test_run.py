@@ -1,4 +1,4 @@
-"""``gapless run`` from end to end: a real cluster, load, faults and verdict; green where it is right, red where not."""
+"""``gapless run`` from end to end where something is wrong: red where the cluster is, unknown where the run is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from xml.etree import ElementTree as ET
 import psutil
 import pytest
 
-from chaos.schedules.model import from_yaml
 from loadgen.settings import PROCESS_ENV
 from tests.support.leftovers import Place
 from tests.support.require import require
@@ -22,7 +21,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 #: A machine that does much else may take this long for what needs one minute.
 RUN_S = 480.0
-FILES = ("verdict.json", "summary.md", "junit.xml", "report.html", "schedule.yaml", "run.json", "run.log")
 
 
 def _newest(place: Place) -> Path:
@@ -30,38 +28,6 @@ def _newest(place: Place) -> Path:
     runs = [path for path in (place.directory / "results" / "run").iterdir() if path.is_dir()]
     assert [latest.resolve()] == [path.resolve() for path in runs]
     return latest
-
-
-def test_a_correct_cluster_is_valid_and_leaves_nothing_but_its_results(tmp_path: Path) -> None:
-    """Killed leaders and lost responses: RESULT valid, exit 0, the faults bit, every file there, nothing running."""
-    require("java")
-    with Place(tmp_path) as place:
-        arguments = ["--time-limit", "14", "--rate", "500", "--faults", "kill-leader,drop-response", "--seed", "11"]
-        status = place.run("run", *arguments, timeout_s=RUN_S)
-        assert status == 0, place.out + place.err
-        place.assert_nothing_left(within_s=1.0)
-        lines = place.out.splitlines()
-        assert lines[0].startswith("RESULT valid seed=11 acked=")
-        assert [line.partition(" ")[0] for line in lines] == ["RESULT", "report:", "repro:"]
-        assert "--seed 11" in lines[2] and "--faults kill-leader,drop-response" in lines[2]
-        run = _newest(place)
-        assert all((run / name).stat().st_size > 0 for name in FILES)
-        verdict = json.loads((run / "verdict.json").read_text())
-        assert (verdict["verdict"], verdict["reasons"]) == ("valid", [])
-        assert sum(check["count"] for check in verdict["checks"].values()) == 0
-        faults = [json.loads(line) for line in (run / "faults.jsonl").read_text().splitlines()]
-        assert {each["fault"] for each in faults if each["phase"] == "heal" and each["effective"]} == {
-            "kill-leader",
-            "drop-response",
-        }
-        assert {each.fault for each in from_yaml((run / "schedule.yaml").read_text()).injections} == {
-            "kill-leader",
-            "drop-response",
-        }
-        suites = ET.parse(run / "junit.xml").getroot()
-        assert suites.findall(".//testcase") and not suites.findall(".//failure")
-        record = json.loads((run / "run.json").read_text())
-        assert record["exit_status"] == 0 and record["problems"] == []
 
 
 def test_a_broker_that_forgets_what_it_acknowledged_is_found(tmp_path: Path) -> None:

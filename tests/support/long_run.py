@@ -10,10 +10,11 @@ import os
 from pathlib import Path
 
 from tests.support.batches import BatchFields, Record, encode_batch
+from tests.support.settings import run_model, settings
 from tests.support.stories import RUN_ID, SENTINEL_STREAM, TOPIC, Batch, row
 from verifier.evidence.history import HistoryWriter
 from verifier.evidence.run_directory import RunDirectory, write_json_atomic
-from verifier.evidence.run_model import FinalPartition, RunModel, RunSettings, TopicSpec
+from verifier.evidence.run_model import FinalPartition, TopicSpec
 from verifier.evidence.values import ValueEncoder
 
 BROKERS = (1, 2, 3)
@@ -41,12 +42,12 @@ def write_long_run(
     ]
     for history in histories.values():
         history.close()
-    model = RunModel(
+    model = run_model(
         name="long",
         seed=1,
         run_id=RUN_ID,
         started="2026-01-01T00:00:00Z",
-        settings=RunSettings(brokers=len(BROKERS), partitions=partitions),
+        settings=settings(brokers=len(BROKERS), partitions=partitions),
         topics=[TopicSpec(TOPIC, partitions, len(BROKERS))],
         final=final,
         load_processes=list(names),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.batches import BatchFields, Record, encode_batch
+from tests.support.settings import run_model, settings
 from verifier.evidence.history import HistoryRow, HistoryWriter
 from verifier.evidence.run_directory import RunDirectory, append_json_line, write_json_atomic
 from verifier.evidence.run_model import FinalPartition, PhaseSpan, RunModel, RunSettings, TopicSpec
@@ -81,7 +82,7 @@ class Story:
 
     partitions: dict[int, Partition]
     rows: dict[str, list[HistoryRow]]
-    settings: RunSettings = field(default_factory=RunSettings)
+    settings: RunSettings = field(default_factory=settings)
     torn: set[str] = field(default_factory=set)
     faults: list[dict[str, Any]] = field(default_factory=list)
     faults_requested: list[str] = field(default_factory=list)
@@ -109,7 +110,7 @@ class Story:
             for index, place in self.partitions.items()
         ]  # fmt: skip
         brokers = len(next(iter(self.partitions.values())).log_end_offsets)
-        return RunModel(
+        return run_model(
             name="story",
             seed=1,
             run_id=RUN_ID,

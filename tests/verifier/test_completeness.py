@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from tests.support.settings import settings as run_settings
 from tests.verifier.test_verdict import a_run, facts
 from verifier.completeness import incomplete
 from verifier.effectiveness import ineffective, injections
-from verifier.evidence.run_model import ChildProcess, HarnessHealth, RunModel, RunSettings, TopicSpec
+from verifier.evidence.run_model import ChildProcess, HarnessHealth, RunModel, TopicSpec
 from verifier.facts import Facts, HistoryState, ReaderReach
 
 
@@ -71,7 +72,7 @@ CASES: list[tuple[str, RunModel, Facts]] = [
     ("2 history rows make no sense", a_run(), facts(malformed_rows=2)),
     (
         "harness overloaded: the event loop of proxy stood still for 1.20 s",
-        a_run(harness=LAGS, settings=RunSettings(session_timeout_ms=2000)),
+        a_run(harness=LAGS, settings=run_settings(session_timeout_ms=2000)),
         facts(),
     ),
 ]
@@ -94,7 +95,7 @@ def test_the_torn_tail_of_a_killed_process_is_legal() -> None:
 
 def test_a_loaded_broker_is_not_an_overloaded_harness() -> None:
     """The brokers' own lag is part of what is under test; so is a lag below half a session."""
-    run = a_run(harness=LAGS, settings=RunSettings(session_timeout_ms=3000))
+    run = a_run(harness=LAGS, settings=run_settings(session_timeout_ms=3000))
     assert incomplete(run, facts()) == []
 
 

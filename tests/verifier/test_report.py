@@ -12,9 +12,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from tests.support.settings import settings as run_settings
 from tests.verifier.test_verdict import a_run, audit, found
 from verifier.effectiveness import Injected
-from verifier.evidence.run_model import DefectSetting, PhaseSpan, RunModel, RunSettings
+from verifier.evidence.run_model import DefectSetting, PhaseSpan, RunModel
 from verifier.evidence.series import SeriesPoint
 from verifier.report.junit import junit_xml
 from verifier.report.page import report_html
@@ -55,7 +56,7 @@ def bad() -> Verdict:
         replace(found("inconsistent-offsets", "read"), context={"batch_at": [BATCH]}),
         replace(found("duplicate", "unidentified", count=3), context=copies),
     ]
-    return decide(a_run(settings=RunSettings(idempotence=False)), FAULTS, audit(*anomalies))
+    return decide(a_run(settings=run_settings(idempotence=False)), FAULTS, audit(*anomalies))
 
 
 class Links(HTMLParser):
@@ -94,7 +95,7 @@ def test_the_page_needs_nothing_but_itself(bad: Verdict) -> None:
 
 def test_the_page_leads_with_the_verdict_and_the_cause(bad: Verdict) -> None:
     """Verdict and reasons come first, the cause before its consequence, what is allowed apart from both."""
-    html = page(a_run(settings=RunSettings(idempotence=False)), bad)
+    html = page(a_run(settings=run_settings(idempotence=False)), bad)
     order = [
         "<h1>invalid</h1>", "<li>lost-write:", 'id="lost-write"', "a consequence of lost-write",
         "allowed by the settings", "idempotence is off", "Faults as they happened", "gapless run --seed 1",

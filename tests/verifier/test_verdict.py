@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.settings import settings as run_settings
 from tests.support.stories import clean
 from verifier.anomalies import ANOMALIES, BY_NAME, NAMES, group
 from verifier.effectiveness import Injected
@@ -101,7 +102,7 @@ def test_a_check_that_failed_is_unknown_and_says_why() -> None:
 
 def test_what_the_settings_allow_is_shown_and_does_not_count() -> None:
     """Allowed anomalies leave the run valid and appear with their reason."""
-    settings = RunSettings(idempotence=False)
+    settings = run_settings(idempotence=False)
     verdict = decide(a_run(settings=settings), [], audit(found("duplicate", "unidentified", count=3)))
     assert verdict.verdict == "valid"
     check = verdict.to_json()["checks"]["duplicate"]
@@ -138,7 +139,7 @@ def test_nothing_is_explained_in_a_partition_without_the_cause() -> None:
 
 def test_an_allowed_cause_explains_nothing_away() -> None:
     """If the cause is allowed and the consequence is not, the consequence leads."""
-    settings = RunSettings(acks="1")
+    settings = run_settings(acks="1")
     verdict = decide(a_run(settings=settings), [], audit(found("lost-write"), found("inconsistent-offsets", "read")))
     assert verdict.accusations == ("inconsistent-offsets: two parties disagree about what stands at an offset (1)",)
 
@@ -186,7 +187,7 @@ def test_the_object_has_the_keys_of_the_contract() -> None:
     }  # fmt: skip
 
 
-STRICT = RunSettings()
+STRICT = run_settings()
 EARLY = {("lost-write", None), ("log-gap", "sequences"), ("inconsistent-offsets", "acknowledged")}
 
 
@@ -195,20 +196,20 @@ EARLY = {("lost-write", None), ("log-gap", "sequences"), ("inconsistent-offsets"
     [
         (STRICT, set()),
         (
-            RunSettings(acks="1"),
+            run_settings(acks="1"),
             {("lost-write", None), ("log-gap", "sequences"), ("inconsistent-offsets", "acknowledged")},
         ),
         (
-            RunSettings(acks="0"),
+            run_settings(acks="0"),
             {("lost-write", None), ("log-gap", "sequences"), ("inconsistent-offsets", "acknowledged")},
         ),
         (
-            RunSettings(idempotence=False, max_in_flight=1, client="native"),
+            run_settings(idempotence=False, max_in_flight=1, client="native"),
             {("duplicate", None), ("log-duplicate", None)},
         ),
         # librdkafka changes the order of refused batches even then.
         (
-            RunSettings(idempotence=False, max_in_flight=1, client="confluent"),
+            run_settings(idempotence=False, max_in_flight=1, client="confluent"),
             {
                 ("duplicate", None),
                 ("log-duplicate", None),
@@ -217,16 +218,16 @@ EARLY = {("lost-write", None), ("log-gap", "sequences"), ("inconsistent-offsets"
             },
         ),
         (
-            RunSettings(idempotence=False),
+            run_settings(idempotence=False),
             {("duplicate", None), ("log-duplicate", None), ("nonmonotonic-send", None), ("log-reorder", "values")},
         ),
-        (RunSettings(idempotence=False, retries=0), set()),
+        (run_settings(idempotence=False, retries=0), set()),
         (
-            RunSettings(unknown_producer="kafka"),
+            run_settings(unknown_producer="kafka"),
             {("duplicate", None), ("log-duplicate", None), ("nonmonotonic-send", None), ("log-reorder", "values")},
         ),
         (
-            RunSettings(unclean_leader_election=True),
+            run_settings(unclean_leader_election=True),
             {("lost-write", None), ("log-gap", "sequences"), ("inconsistent-offsets", None), ("duplicate", "vanished")},
         ),
     ],
@@ -245,7 +246,7 @@ def test_the_expectation_matrix(settings: RunSettings, allowed: set[tuple[str, s
 @pytest.mark.parametrize("acks", ["0", "1", "all"])
 def test_no_acks_setting_excuses_a_reader(acks: str) -> None:
     """What was committed is handed out and never taken back, however it was acknowledged."""
-    expectation = Expectation(RunSettings(acks=acks))
+    expectation = Expectation(run_settings(acks=acks))
     assert expectation.reason("unseen", None) is None
     assert expectation.reason("inconsistent-offsets", "read") is None
     assert expectation.reason("log-corrupt", "batch") is None

@@ -38,9 +38,8 @@ def _overloaded(run: RunModel, closing: Closing) -> Iterator[str]:
     own_proxy = any(child.name == "proxy" for child in run.children)
     wanted = ["conductor", *(["proxy"] if own_proxy else [])]
     absent = [name for name in wanted if name not in run.harness.event_loop_lag_s]
-    if run.evidence is not None:
-        live = run.evidence.of_role("producers", "readers")
-        absent += [process.name for process in live if process.name not in closing.lag_ms]
+    live = run.evidence.of_role("producers", "readers")
+    absent += [process.name for process in live if process.name not in closing.lag_ms]
     for name in absent:
         yield f"no event-loop lag of {name} was recorded"
 
@@ -77,7 +76,7 @@ def _children(run: RunModel, closing: Closing) -> Iterator[str]:
     for child in run.children:
         if child.name.startswith("broker-"):
             brokers.setdefault(child.name, []).append(child)
-    for declared in [] if run.evidence is None else run.evidence.brokers:
+    for declared in run.evidence.brokers:
         if f"broker-{declared}" not in brokers:
             yield f"run.json has no process of broker {declared}"
     for name, lives in sorted(brokers.items()):

@@ -23,7 +23,7 @@ def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
 
 
 def _declared(run: RunModel, closing: Closing) -> Iterator[str]:
-    if run.evidence is None or not run.evidence.processes:
+    if not run.evidence.processes:
         yield "run.json does not declare which processes must leave a history"
         return
     if not closing.accounts:
@@ -44,7 +44,7 @@ def _declared(run: RunModel, closing: Closing) -> Iterator[str]:
 
 def _each(run: RunModel, closing: Closing) -> Iterator[str]:
     for account in closing.accounts:
-        declared = None if run.evidence is None else run.evidence.process(account.process)
+        declared = run.evidence.process(account.process)
         if account.state == "damaged":
             yield f"the history {account.file} cannot be read: {account.error}"
             continue

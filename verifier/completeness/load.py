@@ -52,8 +52,6 @@ def _rate(run: RunModel, facts: Facts) -> Iterator[str]:
 
 
 def _partitions(run: RunModel, closing: Closing) -> Iterator[str]:
-    if run.evidence is None:
-        return
     acked: Counter[tuple[str, int]] = Counter()
     live: dict[str, Mapping[tuple[str, int], int]] = {}
     for account in closing.accounts:

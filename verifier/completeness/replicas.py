@@ -46,7 +46,7 @@ def _replicas(run: RunModel, facts: Facts) -> Iterator[str]:
 def _readers(run: RunModel, facts: Facts) -> Iterator[str]:
     if len({reader.bit for reader in facts.readers}) > MAXIMUM_READERS:
         yield f"more than {MAXIMUM_READERS} final readers"
-    wanted = [] if run.evidence is None else [process.name for process in run.evidence.of_role("final")]
+    wanted = [process.name for process in run.evidence.of_role("final")]
     compacted = {topic.name for topic in run.topics if topic.is_compacted}
     judged = [final for final in run.final if final.status == "ok" and final.topic not in compacted]
     reached = {(reader.process, reader.topic, reader.partition): reader for reader in facts.readers}

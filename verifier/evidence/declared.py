@@ -6,7 +6,7 @@ The verifier accounts for everything that stands here, and doubts what is there 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 #: ``producers`` and ``readers`` are load processes; ``sentinel`` and ``final`` are the programs of the final phase.
@@ -31,10 +31,15 @@ class DeclaredEvidence:
     the schedule has, numbered from 0.
     """
 
-    processes: list[DeclaredProcess] = field(default_factory=list)
-    brokers: list[int] = field(default_factory=list)
-    replicas: dict[str, list[int]] = field(default_factory=dict)
-    planned_faults: int = 0
+    processes: list[DeclaredProcess]
+    brokers: list[int]
+    replicas: dict[str, list[int]]
+    planned_faults: int
+
+    @classmethod
+    def nothing(cls) -> DeclaredEvidence:
+        """What is declared before anything is known."""
+        return cls([], [], {}, 0)
 
     def process(self, name: str) -> DeclaredProcess | None:
         """The declared process of that name."""

@@ -5,13 +5,14 @@ Owns what is refused and what only warned of; the sizes and the limits are ``loa
 
 from __future__ import annotations
 
-from chaos.conductor.resolve import DEFAULT_WORKLOAD, Asked
-from chaos.conductor.settings import ExperimentSettings, SettingsError
-from cluster.config import broker, topic
+from chaos.experiment.asked import DEFAULT_WORKLOAD, Asked
+from chaos.experiment.errors import SettingsError
+from chaos.experiment.experiment import Experiment
+from cluster.config import topic
 from loadgen.limits import LargestRecord, advice, compresses, producer_limits, topic_limits, unless_compressed
 
 
-def check_record_size(asked: Asked, settings: ExperimentSettings) -> list[str]:
+def check_record_size(experiment: Experiment) -> list[str]:
     """Refuse a load of which a record can never be written, before anything is started; warnings for a person.
 
     What a producer does not take stands in its way for ever. A limit of the topic or of the brokers that was not asked
@@ -19,21 +20,21 @@ def check_record_size(asked: Asked, settings: ExperimentSettings) -> list[str]:
     ``unknown``), and whether a compressed batch keeps to it is seen only when it is there: those are warned of.
     Raises SettingsError.
     """
-    workload = settings.workload
+    asked, workload = experiment.asked, experiment.workload
+    producer_config = experiment.producer_config.as_text()
     largest = LargestRecord.of(workload.sizes, workload.key_choice)
     source = f"--workload {asked.workload or DEFAULT_WORKLOAD}"
     if asked.record_bytes is not None:
         source = f"--record-bytes {asked.record_bytes}"
-    brokers = broker.validate(settings.broker_config)
-    limits = topic_limits(topic.validate(settings.topic_config, brokers), brokers, largest)
-    is_compressed = compresses(settings.producer_config)
+    limits = topic_limits(experiment.topic_config, experiment.broker_config, largest)
+    is_compressed = compresses(producer_config)
     doubtful = [each for each in limits if is_compressed or _is_asked_for(each.key, asked)]
     certain = [each for each in limits if each not in doubtful]
-    own = producer_limits(settings.client, settings.producer_config, largest)
+    own = producer_limits(asked.client, producer_config, largest)
     if (refusal := advice(source, [*own, *certain], largest)) is not None:
         raise SettingsError(refusal)
     warning = advice(source, doubtful, largest)
-    return [] if warning is None else [unless_compressed(warning, settings.producer_config)]
+    return [] if warning is None else [unless_compressed(warning, producer_config)]
 
 
 def _is_asked_for(key: str, asked: Asked) -> bool:
