@@ -46,7 +46,8 @@ class HistoryAccount:
     ``complaints``: sequences without an outcome, or with two; ``errors``: (outcome, name) -> values of ``send`` rows;
     ``acked`` and ``read``: values by (topic, partition); ``attempts``: spans of intervals (their first and last number)
     in which records were under way; ``streams``: those with a row; ``deleted``: below which offset DeleteRecords was
-    asked for, by (topic, partition).
+    asked for, by (topic, partition); ``last_acked_ns`` and ``last_tried_ns``: when something was last acknowledged, or
+    was to be sent or had an outcome, by (topic, partition).
     """
 
     process: str
@@ -63,6 +64,8 @@ class HistoryAccount:
     attempts: tuple[tuple[int, int], ...] = ()
     streams: frozenset[int] = frozenset()
     deleted: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    last_acked_ns: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    last_tried_ns: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
     def values(self, f: str, *outcomes: str) -> int:
         """How many values the rows of a function are about."""
@@ -101,6 +104,8 @@ def account_of(path: Path) -> HistoryAccount:
         attempts=_attempts(rows),
         streams=frozenset(int(each) for each in _compute.unique(rows["stream"]).to_pylist() if each >= 0),
         deleted=_deleted(rows),
+        last_acked_ns=_latest(rows, "ok"),
+        last_tried_ns=_latest(rows),
     )
 
 
@@ -160,6 +165,15 @@ def error_name(text: str) -> str:
     """The name with which a client's error begins; empty if it has none."""
     found = _NAME.match(text)
     return "" if found is None else found[0]
+
+
+def _latest(rows: pa.Table, outcome: str | None = None) -> dict[tuple[str, int], int]:
+    """The latest ``complete_ns`` of ``send`` rows, by partition."""
+    chosen = rows.filter(_compute.equal(rows["f"], "send"))
+    if outcome is not None:
+        chosen = chosen.filter(_compute.equal(chosen["type"], outcome))
+    grouped = chosen.group_by(["topic", "partition"]).aggregate([("complete_ns", "max")])
+    return {(each["topic"], each["partition"]): each["complete_ns_max"] for each in grouped.to_pylist()}
 
 
 def _deleted(rows: pa.Table) -> dict[tuple[str, int], int]:

@@ -16,6 +16,7 @@ from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.recoveries import memory, recoveries, summary
 from verifier.report import write_reports
+from verifier.stalled import stalled
 from verifier.verdict import Verdict, decide, undecidable
 
 logger = logging.getLogger(__name__)
@@ -76,6 +77,7 @@ def _judge(directory: RunDirectory, run: RunModel, spark_master: str, progress: 
                 abandoned.set()
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+    found = replace(found, found=(*found.found, *stalled(run, closing)))
     verdict = decide(run, found, closing)
     for complaint in complaints(evidence.deletions, run):
         verdict = verdict.doubted(complaint)

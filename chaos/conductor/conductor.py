@@ -109,9 +109,10 @@ class Conductor:
         with self._phase(CHAOS, f"{len(self._schedule.injections)} faults planned, seed {self._schedule.seed}"):
             await self._chaos(started_ms)
         with self._phase("heal"):
-            await self._healed()
-        with self._phase("recovery"):
-            await self._recovered()
+            is_in_sync = await self._healed()
+        if is_in_sync:
+            with self._phase("recovery"):
+                await self._recovered()
         with self._phase("flush"):
             for problem in await self._load.stop():
                 self._record.problem(problem)
@@ -217,8 +218,8 @@ class Conductor:
                 self._load_died.set()
             await asyncio.sleep(STATUS_EVERY_S)
 
-    async def _healed(self) -> None:
-        """Everything undone, every broker up, every replica back in its ISR; or the run is unavailable."""
+    async def _healed(self) -> bool:
+        """Everything undone, every broker up, every replica back in its ISR; or the run is unavailable, and False."""
         if self._injector is not None:
             await self._injector.heal_all()
         await asyncio.to_thread(self._deployment.links.reset)
@@ -234,8 +235,10 @@ class Conductor:
         async def in_sync() -> bool:
             return (await self._observer.view()).in_sync(self._settings.partitions)
 
-        if not await until(in_sync, clock=self._bench.clock, timeout_ms=HEALED_MS, interval_ms=100):
-            self._record.problem("unavailable: not every replica came back into its ISR within 60 s of the last heal")
+        if await until(in_sync, clock=self._bench.clock, timeout_ms=HEALED_MS, interval_ms=100):
+            return True
+        self._record.problem("unavailable: not every replica came back into its ISR within 60 s of the last heal")
+        return False
 
     async def _recovered(self) -> None:
         """Wait until every partition takes writes again, for as long as a partition may before it counts as stalled."""

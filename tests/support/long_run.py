@@ -10,8 +10,10 @@ import os
 from pathlib import Path
 
 from tests.support.batches import BatchFields, Record, encode_batch
+from tests.support.closed import TOPIC_ID, closed, declared, partition_metadata, write_series
 from tests.support.settings import run_model, settings
 from tests.support.stories import RUN_ID, SENTINEL_STREAM, TOPIC, Batch, row
+from verifier.evidence import seal
 from verifier.evidence.history import HistoryWriter
 from verifier.evidence.run_directory import RunDirectory, write_json_atomic
 from verifier.evidence.run_model import FinalPartition, TopicSpec
@@ -42,18 +44,23 @@ def write_long_run(
     ]
     for history in histories.values():
         history.close()
+    replicas = {f"{TOPIC}-{index}": BROKERS for index in range(partitions)}
+    evidence = declared(names, replicas, range(1, partitions + 1))
     model = run_model(
         name="long",
         seed=1,
         run_id=RUN_ID,
         started="2026-01-01T00:00:00Z",
-        settings=settings(brokers=len(BROKERS), partitions=partitions),
-        topics=[TopicSpec(TOPIC, partitions, len(BROKERS))],
+        settings=settings(brokers=len(BROKERS), partitions=partitions, rate=0.0),
+        topics=[TopicSpec(TOPIC, partitions, len(BROKERS), TOPIC_ID)],
         final=final,
-        load_processes=list(names),
+        final_topic_ids={TOPIC: TOPIC_ID},
+        **closed(evidence),
     )
     write_json_atomic(directory.run_json, model.to_json())
     directory.faults_jsonl.touch()
+    write_series(directory, evidence)
+    seal.take(directory)
     return directory
 
 
@@ -69,6 +76,7 @@ def _write_partition(
     homes = [directory.node(broker) / "data" / f"{TOPIC}-{index}" for broker in BROKERS]
     for home in homes:
         home.mkdir(parents=True)
+        (home / "partition.metadata").write_text(partition_metadata(), encoding="utf-8")
     stream, encoder = index + 1, ValueEncoder(RUN_ID, index + 1, value_bytes)
     histories["producers"].append(row("reserve", "invoke", index, stream, 0, batches * size - 1, -1))
     segment, segment_base = bytearray(), 0

@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.batches import BatchFields, Record, encode_batch
+from tests.support.closed import TOPIC_ID, closed, declared, partition_metadata, write_series
 from tests.support.settings import run_model, settings
+from verifier.evidence import seal
+from verifier.evidence.declared import DeclaredEvidence
 from verifier.evidence.history import HistoryRow, HistoryWriter
 from verifier.evidence.run_directory import RunDirectory, append_json_line, write_json_atomic
-from verifier.evidence.run_model import FinalPartition, PhaseSpan, RunModel, RunSettings, TopicSpec
+from verifier.evidence.run_model import FinalPartition, RunModel, RunSettings, TopicSpec
 from verifier.evidence.values import FLAG_SENTINEL, encode
 
 TOPIC = "t"
@@ -88,6 +91,7 @@ class Story:
     faults_requested: list[str] = field(default_factory=list)
     journals: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     topic_config: dict[str, str] = field(default_factory=dict)
+    streams: tuple[int, ...] = ()
     split_at: int = 0  # a new segment after so many batches; 0: one segment
 
     def leader_log(self, partition: int) -> list[Batch]:
@@ -116,27 +120,31 @@ class Story:
             run_id=RUN_ID,
             started="2026-01-01T00:00:00Z",
             ended="2026-01-01T00:01:00Z",
-            settings=replace(self.settings, brokers=brokers, partitions=len(self.partitions)),
-            topics=[TopicSpec(TOPIC, len(self.partitions), brokers, config=self.topic_config)],
-            phases=[PhaseSpan("warm-up", 0, 10 * SECOND), PhaseSpan("chaos", 10 * SECOND, 50 * SECOND)],
+            settings=replace(self.settings, brokers=brokers, partitions=len(self.partitions), rate=0.0),
+            topics=[TopicSpec(TOPIC, len(self.partitions), brokers, TOPIC_ID, self.topic_config)],
             faults_requested=self.faults_requested,
             final=final,
-            load_processes=sorted(self.rows),
+            final_topic_ids={TOPIC: TOPIC_ID},
             repro="gapless run --seed 1",
+            **closed(self.evidence()),
         )
 
-    def delete_below(self, partition: int, offset: int, reason: str | None = None, broker: int = 1) -> None:
-        """A broker's journal says that a client asked for this, or why its log begins there."""
-        entry: dict[str, Any] = {"event": "delete-records", "from_offset": 0, "to_offset": offset, "leader_epoch": 1}
-        if reason is not None:
-            entry = {
-                "event": "log-start",
-                "before": 0,
-                "log_start_offset": offset,
-                "log_end_offset": 0,
-                "reason": reason,
-            }
-        self.journals.setdefault(broker, []).append(entry | {"topic": TOPIC, "partition": partition})
+    def evidence(self) -> DeclaredEvidence:
+        """What the run declared before its load began."""
+        replicas = {f"{TOPIC}-{index}": place.log_end_offsets for index, place in self.partitions.items()}
+        planned = len({entry["number"] for entry in self.faults})
+        return declared(self.rows, replicas, self.streams, planned)
+
+    def delete_below(self, partition: int, offset: int) -> None:
+        """The run has records below this offset deleted (DeleteRecords)."""
+        request = HistoryRow("delete", "ok", TOPIC, partition, first_offset=offset, last_offset=offset)
+        self.rows["producer-1"].append(request)
+
+    def begins_at(self, partition: int, offset: int, broker: int = 1) -> None:
+        """A broker's journal says that its log begins there."""
+        entry = {"event": "log-start", "before": 0, "log_start_offset": offset, "log_end_offset": 0}
+        entry |= {"reason": "asked for", "topic": TOPIC, "partition": partition}
+        self.journals.setdefault(broker, []).append(entry)
 
     def write(self, path: Path) -> RunDirectory:
         """Make the run directory."""
@@ -160,8 +168,11 @@ class Story:
             for broker, batches in place.replicas.items():
                 home = directory.node(broker) / "data" / f"{TOPIC}-{index}"
                 home.mkdir(parents=True)
+                (home / "partition.metadata").write_text(partition_metadata(), encoding="utf-8")
                 for base_offset, data in self._segments(batches, place.tails.get(broker, b"")):
                     (home / f"{base_offset:020d}.log").write_bytes(data)
+        write_series(directory, self.evidence())
+        seal.take(directory)
         return directory
 
     def _segments(self, batches: list[Batch], tail: bytes) -> Iterator[tuple[int, bytes]]:
@@ -194,7 +205,7 @@ def clean(
     """
     rows: dict[str, list[HistoryRow]] = {"producer-1": [], "reader-1": [], "sentinel": []}
     rows |= {f"final-{number}": [] for number in range(1, final_readers + 1)}
-    story = Story({}, rows)
+    story = Story({}, rows, streams=tuple(range(1, streams + 1)))
     for index in range(partitions):
         log: list[Batch] = []
         mine = [stream for stream in range(1, streams + 1) if stream % partitions == index]

@@ -299,13 +299,17 @@ def lower_high_watermark(story: Story, random: Random, place: Partition) -> None
 
 @one_of(a_partition(lambda place: place.high_watermark > 1))
 def raise_log_start(story: Story, random: Random, place: Partition) -> None:
-    """The log no longer starts at 0, as a journal says, or further than it says, or for a reason that is none."""
+    """The log no longer starts at 0, as was asked for, or further than that, or by retention, or for no reason."""
     partition = _number(story, place)
     place.log_start_offset = random.randrange(1, place.high_watermark)
     for broker in place.replicas:
-        reason = random.choice([None, None, "time", "size", "asked for", "the leader's log begins later"])
         said = max(place.log_start_offset + random.choice([-2, 0, 0, 3]), 0)
-        story.delete_below(partition, said, reason, broker)
+        if random.random() < 0.5:
+            story.delete_below(partition, said)
+        if random.random() < 0.7:
+            story.begins_at(partition, said, broker)
+    if random.random() < 0.2:
+        story.topic_config = {"retention.ms": "1000"}
     if random.random() < 0.5:
         for broker, batches in place.replicas.items():
             place.replicas[broker] = [batch for batch in batches if batch.next_offset > place.log_start_offset]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -11,10 +14,12 @@ import pytest
 from tests.support.settings import settings as run_settings
 from tests.support.stories import clean
 from verifier.anomalies import ANOMALIES, BY_NAME, NAMES, group
-from verifier.effectiveness import Injected
+from verifier.closing import Closing, gather
+from verifier.effectiveness import FaultRecord, Injected
 from verifier.evidence.run_model import RunModel, RunSettings
+from verifier.evidence.seal import Difference
 from verifier.expectation import Expectation
-from verifier.facts import Audit, Facts, Found, Gap, HistoryState, ReaderReach, Region, ReplicaFiles
+from verifier.facts import Audit, Facts, Found, Gap, ReaderReach, Region, ReplicaFiles
 from verifier.verdict import decide, result_lines, undecidable, worst
 
 
@@ -29,7 +34,6 @@ def facts(**changes: Any) -> Facts:
     return replace(
         Facts(
             acked=24, read=50, final_read=25,
-            histories=tuple(HistoryState(name, f"{name}.arrow", "closed") for name in a_run().load_processes),
             readers=(ReaderReach("run", "final-1", "t", 0, 1, 24, True),),
             replicas=tuple(ReplicaFiles(b, "t", 0, 1, 900, 900, 9, 900, 25) for b in final.log_end_offsets),
             segments_listed=3,
@@ -37,6 +41,18 @@ def facts(**changes: Any) -> Facts:
         ),
         **changes,
     )  # fmt: skip
+
+
+@cache
+def _closing() -> Closing:
+    with TemporaryDirectory() as path:
+        story = clean()
+        return gather(story.write(Path(path)), story.model())
+
+
+def closing(*injected: Injected, **changes: Any) -> Closing:
+    """What closes the evidence of ``a_run``, with these injections."""
+    return replace(_closing(), **{"faults": FaultRecord(tuple(injected)), **changes})
 
 
 def found(check: str, cause: str | None = None, partition: int = 0, count: int = 1) -> Found:
@@ -59,7 +75,7 @@ def audit(*anomalies: Found, **changes: Any) -> Audit:
 
 def test_complete_evidence_and_nothing_found_is_valid() -> None:
     """The one way to valid."""
-    verdict = decide(a_run(), [], audit())
+    verdict = decide(a_run(), audit(), closing())
     assert (verdict.verdict, verdict.reasons) == ("valid", ())
     assert verdict.to_json()["valid"] is True
     assert set(verdict.checks) == set(NAMES)
@@ -74,17 +90,42 @@ def test_invalid_outranks_unknown_outranks_valid(states: tuple[Any, Any]) -> Non
 
 def test_an_anomaly_in_incomplete_evidence_is_invalid_all_the_same() -> None:
     """Incomplete evidence hides nothing: both are said, what was found first."""
-    verdict = decide(a_run(interrupted=True), [], audit(found("lost-write")))
+    verdict = decide(a_run(interrupted=True), audit(found("lost-write")), closing())
     assert verdict.verdict == "invalid"
     assert verdict.reasons[0].startswith("lost-write")
     assert "the run was interrupted" in verdict.reasons
     assert verdict.checks["unseen"].state == "unknown"
 
 
+def test_checks_without_their_evidence_accuse_nobody() -> None:
+    """What a check found in evidence that cannot be believed is withheld; what the log alone shows still counts."""
+    damaged = closing(differences=(Difference("history/producer-1.arrow", "changed"),))
+    verdict = decide(a_run(), audit(found("lost-write"), found("phantom", "failed")), damaged)
+    assert verdict.verdict == "unknown"
+    assert verdict.checks["lost-write"].withheld
+    assert (verdict.checks["lost-write"].count, verdict.accusations) == (0, ())
+    assert "history/producer-1.arrow: changed since the run was sealed" in verdict.doubts
+    assert any(doubt.startswith("not judged for it: lost-write") for doubt in verdict.doubts)
+    by_the_log = decide(a_run(), audit(found("lost-write"), found("log-corrupt", "batch")), damaged)
+    assert by_the_log.verdict == "invalid"
+    assert by_the_log.accusations == ("log-corrupt: bytes on disk are not what was written (1)",)
+
+
+def test_a_changed_account_of_the_run_blinds_everything() -> None:
+    """Nothing can be judged by settings and final states that somebody changed."""
+    anomalies = [found(name, next(iter(BY_NAME[name].causes), None)) for name in NAMES if name in _EXPLAINED]
+    verdict = decide(a_run(), audit(*anomalies), closing(differences=(Difference("run.json", "changed"),)))
+    assert verdict.verdict == "unknown"
+    assert all(check.withheld for check in verdict.checks.values())
+
+
+_EXPLAINED = ("lost-write", "duplicate", "log-gap", "nonmonotonic-send")
+
+
 def test_faults_that_did_not_bite_make_unknown() -> None:
     """A run without effective faults is never valid, though its checks found nothing."""
     missed = Injected("kill-leader", "b1", 1, 2, effective=False, skipped=False, probe={})
-    verdict = decide(a_run(faults_requested=["kill-leader"]), [missed], audit())
+    verdict = decide(a_run(faults_requested=["kill-leader"]), audit(), closing(missed))
     assert verdict.verdict == "unknown"
     assert verdict.checks["lost-write"].state == "valid"
     assert verdict.reasons == (
@@ -94,7 +135,7 @@ def test_faults_that_did_not_bite_make_unknown() -> None:
 
 def test_a_check_that_failed_is_unknown_and_says_why() -> None:
     """An exception in one check is not a finding, and not an acquittal."""
-    verdict = decide(a_run(), [], audit(failures={"unseen": "out of memory"}))
+    verdict = decide(a_run(), audit(failures={"unseen": "out of memory"}), closing())
     assert verdict.verdict == "unknown"
     assert verdict.checks["unseen"].to_json()["valid"] == "unknown"
     assert verdict.reasons == ("check unseen could not be made: out of memory",)
@@ -102,8 +143,8 @@ def test_a_check_that_failed_is_unknown_and_says_why() -> None:
 
 def test_what_the_settings_allow_is_shown_and_does_not_count() -> None:
     """Allowed anomalies leave the run valid and appear with their reason."""
-    settings = run_settings(idempotence=False)
-    verdict = decide(a_run(settings=settings), [], audit(found("duplicate", "unidentified", count=3)))
+    settings = run_settings(idempotence=False, rate=0.0)
+    verdict = decide(a_run(settings=settings), audit(found("duplicate", "unidentified", count=3)), closing())
     assert verdict.verdict == "valid"
     check = verdict.to_json()["checks"]["duplicate"]
     assert (check["valid"], check["allowed"], check["count"]) == (True, True, 3)
@@ -113,7 +154,7 @@ def test_what_the_settings_allow_is_shown_and_does_not_count() -> None:
 def test_one_that_is_not_allowed_beside_one_that_is_counts() -> None:
     """The two are told apart by their cause, within one check."""
     anomalies = [found("duplicate", "client-resend-after-error", count=2), found("duplicate", "broker", 1, count=5)]
-    verdict = decide(a_run(), [], audit(*anomalies))
+    verdict = decide(a_run(), audit(*anomalies), closing())
     check = verdict.to_json()["checks"]["duplicate"]
     assert (check["valid"], check["allowed"], check["count"], check["allowed_count"]) == (False, False, 7, 2)
     assert check["examples"][0]["cause"] == "broker"
@@ -122,7 +163,7 @@ def test_one_that_is_not_allowed_beside_one_that_is_counts() -> None:
 def test_consequences_are_grouped_under_their_cause() -> None:
     """The reasons lead with the cause and name what it explains."""
     anomalies = [found("lost-write", count=4), found("log-gap", "sequences"), found("inconsistent-offsets", "read")]
-    verdict = decide(a_run(), [], audit(*anomalies))
+    verdict = decide(a_run(), audit(*anomalies), closing())
     assert verdict.accusations == (
         "lost-write: a value was acknowledged and is not in the log (4); "
         "it explains inconsistent-offsets (1), log-gap (1)",
@@ -140,7 +181,9 @@ def test_nothing_is_explained_in_a_partition_without_the_cause() -> None:
 def test_an_allowed_cause_explains_nothing_away() -> None:
     """If the cause is allowed and the consequence is not, the consequence leads."""
     settings = run_settings(acks="1")
-    verdict = decide(a_run(settings=settings), [], audit(found("lost-write"), found("inconsistent-offsets", "read")))
+    verdict = decide(
+        a_run(settings=settings), audit(found("lost-write"), found("inconsistent-offsets", "read")), closing()
+    )
     assert verdict.accusations == ("inconsistent-offsets: two parties disagree about what stands at an offset (1)",)
 
 
@@ -161,13 +204,15 @@ def test_the_result_lines_are_as_scripts_expect_them() -> None:
     """Design section 8: counts of what is not allowed, and of what is, by name."""
     anomalies = [found("lost-write", count=2), found("log-gap", "sequences"), found("duplicate", "client-resend", 1)]
     anomalies.append(found("log-duplicate", "client-resend-after-error", count=3))
-    lines = result_lines(decide(a_run(), [], audit(*anomalies)).to_json(), seed=7, report="r.html", repro="gapless run")
+    lines = result_lines(
+        decide(a_run(), audit(*anomalies), closing()).to_json(), seed=7, report="r.html", repro="gapless run"
+    )
     assert lines == [
         "RESULT invalid seed=7 acked=24 read=24 anomalies=lost-write:2,duplicate:1,log-gap:1 allowed=log-duplicate:3",
         "report: r.html",
         "repro: gapless run",
     ]
-    clean_lines = result_lines(decide(a_run(), [], audit()).to_json(), seed=7, report="r", repro="x")
+    clean_lines = result_lines(decide(a_run(), audit(), closing()).to_json(), seed=7, report="r", repro="x")
     assert clean_lines[0] == "RESULT valid seed=7 acked=24 read=24 anomalies=none allowed=none"
     assert result_lines(undecidable("x").to_json(), seed=1, report="r", repro="x")[0] == (
         "RESULT unknown seed=1 acked=0 read=0 anomalies=none allowed=none"
@@ -176,7 +221,7 @@ def test_the_result_lines_are_as_scripts_expect_them() -> None:
 
 def test_the_object_has_the_keys_of_the_contract() -> None:
     """``verdict.json`` as design section 8 has it."""
-    verdict = decide(a_run(), [], audit(found("lost-write"))).to_json()
+    verdict = decide(a_run(), audit(found("lost-write")), closing()).to_json()
     assert list(verdict) == ["schema", "verdict", "valid", "reasons", "checks", "stats", "availability"]
     assert (verdict["schema"], verdict["verdict"], verdict["valid"]) == (1, "invalid", False)
     check = verdict["checks"]["lost-write"]

@@ -53,6 +53,7 @@ def _phases(run: RunModel) -> Iterator[str]:
             yield f"the run has no phase {', '.join(missing)}"
         else:
             yield f"the phases of the run are not in their order: {', '.join(names)}"
+        return
     for phase in run.phases:
         if phase.end_ns is None:
             yield f"phase {phase.name} has no end"

@@ -89,8 +89,10 @@ def _topic_ids(run: RunModel, closing: Closing) -> Iterator[str]:
         ended = run.final_topic_ids.get(topic.name)
         if ended is not None and ended != topic.topic_id:
             yield f"{topic.name} was created again during the run: its topic id {topic.topic_id} became {ended}"
-        for (broker, name, partition), found in sorted(closing.topic_ids.items()):
-            if name == topic.name and found != topic.topic_id:
-                reason = f"partition.metadata has topic id {found or 'unreadable'}, not {topic.topic_id}"
-                complaints.append((f"{name}-{partition} on broker {broker}", reason))
+        for partition in range(topic.partitions):
+            for broker in run.evidence.replicas.get(f"{topic.name}-{partition}", []):
+                found = closing.topic_ids.get((broker, topic.name, partition))
+                if found != topic.topic_id:
+                    reason = f"its partition.metadata has topic id {found or 'unknown'}, not {topic.topic_id}"
+                    complaints.append((f"{topic.name}-{partition} on broker {broker}", reason))
     yield from together(complaints)

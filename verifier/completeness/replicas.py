@@ -27,7 +27,7 @@ def _replicas(run: RunModel, facts: Facts) -> Iterator[str]:
     complaints = []
     for final in run.final:
         for broker in sorted(final.log_end_offsets):
-            files = read.pop((final.topic, final.partition, broker), None)
+            files = read.get((final.topic, final.partition, broker))
             end = final.log_end_offsets[broker]
             if files is None:
                 reason = f"no segment was found on broker {broker}"
@@ -39,7 +39,9 @@ def _replicas(run: RunModel, facts: Facts) -> Iterator[str]:
                 continue
             complaints.append((f"{final.topic}-{final.partition}", reason))
     for topic, partition, broker in sorted(read):
-        complaints.append((f"{topic}-{partition}", f"broker {broker} has a log of it and is none of its replicas"))
+        name = f"{topic}-{partition}"
+        if broker not in run.evidence.replicas.get(name, []):
+            complaints.append((name, f"broker {broker} has a log of it and is none of its replicas"))
     yield from together(complaints)
 
 

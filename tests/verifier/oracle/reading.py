@@ -6,6 +6,7 @@ import gzip
 import struct
 import zlib
 from pathlib import Path
+from typing import Any
 
 import cramjam
 import crc32c
@@ -31,27 +32,23 @@ def load(directory: RunDirectory) -> list[Evidence]:
             if files:
                 replicas[broker] = read_replica(files, run.run_id)
         own = [row for row in rows if (row["topic"], row["partition"]) == (final.topic, final.partition)]
-        found.append(Evidence(final, replicas, own, *read_journals(directory, run, final)))
+        found.append(Evidence(final, replicas, own, *read_deletions(directory, run, final, own)))
     return found
 
 
-def read_journals(directory: RunDirectory, run: RunModel, final: FinalPartition) -> tuple[int, dict[int, int]]:
+def read_deletions(
+    directory: RunDirectory, run: RunModel, final: FinalPartition, rows: list[dict[str, Any]]
+) -> tuple[int, dict[int, int]]:
     """Up to where records of this partition were to be deleted, and where each broker says that its log begins."""
     (settings,) = [topic.config for topic in run.topics if topic.name == final.topic]
-    asked, begins = [0], {}
+    keeps_all = settings.get("retention.ms", "-1") == settings.get("retention.bytes", "-1") == "-1"
+    asked = max([0, *(row["first_offset"] for row in rows if row["f"] == "delete" and row["type"] != "fail")])
+    begins: dict[int, int] = {}
     for broker in directory.broker_ids():
         for entry in directory.read_journal(broker):
-            if (entry["topic"], entry["partition"]) != (final.topic, final.partition):
-                continue
-            if entry["event"] == "delete-records":
-                asked.append(entry["to_offset"])
-            else:
+            if entry["event"] == "log-start" and (entry["topic"], entry["partition"]) == (final.topic, final.partition):
                 begins[broker] = max(begins.get(broker, 0), entry["log_start_offset"])
-                if entry["reason"] == "time" and settings.get("retention.ms") != "-1":
-                    asked.append(entry["log_start_offset"])
-                if entry["reason"] == "size" and settings.get("retention.bytes", "-1") != "-1":
-                    asked.append(entry["log_start_offset"])
-    return max(asked), begins
+    return asked if keeps_all else 1 << 60, begins
 
 
 def read_replica(files: list[Path], run_id: int) -> Replica:

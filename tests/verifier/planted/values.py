@@ -248,45 +248,45 @@ def late_incarnation(story: Story) -> None:
 
 
 def trimmed(story: Story) -> None:
-    """Legal: retention removed the first two batches."""
-    story.partitions[0].log_start_offset = 6
-    story.delete_below(0, 6, "time")
-    story.everywhere(0, lambda batches: batches.__delitem__(slice(0, 2)))
+    """Legal: the topic's retention removed the first two batches; nobody can tell what was there."""
+    story.topic_config = {"retention.ms": "1000"}
+    trimmed_by_nobody(story)
 
 
 def trimmed_by_nobody(story: Story) -> None:
-    """The log begins at 6, and no journal says that anything was to be deleted."""
+    """The log begins at 6, though the topic keeps everything and nothing was to be deleted."""
     story.partitions[0].log_start_offset = 6
     story.everywhere(0, lambda batches: batches.__delitem__(slice(0, 2)))
 
 
 def trimmed_further_than_asked(story: Story) -> None:
-    """A client had records below 3 deleted; the log begins at 6, and says that this was asked for."""
+    """A client had records below 3 deleted; the log begins at 6, and its broker says that this was asked for."""
     trimmed_by_nobody(story)
     story.delete_below(0, 3)
-    story.delete_below(0, 6, "asked for")
+    story.begins_at(0, 6)
 
 
-def trimmed_against_the_settings(story: Story) -> None:
-    """The log begins at 6 because records are too old, though the topic keeps them for ever."""
+def trimmed_on_its_own_word(story: Story) -> None:
+    """The log begins at 6, and only the brokers themselves say why: a journal is no witness for its broker."""
     trimmed_by_nobody(story)
     story.topic_config = {"retention.ms": "-1"}
-    story.delete_below(0, 6, "time")
+    for broker in story.partitions[0].replicas:
+        story.begins_at(0, 6, broker)
 
 
 def deleted_by_request(story: Story) -> None:
     """Legal: a client had records below 4 deleted; whole segments are still there, and a follower lags behind."""
     story.partitions[0].log_start_offset = 4
     story.delete_below(0, 4)
-    story.delete_below(0, 4, "asked for")
-    story.delete_below(0, 3, "asked for", broker=2)
+    story.begins_at(0, 4)
+    story.begins_at(0, 3, broker=2)
 
 
 def added_after_a_deletion(story: Story) -> None:
     """Legal: a replica was added after records below 4 were deleted; its first batch is the one that holds 4."""
     story.partitions[0].log_start_offset = 4
     story.delete_below(0, 4)
-    story.delete_below(0, 4, "the leader's log begins later", broker=3)
+    story.begins_at(0, 4, broker=3)
     on_follower(story, lambda batches: batches.__delitem__(0))
 
 
@@ -304,13 +304,14 @@ def added_without_its_first_batch(story: Story) -> None:
 
 def follower_ahead_in_retention(story: Story) -> None:
     """Legal: each replica looks at the time by itself; one has deleted what its leader still has."""
-    story.delete_below(0, 6, "time", broker=3)
+    story.topic_config = {"retention.ms": "1000"}
+    story.begins_at(0, 6, broker=3)
     on_follower(story, lambda batches: batches.__delitem__(slice(0, 2)))
 
 
 def follower_lost_its_beginning(story: Story) -> None:
-    """A replica's log begins at 6, as its journal says, for a reason that is none: it lacks two batches."""
-    story.delete_below(0, 6, "asked for", broker=3)
+    """A replica's log begins at 6, as its journal says, though nothing was to be deleted: it lacks two batches."""
+    story.begins_at(0, 6, broker=3)
     on_follower(story, lambda batches: batches.__delitem__(slice(0, 2)))
 
 
@@ -577,8 +578,8 @@ PLANTED: Mapping[str, Planted] = {
             ("log-gap", "sequences"): {"count": 1, "size": 3, "stream": 2, "sequence": 0, "offset": 3},
         },
     ),
-    "deleted against the settings": Planted(
-        trimmed_against_the_settings,
+    "deleted on the brokers' own word": Planted(
+        trimmed_on_its_own_word,
         {
             ("lost-write", None): {"count": 6, "stream": 1, "sequence": 0, "offset": 0},
             ("inconsistent-offsets", "read"): {"count": 6, "offset": 0},
