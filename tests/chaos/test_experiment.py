@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.commands.session import first_record
-from chaos.experiment.asked import FINAL_READERS, Asked
+from chaos.experiment.asked import Asked
+from chaos.experiment.choices import FINAL_READERS
 from chaos.experiment.command_line import FIELDS, asked_by, with_options, words
 from chaos.experiment.declaration import Field, Panel
 from chaos.experiment.forms import FLAG, NAMES, REPEATED, SCHEDULE, TRUTH, ScheduleFile
