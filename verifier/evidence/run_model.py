@@ -147,7 +147,6 @@ class RunModel(Model):
     What is not known yet when the run begins is there and empty; what is absent is an error.
     """
 
-    schema: int = SCHEMA
     name: str
     seed: int
     run_id: int
@@ -168,6 +167,7 @@ class RunModel(Model):
     final: list[FinalPartition]
     interrupted: bool
     problems: list[str]  # what kept the run from being complete evidence
+    schema: int = SCHEMA
     ended: str | None = None
     exit_status: int | None = None
 
