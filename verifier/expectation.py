@@ -66,8 +66,7 @@ def _acknowledged_early(settings: RunSettings) -> Iterator[Allowance]:
 
 def _repeated(settings: RunSettings) -> Iterator[Allowance]:
     """Without idempotence a retry is appended again; with several batches in flight it also changes their order."""
-    if not settings.idempotence and settings.retries > 0:
-        reason = "idempotence is off and retries are on: a batch whose answer was lost is appended again"
+    if reason := _appended_again(settings):
         yield Allowance("duplicate", None, reason)
         yield Allowance("log-duplicate", None, reason)
         reason = _reordered(settings)
@@ -86,6 +85,22 @@ def _repeated(settings: RunSettings) -> Iterator[Allowance]:
             ("log-reorder", "values"),
         ):
             yield Allowance(check, cause, reason)
+
+
+def _appended_again(settings: RunSettings) -> str:
+    """Why a batch may be appended twice without idempotence; empty if it may not."""
+    if settings.idempotence:
+        return ""
+    if settings.retries > 0:
+        return "idempotence is off and retries are on: a batch whose answer was lost is appended again"
+    if settings.client == "confluent":
+        return (
+            "idempotence is off, and librdkafka, even with retries=0, sends a batch again after an answer that asks "
+            "for new metadata (seen with 2.16): it takes the batch for not stored and counts no retry, but one that "
+            "waited for its followers when the leader epoch changed is in the log: the client's doing, not the "
+            "cluster's"
+        )
+    return ""
 
 
 def _reordered(settings: RunSettings) -> str:

@@ -19,7 +19,7 @@ from chaos.commands.interrupts import Interrupts
 from chaos.commands.preflight import check_java, check_spark_master
 from chaos.conductor.progress import Progress
 from chaos.exits import BadRequest
-from chaos.experiment.asked import Keep
+from chaos.experiment.choices import Keep
 from chaos.experiment.command_line import FIELDS, option, words
 from chaos.experiment.forms import ScheduleFile
 from chaos.experiment.record_size import check_record_size

@@ -7,43 +7,26 @@ the verifier's settings that it decides are made from its entry.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
+from chaos.experiment.choices import (
+    DEFAULT_FAULTS,
+    DEFAULT_PARTITIONS,
+    DEFAULT_RATE,
+    DEFAULT_WORKLOAD,
+    FINAL_READERS,
+    KAFKA_PYTHON,
+    Acks,
+    Keep,
+)
 from chaos.experiment.declaration import Decides, Panel, declared
 from chaos.experiment.forms import NAMES, REPEATED, SCHEDULE, TRUTH, ScheduleFile, choice
 from loadgen.settings import CLIENTS, CONFLUENT, NATIVE
 
 CHAOS, LOAD, CLUSTER, OUTPUT = Panel.CHAOS, Panel.LOAD, Panel.CLUSTER, Panel.OUTPUT
 
-#: A client that only reads (``loadgen.tool`` has the name too; importing that takes a fifth of a second).
-KAFKA_PYTHON = "kafka-python"
-#: Who may read everything at the end.
-FINAL_READERS = (CONFLUENT, KAFKA_PYTHON, NATIVE)
-
-DEFAULT_FAULTS = "basic"
-DEFAULT_WORKLOAD = "steady"
-DEFAULT_RATE = 1500
-DEFAULT_PARTITIONS = 6
-
 _WHERE = "where a run is written and what is kept of it is not of the run"
 _WATCHED = "who watches a run is not of the run"
 _JUDGED = "where the verifier runs is not of the run"
-
-
-class Acks(StrEnum):
-    """What a producer waits for."""
-
-    NONE = "0"
-    LEADER = "1"
-    ALL = "all"
-
-
-class Keep(StrEnum):
-    """What is kept of the brokers' data."""
-
-    ALL = "all"
-    FAILED = "failed"
-    NONE = "none"
 
 
 def _broker(key: str) -> Decides:

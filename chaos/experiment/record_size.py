@@ -5,7 +5,8 @@ Owns what is refused and what only warned of; the sizes and the limits are ``loa
 
 from __future__ import annotations
 
-from chaos.experiment.asked import DEFAULT_WORKLOAD, Asked
+from chaos.experiment.asked import Asked
+from chaos.experiment.choices import DEFAULT_WORKLOAD
 from chaos.experiment.errors import SettingsError
 from chaos.experiment.experiment import Experiment
 from cluster.config import topic

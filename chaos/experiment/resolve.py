@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from chaos.experiment.asked import DEFAULT_FAULTS, DEFAULT_PARTITIONS, DEFAULT_RATE, DEFAULT_WORKLOAD, Asked
+from chaos.experiment.asked import Asked
+from chaos.experiment.choices import DEFAULT_FAULTS, DEFAULT_PARTITIONS, DEFAULT_RATE, DEFAULT_WORKLOAD
 from chaos.experiment.declaration import check_declared
 from chaos.experiment.errors import SettingsError
 from chaos.experiment.experiment import WARMUP_S, Experiment, check

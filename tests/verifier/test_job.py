@@ -98,6 +98,19 @@ def test_a_job_without_a_run_says_so(tmp_path: Path) -> None:
     assert "run.json" in log.splitlines()[-1]
 
 
+def test_a_run_that_lacks_a_setting_is_not_judged(tmp_path: Path) -> None:
+    """What the verdict depends on is never guessed: status 255 and the field's name, before Spark is started."""
+    directory = clean().write(tmp_path / "run")
+    record = directory.read_run()
+    del record["settings"]["acks"]
+    directory.run_json.write_text(json.dumps(record))
+    job = start(directory.path)
+    out, log = job.communicate(timeout=60)
+    assert (job.returncode, out) == (255, "")
+    assert log.splitlines()[-1].endswith("no verdict: RunModel.settings.acks is absent")
+    assert not directory.verdict_json.exists()
+
+
 def test_a_run_without_evidence_is_unknown(tmp_path: Path) -> None:
     """Neither segments nor histories: that is a verdict, and needs no Spark."""
     story = clean()
