@@ -84,7 +84,7 @@ def accounts(paths: Iterable[Path]) -> tuple[HistoryAccount, ...]:
 def account_of(path: Path) -> HistoryAccount:
     """The account of one history file; one that cannot be read is ``damaged``."""
     try:
-        table = read_history(path)
+        table = read_history(path, with_totals=True)
         state = history_file(table)
     except (HistoryError, OSError) as error:
         return HistoryAccount(path.stem, path.name, "damaged", error=str(error))

@@ -7,12 +7,12 @@ with the client's own (``cluster.client.producer.outcomes``), so that neither is
 
 from __future__ import annotations
 
-#: Answers that a leader gives before it appends anything, and that no client tries again (Kafka's ``Errors``; the
-#: second name is librdkafka's). A retriable error always leaves the outcome open.
+#: Answers that a leader gives before it appends anything, and that no client tries again (Kafka's ``Errors``). A
+#: retriable error always leaves the outcome open.
 REFUSALS = frozenset(
     {
-        "MESSAGE_TOO_LARGE", "MSG_SIZE_TOO_LARGE",
-        "INVALID_TOPIC_EXCEPTION", "TOPIC_EXCEPTION",
+        "MESSAGE_TOO_LARGE",
+        "INVALID_TOPIC_EXCEPTION",
         "RECORD_LIST_TOO_LARGE",
         "INVALID_REQUIRED_ACKS",
         "TOPIC_AUTHORIZATION_FAILED",
@@ -33,10 +33,10 @@ REFUSALS = frozenset(
 )  # fmt: skip
 
 
-def may_fail(client: str, retries: int, name: str) -> bool:
+def may_fail(client: str, name: str) -> bool:
     """Whether a history may say ``fail`` of a record that ended with this error.
 
-    librdkafka does not tell whether a record was sent before the attempt that was refused, so that its refusals count
-    only without retries.
+    librdkafka does not tell whether a record was sent before the attempt that was refused, and sends again after some
+    errors without counting a retry: its refusals leave the outcome open.
     """
-    return name in REFUSALS and (client != "confluent" or retries == 0)
+    return name in REFUSALS and client != "confluent"

@@ -48,7 +48,6 @@ class ConfluentProducer:
     def __init__(self, config: Mapping[str, str], callbacks: ClientCallbacks, clock: Clock) -> None:
         self._callbacks = callbacks
         self._clock = clock
-        self._judge = partial(failure_of, is_retried=config.get("retries") != "0")
         own = {**config, "stats_cb": self._on_statistics}
         self._producer = TellingProducer(own, lambda error: callbacks.on_error(failure_of(error)))
 
@@ -69,7 +68,7 @@ class ConfluentProducer:
         return dispose_producer(self._producer, timeout_s=timeout_s, clock=self._clock)
 
     def _on_delivery(self, sequence: int, error: KafkaError | None, message: Message) -> None:
-        failure = None if error is None else self._judge(error)
+        failure = None if error is None else failure_of(error)
         self._callbacks.on_delivery(sequence, failure, message.offset())
 
     def _on_statistics(self, statistics: str) -> None:
@@ -81,15 +80,16 @@ class ConfluentProducer:
         return f"ConfluentProducer(waiting={len(self._producer)})"
 
 
-def failure_of(error: KafkaError, *, is_retried: bool = True) -> Failure:
+def failure_of(error: KafkaError) -> Failure:
     """librdkafka's error as ours. Its codes from 0 on are Kafka's; all of its own leave open what became of a record.
 
-    librdkafka does not tell that a record was sent before the attempt that was refused: as long as it may retry
-    (``is_retried``), a refusal takes back nothing (``outcomes.reported_code``).
+    librdkafka does not tell that a record was sent before the attempt that was refused, and after an error that asks
+    for new metadata it sends again without counting a retry, also with ``retries=0``. So a refusal takes back nothing
+    (``outcomes.reported_code``).
     """
     code = error.code()
     kafka_code = ErrorCode.of(code) if code > 0 else ErrorCode.REQUEST_TIMED_OUT
-    return Failure(describe(error), reported_code(kafka_code, is_doubtful=is_retried), error.fatal())
+    return Failure(describe(error), reported_code(kafka_code, is_doubtful=True), error.fatal())
 
 
 class TellingProducer(Producer):  # type: ignore[misc]  # it comes without types

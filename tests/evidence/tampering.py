@@ -218,7 +218,7 @@ def _rewrite(path: Path, rows: list[dict[str, Any]], process: str | None = None)
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
-    return [{name: row[name] for name in SCHEMA.names} for row in read_history(path).to_pylist()]
+    return [{name: row[name] for name in SCHEMA.names} for row in read_history(path, with_totals=True).to_pylist()]
 
 
 def remove_row(path: Path, random: Random) -> str | None:

@@ -69,7 +69,7 @@ class Bench:
     def outcomes(self) -> dict[int, str]:
         """The outcome of every sequence; a sequence with two outcomes is an error."""
         found: dict[int, str] = {}
-        for row in self.rows("send"):
+        for row in self.rows("send", "unsent"):
             for sequence in range(row["first_sequence"], row["last_sequence"] + 1):
                 assert sequence not in found, f"sequence {sequence} has two outcomes"
                 found[sequence] = row["type"]

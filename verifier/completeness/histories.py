@@ -57,7 +57,7 @@ def _each(run: RunModel, closing: Closing) -> Iterator[str]:
         yield from (f"{account.file}: sequences {each}" for each in account.complaints)
         if declared is not None:
             yield from _streams(account, declared)
-            yield from _outcomes(run, account, declared)
+            yield from _outcomes(account, declared)
             yield from _series(account, declared, closing)
 
 
@@ -93,7 +93,7 @@ def _streams(account: HistoryAccount, declared: DeclaredProcess) -> Iterator[str
         yield f"the history {account.file} says nothing of streams {_listed(absent)}"
 
 
-def _outcomes(run: RunModel, account: HistoryAccount, declared: DeclaredProcess) -> Iterator[str]:
+def _outcomes(account: HistoryAccount, declared: DeclaredProcess) -> Iterator[str]:
     """What an error means is the verifier's own table, whatever the history claims."""
     for f, outcome in sorted(account.rows):
         if f == "send" and outcome not in _OUTCOMES:
@@ -102,7 +102,7 @@ def _outcomes(run: RunModel, account: HistoryAccount, declared: DeclaredProcess)
         if outcome == "ok":
             error = name or "an error"
             yield f"the history {account.file} says of {values} records that they were acknowledged, with {error}"
-        elif outcome == "fail" and not may_fail(declared.client, run.settings.retries, name):
+        elif outcome == "fail" and not may_fail(declared.client, name):
             yield (
                 f"the history {account.file} says of {values} records that they certainly failed, "
                 f"though {name or 'an error without a name'} leaves that open"

@@ -229,10 +229,10 @@ def total_row(f: str, outcome: str, rows: int, values: int) -> HistoryRow:
     return HistoryRow("total", cast(Outcome, outcome), last_sequence=values, error=f, count=rows)
 
 
-def read_history(path: str | Path) -> pa.Table:
+def read_history(path: str | Path, *, with_totals: bool = False) -> pa.Table:
     """The rows of one file in their order, with ``READ_SCHEMA``; ``history_file`` tells how the file ended.
 
-    A torn tail is left out and logged. Raises ``HistoryError`` if the file is damaged elsewhere, ``OSError``.
+    The totals at its end are no rows of their own, and are left out unless they are asked for. A torn tail is left out and logged. Raises ``HistoryError`` if the file is damaged elsewhere, ``OSError``.
     """
     with pa.memory_map(str(path)) if Path(path).stat().st_size else pa.BufferReader(b"") as source:
         data = memoryview(source.read_buffer())
@@ -243,6 +243,8 @@ def read_history(path: str | Path) -> pa.Table:
         logger.warning("history %s ends with %d torn bytes, left out", path, torn_bytes)
     rows = pa.array(np.arange(table.num_rows, dtype=np.int64))
     table = table.append_column(READ_SCHEMA.field("row"), rows)
+    if not with_totals:
+        table = table.filter(pa.array(table["f"].to_numpy(zero_copy_only=False) != "total", pa.bool_()))
     metadata = {"path": str(path), "process": process, "closed": str(int(closed)), "torn_bytes": str(torn_bytes)}
     return table.replace_schema_metadata({f"gapless.{key}": value for key, value in metadata.items()})
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.support.settings import run_model
 from tests.support.settings import settings as run_settings
+from verifier.evidence.declared import DeclaredEvidence, DeclaredProcess
 from verifier.evidence.run_model import (
     ChildProcess,
     DefectSetting,
@@ -43,7 +44,14 @@ runs = st.builds(
     versions=st.dictionaries(texts, texts, max_size=2),
     repro=texts,
     topology=st.dictionaries(texts, numbers, max_size=2),
-    load_processes=st.lists(texts, max_size=2),
+    evidence=st.builds(
+        DeclaredEvidence,
+        processes=st.lists(st.builds(DeclaredProcess, texts, texts, texts, numbers, numbers), max_size=2),
+        brokers=st.lists(numbers, max_size=2),
+        replicas=st.dictionaries(texts, st.lists(numbers, max_size=2), max_size=2),
+        planned_faults=numbers,
+    ),
+    final_topic_ids=st.dictionaries(texts, texts, max_size=2),
     interrupted=st.booleans(),
     problems=st.lists(texts, max_size=2),
     topics=st.lists(st.builds(TopicSpec, texts, numbers, numbers, texts, st.dictionaries(texts, texts)), max_size=2),
