@@ -15,7 +15,11 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """One injection as it happened. ``end_ns`` is None if it was never healed; times are monotonic."""
+    """One injection as it happened; times are monotonic.
+
+    The healing began at ``healed_ns``; at ``end_ns`` the cluster was seen to have recovered. Both are None if the fault
+    was never healed.
+    """
 
     fault: str
     target: str
@@ -24,6 +28,7 @@ class Injected:
     effective: bool
     skipped: bool
     probe: Mapping[str, Any]
+    healed_ns: int | None = None
 
 
 def injections(entries: Iterable[Mapping[str, Any]]) -> list[Injected]:
@@ -43,7 +48,7 @@ def injections(entries: Iterable[Mapping[str, Any]]) -> list[Injected]:
         for index, earlier in enumerate(found):
             if (earlier.fault, earlier.target) == (fault, target) and earlier.end_ns is None and not earlier.skipped:
                 probe = {**earlier.probe, **probe}
-                found[index] = Injected(fault, target, earlier.start_ns, end_ns, effective, False, probe)
+                found[index] = Injected(fault, target, earlier.start_ns, end_ns, effective, False, probe, start_ns)
                 break
     return found
 

@@ -17,6 +17,7 @@ from verifier.effectiveness import Injected, ineffective
 from verifier.evidence.run_model import RunModel
 from verifier.expectation import Expectation
 from verifier.facts import Audit, Found, Region
+from verifier.unavailability import load_span
 
 SCHEMA = 1
 
@@ -114,11 +115,16 @@ class Verdict:
         """The same, with one more reason not to call it valid."""
         return replace(self, verdict=worst([self.verdict, "unknown"]), doubts=(*self.doubts, reason))
 
-    def with_figures(self, *, recoveries: Mapping[str, Any], memory_mb: Mapping[str, Any]) -> Verdict:
-        """The same, with figures that decide nothing: how brokers recovered, and the memory of the run's processes."""
+    def with_figures(
+        self, *, recoveries: Mapping[str, Any], memory_mb: Mapping[str, Any], faults: Sequence[Mapping[str, Any]] = ()
+    ) -> Verdict:
+        """The same, with figures that decide nothing: how brokers recovered, the memory of the run's processes, and
+
+        how long each partition went without an acknowledgement during each fault.
+        """
         return replace(
             self,
-            availability={**self.availability, "recoveries": recoveries},
+            availability={**self.availability, "recoveries": recoveries, "faults": list(faults)},
             stats={**self.stats, "memory_mb": memory_mb},
         )
 
@@ -155,7 +161,7 @@ def decide(run: RunModel, injected: Sequence[Injected], audit: Audit) -> Verdict
         doubts=(*doubts, *failures),
         checks=checks,
         stats=_stats(injected, audit),
-        availability=_availability(audit),
+        availability=_availability(run, audit),
     )
 
 
@@ -258,9 +264,12 @@ def _kinds(injected: Sequence[Injected]) -> dict[str, dict[str, int]]:
     return kinds
 
 
-def _availability(audit: Audit) -> dict[str, Any]:
-    """The longest time without an acknowledgement: in all, and per partition."""
-    partitions = {
+def _availability(run: RunModel, audit: Audit) -> dict[str, Any]:
+    """The longest time without an acknowledgement: in all, and per partition.
+
+    A partition that was never acknowledged anything went without for as long as the load ran.
+    """
+    partitions: dict[str, dict[str, Any]] = {
         f"{gap.topic}-{gap.partition}": {
             "longest_gap_ms": round(gap.longest_ns / 1e6, 1),
             "start_ns": gap.start_ns,
@@ -268,8 +277,14 @@ def _availability(audit: Audit) -> dict[str, Any]:
         }
         for gap in audit.gaps
     }
-    longest = max((gap.longest_ns for gap in audit.gaps), default=None)
-    return {"longest_gap_ms": None if longest is None else round(longest / 1e6, 1), "partitions": partitions}
+    span = load_span(run, {})
+    if span is not None and audit.gaps:
+        never = {"longest_gap_ms": round((span[1] - span[0]) / 1e6, 1), "start_ns": span[0], "end_ns": span[1]}
+        for topic in run.topics:
+            for partition in range(topic.partitions):
+                partitions.setdefault(f"{topic.name}-{partition}", {**never, "never_acknowledged": True})
+    longest = max((gap["longest_gap_ms"] for gap in partitions.values()), default=None)
+    return {"longest_gap_ms": longest, "partitions": partitions}
 
 
 def result_lines(verdict: Mapping[str, Any], *, seed: int, report: str, repro: str) -> list[str]:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
 
+import pyarrow as pa
+
+from verifier import anomaly_files
 from verifier.effectiveness import Injected, injections
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.recoveries import memory, recoveries, summary
 from verifier.report import write_reports
+from verifier.surroundings import gather
+from verifier.unavailability import to_json, unavailability
 from verifier.verdict import Verdict, decide, undecidable
 
 logger = logging.getLogger(__name__)
@@ -37,12 +42,18 @@ def verify(
     directory = run_directory if isinstance(run_directory, RunDirectory) else RunDirectory(Path(run_directory))
     run = RunModel.from_json(directory.read_run())
     injected, complaint = _faults(directory)
-    verdict = _judge(directory, run, injected, spark_master, progress)
+    verdict, anomalies = _judge(directory, run, injected, spark_master, progress)
     if complaint is not None:
         verdict = verdict.doubted(complaint)
-    verdict = verdict.with_figures(recoveries=summary(recoveries(directory)), memory_mb=memory(directory))
     progress("writing the report")
-    write_reports(directory, run, injected, verdict)
+    anomaly_files.write(directory.anomalies_dir, anomalies, verdict)
+    around = gather(directory, run, verdict, anomalies)
+    verdict = verdict.with_figures(
+        recoveries=summary(recoveries(directory)),
+        memory_mb=memory(directory),
+        faults=to_json(unavailability(run, injected, around.acks), injected),
+    )
+    write_reports(directory, run, injected, verdict, around)
     return verdict
 
 
@@ -56,14 +67,15 @@ def _faults(directory: RunDirectory) -> tuple[list[Injected], str | None]:
 
 def _judge(
     directory: RunDirectory, run: RunModel, injected: list[Injected], spark_master: str, progress: Progress
-) -> Verdict:
+) -> tuple[Verdict, Mapping[str, pa.Table]]:
+    """The verdict, and every anomaly by check."""
     from verifier.audit import RunEvidence, audit, staged
     from verifier.spark import is_local, session
 
     evidence = RunEvidence.of(directory, run)
     if not evidence.segments and not evidence.histories:
         interrupted = ["the run was interrupted"] if run.interrupted else []
-        return undecidable("the run left neither segments nor histories", *run.problems, *interrupted)
+        return undecidable("the run left neither segments nor histories", *run.problems, *interrupted), {}
     scratch, abandoned = directory.path / SCRATCH, Event()
     progress(f"reading {len(evidence.segments):,} segments and {len(evidence.histories)} histories")
     try:
@@ -83,4 +95,4 @@ def _judge(
         shutil.rmtree(scratch, ignore_errors=True)
     verdict = decide(run, injected, found)
     complaint = evidence.deletions.complaint
-    return verdict if complaint is None else verdict.doubted(complaint)
+    return verdict if complaint is None else verdict.doubted(complaint), found.anomalies
