@@ -12,7 +12,7 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -34,20 +34,21 @@ LONGEST = 500_000
 INDEX = "index.json"
 
 #: What is collected of each check; ``allowed`` is added when the verdict is known.
-COLLECTED = pa.schema(
-    [
-        pa.field("topic", pa.string()),
-        pa.field("partition", pa.int32()),
-        pa.field("cause", pa.string()),
-        pa.field("stream", pa.int64()),
-        pa.field("sequence", pa.int64()),
-        pa.field("offset", pa.int64()),
-        pa.field("count", pa.int64()),
-        pa.field("size", pa.int64()),
-        pa.field("detail", pa.string()),
-    ]
-)
-_ORDER = [(name, "ascending") for name in ("topic", "partition", "stream", "sequence", "offset", "cause", "detail")]
+_COLUMNS: list[pa.Field[Any]] = [
+    pa.field("topic", pa.string()),
+    pa.field("partition", pa.int32()),
+    pa.field("cause", pa.string()),
+    pa.field("stream", pa.int64()),
+    pa.field("sequence", pa.int64()),
+    pa.field("offset", pa.int64()),
+    pa.field("count", pa.int64()),
+    pa.field("size", pa.int64()),
+    pa.field("detail", pa.string()),
+]
+COLLECTED = pa.schema(_COLUMNS)
+_ORDER: list[tuple[str, Literal["ascending", "descending"]]] = [
+    (name, "ascending") for name in ("topic", "partition", "stream", "sequence", "offset", "cause", "detail")
+]
 
 #: Numbers in ``detail`` that belong to the value itself and so move on with it; all others are the same for all.
 _MOVING = frozenset(f"{end}_{source}" for end in ("first", "last") for source in ("ack", "log", "read"))
@@ -70,9 +71,9 @@ def by_run(rows: pa.Table, places: Sequence[Place]) -> dict[str, pa.Table]:
         chosen = np.flatnonzero(np.isin(own, [n for n, place in enumerate(places) if place.run == run]))
         if not chosen.size:
             continue
-        part = rows.take(pa.array(chosen))
+        part = rows.take(chosen)
         finals = [places[number].final for number in own[chosen].tolist()]
-        columns = {
+        columns: dict[str, Any] = {
             "topic": pa.array([final.topic for final in finals], pa.string()),
             "partition": pa.array([final.partition for final in finals], pa.int32()),
         } | {name: part[name].cast(COLLECTED.field(name).type) for name in COLLECTED.names[2:]}
@@ -127,7 +128,7 @@ def _expanded(table: pa.Table) -> pa.Table:
         return table
     owner = np.repeat(np.arange(counts.size), counts)
     step = np.arange(owner.size) - np.repeat(np.cumsum(counts) - counts, counts)
-    rows = table.take(pa.array(owner))
+    rows = table.take(owner)
     for name in ("sequence", "offset"):
         moved = pa.compute.add(rows[name], pa.array(step, pa.int64()))
         rows = rows.set_column(rows.schema.get_field_index(name), COLLECTED.field(name), moved)
@@ -145,14 +146,15 @@ def _moved(detail: str | None, by: int) -> str | None:
     return json.dumps(moved, separators=(",", ":"))
 
 
-def _allowed(check: str, rows: pa.Table, verdict: Verdict) -> pa.Array:
+def _allowed(check: str, rows: pa.Table, verdict: Verdict) -> pa.Array[Any]:
     """Why each row is allowed, or null: what the verdict says of its check, cause and partition."""
     result = verdict.checks.get(check)
     reasons: dict[tuple[str, int, str | None], set[str | None]] = {}
     for example in () if result is None else result.examples:
         found = example.found
         reasons.setdefault((found.topic, found.partition, found.cause), set()).add(example.allowed)
-    whose = zip(rows["topic"].to_pylist(), rows["partition"].to_pylist(), rows["cause"].to_pylist(), strict=True)
+    columns: list[list[Any]] = [rows[name].to_pylist() for name in ("topic", "partition", "cause")]
+    whose = zip(*columns, strict=True)
     # where the verdict tells some from others of one cause and partition, the file claims neither
     said = [reasons.get(key, {None}) for key in whose]
     return pa.array([next(iter(each)) if len(each) == 1 else None for each in said], pa.string())

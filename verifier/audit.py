@@ -151,7 +151,10 @@ def _load(spark: SparkSession, runs: Sequence[RunEvidence], here: staging.Staged
 def _run_checks(
     built: tables.Tables, pool: Executor, progress: Progress
 ) -> tuple[list[tuple[str, Found]], dict[str, dict[str, pa.Table]], dict[str, str]]:
-    """What each check found, with the run, in the order of ``NAMES``; all of it by check and run; the checks that raised."""
+    """What each check found, with the run, in the order of ``NAMES``; every anomaly, by check and run; and the checks
+
+    that raised.
+    """
 
     def run(name: str) -> tuple[list[tuple[str, Found]], dict[str, pa.Table]]:
         progress(f"check {name}")

@@ -1,27 +1,29 @@
-"""How long each partition went without an acknowledgement because of each fault. Pure, over times of acknowledgements.
+"""How long each partition went without an acknowledgement: in all, and during each fault. Pure.
 
-The time counts from the last acknowledgement before the gap, but not from before the fault was injected, to the next
-one, also if that comes after the fault was over; a partition in which none comes any more goes without until the load
-ends. A partition that was never acknowledged anything is therefore the worst of all, not absent.
+During a fault the time counts from the last acknowledgement before the gap, but not from before the fault was injected,
+to the next one, also if that comes after the fault was over; a partition in which none comes any more goes without until
+the load ends. A partition that was never acknowledged anything is therefore the worst of all, not absent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from verifier.effectiveness import Injected
 from verifier.evidence.run_model import RunModel
+from verifier.facts import Gap
 
 #: The phases in which the load runs, by their names in ``run.json``; without them the acknowledgements tell.
 LOAD_PHASES = ("load starts", "warm up", "warm-up", "chaos")
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class FaultGap:
     """One partition during one fault. ``ended``: an acknowledgement came afterwards. ``fault`` is its index."""
 
     fault: int
@@ -41,9 +43,32 @@ def load_span(run: RunModel, acks: Mapping[tuple[str, int], NDArray[np.int64]]) 
     return (min(begins), max(ends)) if begins and ends else None
 
 
+def longest_gaps(run: RunModel, gaps: Sequence[Gap]) -> dict[str, Any]:
+    """The longest time without an acknowledgement in all, and by partition with when it was.
+
+    A partition that was never acknowledged anything went without for as long as the load ran.
+    """
+    partitions: dict[str, dict[str, Any]] = {
+        f"{gap.topic}-{gap.partition}": {
+            "longest_gap_ms": round(gap.longest_ns / 1e6, 1),
+            "start_ns": gap.start_ns,
+            "end_ns": gap.end_ns,
+        }
+        for gap in gaps
+    }
+    span = load_span(run, {})
+    if span is not None and gaps:
+        never = {"longest_gap_ms": round((span[1] - span[0]) / 1e6, 1), "start_ns": span[0], "end_ns": span[1]}
+        for topic in run.topics:
+            for partition in range(topic.partitions):
+                partitions.setdefault(f"{topic.name}-{partition}", {**never, "never_acknowledged": True})
+    longest = max((gap["longest_gap_ms"] for gap in partitions.values()), default=None)
+    return {"longest_gap_ms": longest, "partitions": partitions}
+
+
 def unavailability(
     run: RunModel, injected: Sequence[Injected], acks: Mapping[tuple[str, int], NDArray[np.int64]]
-) -> list[Gap]:
+) -> list[FaultGap]:
     """For each fault that was injected, and each partition of the run's topics, the longest time without one."""
     names = sorted({(t.name, partition) for t in run.topics for partition in range(t.partitions)} | set(acks))
     span = load_span(run, acks)
@@ -57,7 +82,7 @@ def unavailability(
         for topic, partition in names:
             times = acks.get((topic, partition), np.zeros(0, dtype=np.int64))
             longest_ns, ended = longest_gap(times, each.start_ns, over_ns, span[1])
-            found.append(Gap(number, topic, partition, longest_ns, ended, bool(times.size)))
+            found.append(FaultGap(number, topic, partition, longest_ns, ended, bool(times.size)))
     return found
 
 
@@ -76,9 +101,9 @@ def longest_gap(times: NDArray[np.int64], start_ns: int, over_ns: int, end_ns: i
     return int(spans[longest]), bool(after.size) or longest < spans.size - 1
 
 
-def to_json(gaps: Sequence[Gap], injected: Sequence[Injected]) -> list[dict[str, object]]:
+def to_json(gaps: Sequence[FaultGap], injected: Sequence[Injected]) -> list[dict[str, Any]]:
     """What ``verdict.json`` says of them, one entry per fault, the partitions by name."""
-    entries: dict[int, dict[str, object]] = {}
+    entries: dict[int, dict[str, Any]] = {}
     for gap in gaps:
         each = injected[gap.fault]
         entry = entries.setdefault(
@@ -88,11 +113,9 @@ def to_json(gaps: Sequence[Gap], injected: Sequence[Injected]) -> list[dict[str,
                 "healed_ns": each.healed_ns, "end_ns": each.end_ns, "partitions": {},
             },
         )  # fmt: skip
-        partitions = entry["partitions"]
-        if isinstance(partitions, dict):
-            partitions[f"{gap.topic}-{gap.partition}"] = {
-                "longest_gap_ms": round(gap.longest_ns / 1e6, 1),
-                "ended": gap.ended,
-                "ever_acknowledged": gap.ever_acknowledged,
-            }
+        entry["partitions"][f"{gap.topic}-{gap.partition}"] = {
+            "longest_gap_ms": round(gap.longest_ns / 1e6, 1),
+            "ended": gap.ended,
+            "ever_acknowledged": gap.ever_acknowledged,
+        }
     return list(entries.values())

@@ -17,7 +17,7 @@ from verifier.effectiveness import Injected, ineffective
 from verifier.evidence.run_model import RunModel
 from verifier.expectation import Expectation
 from verifier.facts import Audit, Found, Region
-from verifier.unavailability import load_span
+from verifier.unavailability import longest_gaps
 
 SCHEMA = 1
 
@@ -161,7 +161,7 @@ def decide(run: RunModel, injected: Sequence[Injected], audit: Audit) -> Verdict
         doubts=(*doubts, *failures),
         checks=checks,
         stats=_stats(injected, audit),
-        availability=_availability(run, audit),
+        availability=longest_gaps(run, audit.gaps),
     )
 
 
@@ -262,29 +262,6 @@ def _kinds(injected: Sequence[Injected]) -> dict[str, dict[str, int]]:
         counted["injected"] += 1
         counted["effective"] += each.effective
     return kinds
-
-
-def _availability(run: RunModel, audit: Audit) -> dict[str, Any]:
-    """The longest time without an acknowledgement: in all, and per partition.
-
-    A partition that was never acknowledged anything went without for as long as the load ran.
-    """
-    partitions: dict[str, dict[str, Any]] = {
-        f"{gap.topic}-{gap.partition}": {
-            "longest_gap_ms": round(gap.longest_ns / 1e6, 1),
-            "start_ns": gap.start_ns,
-            "end_ns": gap.end_ns,
-        }
-        for gap in audit.gaps
-    }
-    span = load_span(run, {})
-    if span is not None and audit.gaps:
-        never = {"longest_gap_ms": round((span[1] - span[0]) / 1e6, 1), "start_ns": span[0], "end_ns": span[1]}
-        for topic in run.topics:
-            for partition in range(topic.partitions):
-                partitions.setdefault(f"{topic.name}-{partition}", {**never, "never_acknowledged": True})
-    longest = max((gap["longest_gap_ms"] for gap in partitions.values()), default=None)
-    return {"longest_gap_ms": longest, "partitions": partitions}
 
 
 def result_lines(verdict: Mapping[str, Any], *, seed: int, report: str, repro: str) -> list[str]:

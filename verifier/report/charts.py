@@ -30,14 +30,15 @@ def charts(series: Sequence[SeriesPoint], axis: Axis, y: float) -> tuple[Chart, 
     p50 = {number: each.p50_ms for number, each in bins.items() if each.p50_ms is not None}
     p99 = {number: each.p99_ms for number, each in bins.items() if each.p99_ms is not None}
     if p99:
-        lines = (("p99, worst process", "p99", p99), ("p50", "p50", p50))
+        latencies = (("p99, worst process", "p99", p99), ("p50", "p50", p50))
         title = "milliseconds from intended send to acknowledgement"
-        drawn.append(_log_chart(title, drawn[-1].y + drawn[-1].height + CHART_GAP, middles, lines))
+        drawn.append(_log_chart(title, drawn[-1].y + drawn[-1].height + CHART_GAP, middles, latencies))
     unknown = {number: each.unknown / width_s for number, each in bins.items()}
     failed = {number: each.failed / width_s for number, each in bins.items()}
-    # a line along the bottom would say that it was looked at; so do these words, in less room
-    if any(unknown.values()) or any(failed.values()):
-        lines = (("unknown outcome", "unknown", unknown), ("failed or never sent", "failed", failed))
+    # a chart with nothing on it would only take room
+    both = (("unknown outcome", "unknown", unknown), ("failed or never sent", "failed", failed))
+    lines = tuple(line for line in both if any(line[2].values()))
+    if lines:
         title = "operations without an acknowledgement, per second"
         top = drawn[-1].y + drawn[-1].height + CHART_GAP
         drawn.append(_linear_chart(title, top, LOW_CHART, middles, lines))

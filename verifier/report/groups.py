@@ -75,7 +75,9 @@ class Cards:
             "told": told_rows(shown),
             "places": dict(sorted(most)),
             "more_places": len(places) - len(most),
-            "files": [link for link in self._around.anomaly_files if link.text.split("/")[-1].startswith(f"{check.name}.")],
+            "files": [
+                link for link in self._around.anomaly_files if link.text.split("/")[-1].startswith(f"{check.name}.")
+            ],
             "shown": self._shown(forbidden),
         }
 

@@ -35,24 +35,31 @@ def header_table(place: Place) -> dict[str, Any] | None:
 
     ``rows`` are (field, cells, whether they differ), a cell is (hexadecimal digits, value).
     """
-    chosen = _chosen(place)
-    if not chosen:
+    alike: dict[tuple[bytes, bytes, bool, str | None], list[StoredBatch]] = {}
+    for batch in _chosen(place):
+        own = batch.raw[: walk.HEADER_BYTES], batch.value_header, batch.crc_ok, batch.problem
+        alike.setdefault(own, []).append(batch)
+    if not alike:
         return None
+    # replicas that agree share a column
+    chosen = [batches[0] for batches in alike.values()]
     columns = [
         {
-            "title": f"broker {batch.broker}", "batch": f"{batch.base_offset}..{batch.last_offset}",
-            "file": f"{batch.file} @ {batch.position}", "crc": "matches" if batch.crc_ok else "does not match",
-            "problem": batch.problem or "",
+            "title": ("broker " if len(batches) == 1 else "brokers ") + ", ".join(str(each.broker) for each in batches),
+            "batch": f"{batches[0].base_offset}..{batches[0].last_offset}",
+            "files": [f"{each.file} @ {each.position}" for each in batches],
+            "crc": "matches" if batches[0].crc_ok else "does not match",
+            "problem": batches[0].problem or "",
         }
-        for batch in chosen
-    ]  # fmt: skip
+        for batches in alike.values()
+    ]
     rows = _rows(_BATCH, [batch.raw for batch in chosen], _batch_value)
     values = _rows(_VALUE, [batch.value_header for batch in chosen], _value_value)
     return {
         "columns": columns,
         "rows": rows,
         "values": values if any(batch.value_header for batch in chosen) else [],
-        "same": len(chosen) > 1 and not any(differs for _, _, differs in rows),
+        "same": len(chosen) == 1 and len(next(iter(alike.values()))) > 1,
     }
 
 
@@ -97,9 +104,11 @@ def _batch_value(name: str, value: int) -> str:
     if name == "attributes":
         codec = value & walk.CODEC_MASK
         parts = [_CODECS[codec] if codec < len(_CODECS) else f"codec {codec}"]
-        parts += [word for bit, word in ((0x08, "log append time"), (0x10, "transactional"), (0x20, "control")) if value & bit]
+        parts += [
+            word for bit, word in ((0x08, "log append time"), (0x10, "transactional"), (0x20, "control")) if value & bit
+        ]
         return ", ".join(parts)
-    return f"{value:,}" if name != "magic" else str(value)
+    return str(value)
 
 
 def _value_value(name: str, value: Any) -> str:

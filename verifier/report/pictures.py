@@ -1,7 +1,7 @@
 """Offset by offset around an anomaly: what was acknowledged, what each replica holds, what each reader was handed.
 
-Pure: from a ``Place`` to rows and columns. Values about which parties disagree, and values that occur twice, get a color
-of their own, the same wherever they stand. Owns the colors, the columns and what is left out.
+Pure: from a ``Place`` to rows and columns. Values about which parties disagree, and values that occur twice, get a
+color of their own, the same wherever they stand. Owns the colors, the columns and what is left out.
 """
 
 from __future__ import annotations
@@ -106,7 +106,11 @@ def _told_says(told: Sequence[Told], spot: Spot) -> _Says:
         for step in range(min(each.values, 10_000)):
             at = (each.offset or 0) + step
             if spot.holds(at, at):
-                name = each.error or "not ours" if each.stream is None else explain.value_name(each.stream, each.sequence + step)
+                name = (
+                    each.error or "not ours"
+                    if each.stream is None
+                    else explain.value_name(each.stream, each.sequence + step)
+                )
                 found[at].setdefault(name, []).append(each.process)
     return {
         at: Cell(
@@ -155,9 +159,7 @@ def _offsets(spot: Spot) -> Iterator[int | None]:
         yield from range(low, high + 1)
 
 
-def _colors(
-    spot: Spot, columns: Sequence[Column], says: Sequence[_Says], offsets: Sequence[int]
-) -> dict[str, str]:
+def _colors(spot: Spot, columns: Sequence[Column], says: Sequence[_Says], offsets: Sequence[int]) -> dict[str, str]:
     """A color for each value that some disagree about, that occurs at two offsets, or that is the anomaly's own."""
     where: dict[str, set[int]] = defaultdict(set)
     special: dict[str, None] = {}

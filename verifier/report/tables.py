@@ -27,7 +27,9 @@ def faults(injected: Sequence[Injected], most: int) -> dict[str, Any]:
             "start_ns": each.start_ns,
             "healed_ns": each.healed_ns,
             "over_ns": each.end_ns,
-            "took": "" if each.healed_ns is None or each.end_ns is None else duration((each.end_ns - each.healed_ns) / 1e6),
+            "took": ""
+            if each.healed_ns is None or each.end_ns is None
+            else duration((each.end_ns - each.healed_ns) / 1e6),
             "state": "skipped" if each.skipped else "bit" if each.effective else "did not bite",
             "probe": list(each.probe.items())[:40],
         }
@@ -100,7 +102,9 @@ def regions(verdict: Verdict, outcomes: Outcomes | None) -> list[dict[str, Any]]
         if never:
             rows.append({"told": "never sent", "words": "reserved, and never handed to a client", "values": never})
         if failed:
-            rows.append({"told": "failed", "words": "the client said that it certainly was not written", "values": failed})
+            rows.append(
+                {"told": "failed", "words": "the client said that it certainly was not written", "values": failed}
+            )
     unknown = verdict.stats.get("unknown")
     if unknown:
         words = "no answer came, so each may be in the log or not; those that are stand above as well"

@@ -67,7 +67,9 @@ def _meanwhile(verdict: Verdict) -> str:
 def _allowed(verdict: Verdict) -> str:
     """What was found and is allowed; by the anomaly that leads, with the reason that most of it has."""
     leading = [check for check in verdict.checks.values() if check.allowed_count and check.explained_by is None]
-    parts = [f"{counted(each.name, each.allowed_count)}, {because(_main_reason(each))}" for each in leading[:MOST_NAMED]]
+    parts = [
+        f"{counted(each.name, each.allowed_count)}, {because(_main_reason(each))}" for each in leading[:MOST_NAMED]
+    ]
     return _joined(parts, len(leading))
 
 

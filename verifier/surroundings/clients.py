@@ -107,22 +107,20 @@ class _Rows:
 
     def __init__(self, batch: pa.RecordBatch) -> None:
         self.batch = batch
-        self.number: dict[str, NDArray[np.int64]] = {
-            name: batch.column(name).to_numpy(zero_copy_only=False).astype(np.int64) for name in _NUMBERS
-        }
+        self.number: dict[str, NDArray[np.int64]] = {name: _numbers(batch.column(name)) for name in _NUMBERS}
         f, outcome = batch.column("f"), batch.column("type")
-        ok = _mask(pc.equal(outcome, "ok"))
-        self.send = _mask(pc.is_in(f, pa.array(["send", "sentinel"])))
-        self.load_send = _mask(pc.equal(f, "send"))
+        ok = _is(outcome, "ok")
+        self.send = _is(f, "send", "sentinel")
+        self.load_send = _is(f, "send")
         self.acked = self.send & ok
-        self.read = _mask(pc.equal(f, "poll")) & ok
-        self.reserved = _mask(pc.equal(f, "reserve"))
-        self.failed = self.load_send & _mask(pc.equal(outcome, "fail"))
-        self.unknown = self.load_send & _mask(pc.equal(outcome, "info"))
-        self.never_sent = self.failed & _mask(pc.fill_null(pc.equal(batch.column("error"), NEVER_SENT), False))
-        topics = pc.dictionary_encode(batch.column("topic"))
+        self.read = _is(f, "poll") & ok
+        self.reserved = _is(f, "reserve")
+        self.failed = self.load_send & _is(outcome, "fail")
+        self.unknown = self.load_send & _is(outcome, "info")
+        self.never_sent = self.failed & _is(batch.column("error"), NEVER_SENT)
+        topics: Any = pc.dictionary_encode(batch.column("topic"))
         self.topics: list[str] = topics.dictionary.to_pylist()
-        self.topic: NDArray[np.int64] = topics.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        self.topic = _numbers(topics.indices)
 
     def count(self, counts: dict[str, int]) -> None:
         """Add what became of sequences."""
@@ -141,9 +139,16 @@ class _Rows:
             yield (self.topics[key >> 32], key & 0xFFFFFFFF), useful & (keys == key)
 
 
-def _mask(values: Any) -> NDArray[np.bool_]:
-    mask: NDArray[np.bool_] = values.to_numpy(zero_copy_only=False).astype(np.bool_)
+def _is(column: pa.Array[Any], *words: str) -> NDArray[np.bool_]:
+    """Where a column has one of these words; null is none of them."""
+    mask: NDArray[np.bool_] = pc.is_in(column, pa.array(words)).to_numpy(zero_copy_only=False).astype(np.bool_)
     return mask
+
+
+def _numbers(column: pa.Array[Any]) -> NDArray[np.int64]:
+    """A column of integers without nulls."""
+    numbers: NDArray[np.int64] = column.to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers
 
 
 def _listen_at(

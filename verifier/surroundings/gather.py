@@ -16,7 +16,7 @@ from verifier.segments.rows import SegmentFile, find_segments
 from verifier.surroundings.clients import Heard, Wanted, listen
 from verifier.surroundings.journals import Logs, changes, wall_clock
 from verifier.surroundings.links import anomaly_links, links
-from verifier.surroundings.model import Moments, Name, Place, Spot, Stored, Surroundings
+from verifier.surroundings.model import Moments, Name, Place, Spot, Stored, Surroundings, Told
 from verifier.surroundings.replicas import Replicas
 from verifier.verdict import CheckResult, Verdict
 
@@ -50,15 +50,13 @@ def gather(
         return Surroundings(notes=(f"what surrounds the anomalies could not be gathered: {error}"[:300],))
 
 
-def _gather(
-    directory: RunDirectory, run: RunModel, verdict: Verdict, tables: Mapping[str, pa.Table]
-) -> Surroundings:
+def _gather(directory: RunDirectory, run: RunModel, verdict: Verdict, tables: Mapping[str, pa.Table]) -> Surroundings:
     spots, names = _choose(verdict)
     wanted = list(_wanted(tables, verdict))
     heard = listen(sorted(directory.history_dir.glob("*.arrow")), list(spots.values()), wanted)
     segments = _segments(directory, run, {spot.name for spot in spots.values()})
     replicas, logs = Replicas(run.run_id, segments, directory.path), Logs(directory)
-    places = {key: _place(directory, run, spot, heard, replicas, logs) for key, spot in spots.items()}
+    places = {key: _place(run, directory.broker_ids(), spot, heard, replicas, logs) for key, spot in spots.items()}
     changed, leaders_from = changes(directory)
     topics = {topic.name for topic in run.topics}
     return Surroundings(
@@ -168,16 +166,14 @@ def _segments(directory: RunDirectory, run: RunModel, names: set[Name]) -> list[
     ]
 
 
-def _place(
-    directory: RunDirectory, run: RunModel, spot: Spot, heard: Heard, replicas: Replicas, logs: Logs
-) -> Place:
+def _place(run: RunModel, brokers: list[int], spot: Spot, heard: Heard, replicas: Replicas, logs: Logs) -> Place:
     final = next((each for each in run.final if (each.topic, each.partition) == spot.name), None)
     leader = -1 if final is None else final.leader
-    brokers = sorted({leader, *final.log_end_offsets} if final else directory.broker_ids())
+    brokers = sorted({leader, *final.log_end_offsets}) if final else brokers
     brokers = [leader, *(broker for broker in brokers if broker != leader)] if leader in brokers else brokers
     stored: list[Stored] = [replicas.around(spot, broker, leader=broker == leader) for broker in brokers]
     told = tuple(heard.told.get(spot.key, ()))
-    own = [each.at_ns for each in told if each.how == "acknowledged" and _is_own(each.stream, each.sequence, each.values, spot)]
+    own = [each.at_ns for each in told if each.how == "acknowledged" and _is_own(each, spot)]
     at_place = [
         each.at_ns for each in told
         if each.offset is not None and any(each.offset <= at < each.offset + each.values for at in spot.places)
@@ -188,8 +184,8 @@ def _place(
     return Place(spot, told, tuple(stored), at_ns, lines)
 
 
-def _is_own(stream: int | None, sequence: int, values: int, spot: Spot) -> bool:
+def _is_own(told: Told, spot: Spot) -> bool:
     found = spot.found
-    if stream is None or found.stream is None or found.sequence is None:
+    if told.stream is None or found.stream is None or found.sequence is None:
         return False
-    return stream == found.stream and sequence <= found.sequence < sequence + values
+    return told.stream == found.stream and told.sequence <= found.sequence < told.sequence + told.values

@@ -5,6 +5,7 @@ Leaders come from the conductor's ``leaders.jsonl`` where there is one, else fro
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -42,11 +43,9 @@ def changes(directory: RunDirectory) -> tuple[list[Change], str]:
 def _tolerant(path: Path) -> list[dict[str, Any]]:
     """The entries of a file, or those before what cannot be read: this shows, it does not judge."""
     entries: list[dict[str, Any]] = []
-    try:
-        for entry in read_json_lines(path):
-            entries.append(entry)
-    except (OSError, ValueError):
-        pass
+    with contextlib.suppress(OSError, ValueError):
+        # entry by entry: those before the damage are kept
+        entries.extend(read_json_lines(path))
     return entries
 
 

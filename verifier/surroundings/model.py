@@ -65,7 +65,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """Values of one stream at consecutive offsets of a batch; ``stream`` None and ``problem`` where they are not ours."""
+    """Values of one stream at consecutive offsets of a batch; not ours: ``stream`` is None, ``problem`` says why."""
 
     first_offset: int
     last_offset: int
@@ -104,7 +104,7 @@ class StoredBatch:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What one replica holds around a place. ``note`` says why it may not be all; ``tail`` are bytes that are no batch."""
+    """What one replica holds around a place. ``note`` says why it may not be all; ``tail`` has bytes of no batch."""
 
     broker: int
     leader: bool
