@@ -1,8 +1,8 @@
 """How long each partition went without an acknowledgement: in all, and during each fault. Pure.
 
 During a fault the time counts from the last acknowledgement before the gap, but not from before the fault was injected,
-to the next one, also if that comes after the fault was over; a partition in which none comes any more goes without until
-the load ends. A partition that was never acknowledged anything is therefore the worst of all, not absent.
+to the next one, also if that comes after the fault was over; a partition in which none comes any more goes without
+until the load ends. A partition that was never acknowledged anything is therefore the worst of all, not absent.
 """
 
 from __future__ import annotations
