@@ -9,7 +9,7 @@ from verifier import explain
 from verifier.anomalies import BY_NAME
 from verifier.facts import Found
 from verifier.report.pictures import picture
-from verifier.surroundings.model import Surroundings
+from verifier.surroundings.model import Link, Surroundings
 from verifier.verdict import CheckResult, Example, Verdict
 
 #: Partitions that are named beside a card, those with the most anomalies first.
@@ -51,7 +51,7 @@ class Cards:
                         entries[key] = {
                             "name": check.name, "summary": BY_NAME[check.name].summary, "reason": example.allowed,
                             "count": 0, "text": example.text, "excuse": _excuse(example.found),
-                            "shown": self._shown([example]),
+                            "shown": self._shown([example]), "files": self._files(check.name),
                         }  # fmt: skip
                     if key in entries:
                         entries[key]["count"] += example.found.count
@@ -75,11 +75,13 @@ class Cards:
             "told": told_rows(shown),
             "places": dict(sorted(most)),
             "more_places": len(places) - len(most),
-            "files": [
-                link for link in self._around.anomaly_files if link.text.split("/")[-1].startswith(f"{check.name}.")
-            ],
+            "files": self._files(check.name),
             "shown": self._shown(forbidden),
         }
+
+    def _files(self, check: str) -> list[Link]:
+        """The files with every anomaly of a check."""
+        return [link for link in self._around.anomaly_files if link.text.split("/")[-1].startswith(f"{check}.")]
 
     def _shown(self, examples: list[Example]) -> list[dict[str, Any]]:
         """The pictures of these examples, or links to those that are drawn already."""

@@ -92,6 +92,7 @@ def leader_lanes(changes: Sequence[Change], axis: Axis, replication_factor: int)
     busiest = sorted(by_name, key=lambda name: (-len(by_name[name]), name))[:MOST_PARTITIONS]
     rows = [(f"{name[0]}-{name[1]}", _leader_bars(by_name[name], axis, replication_factor)) for name in sorted(busiest)]
     lanes = stacked([(label, bars) for label, bars in rows if bars], top=6)
+    drawn = [bar for lane in lanes for bar in lane.bars]
     bottom = 6 + LANE * len(lanes) + 4
     left_out = len(by_name) - len(lanes)
     leaders = sorted({change.leader for change in changes if change.leader >= 0})
@@ -102,9 +103,13 @@ def leader_lanes(changes: Sequence[Change], axis: Axis, replication_factor: int)
         top=6,
         ticks=time_ticks(axis),
         lanes=lanes,
-        kinds=(*kinds, ("none", "no leader"), ("shrunk", "ISR lacks a replica")),
+        kinds=(*kinds, *(words for kind, words in _OTHERS.items() if any(kind in bar.kind for bar in drawn))),
         note=f"{left_out} more partitions, which changed least, are not drawn." if left_out else "",
     )
+
+
+#: What else a bar may be: part of its kind -> what the legend says of it.
+_OTHERS = {"none": ("none", "no leader"), "short": ("shrunk", "ISR lacks a replica")}
 
 
 def _leader_bars(changes: Sequence[Change], axis: Axis, replication_factor: int) -> list[Bar]:

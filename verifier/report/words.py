@@ -33,10 +33,12 @@ def headline(verdict: Verdict) -> str:
         found = _named(verdict, forbidden=True)
         return f"The cluster broke a promise that its settings make: {found}." if found else _UNEXPLAINED
     if verdict.verdict == "unknown":
-        return f"This run cannot be called valid: the evidence does not suffice.{_meanwhile(verdict)}"
+        allowed = _allowed(verdict)
+        there = f" What there is shows {allowed}." if allowed else ""
+        return f"This run cannot be called valid: the evidence does not suffice.{there}"
     allowed = _allowed(verdict)
     if allowed:
-        return f"Nothing that the settings forbid was found, and the evidence is complete; but {allowed}."
+        return f"{_sentence(allowed)} Nothing that the settings forbid was found, and the evidence is complete."
     return "Nothing acknowledged was lost, repeated, reordered or damaged, and the evidence is complete."
 
 
@@ -57,11 +59,8 @@ def because(reason: str) -> str:
     return f"which {head} allows" if "=" in head and " " not in head else f"which is allowed because {head}"
 
 
-def _meanwhile(verdict: Verdict) -> str:
-    if not any(check.state != "unknown" for check in verdict.checks.values()):
-        return ""
-    allowed = _allowed(verdict)
-    return f" What there is shows {allowed}." if allowed else ""
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _allowed(verdict: Verdict) -> str:

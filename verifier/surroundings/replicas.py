@@ -5,6 +5,7 @@ Reads with the verifier's own reader (``verifier.segments``) and nothing of the 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -26,6 +27,9 @@ MOST_RAW_BYTES = 1 << 14
 #: A segment that is larger is not looked into: its headers would have to be walked from the start.
 LARGEST_SEGMENT = 1 << 30
 
+#: A varint of ten bytes has shifted this far at its last one.
+LONGEST_SHIFT = 56
+
 #: Bytes shown of what follows the last whole batch.
 TAIL_BYTES = 64
 
@@ -38,6 +42,7 @@ class Replicas:
         self._root = root
         self._walks: dict[str, tuple[NDArray[np.uint8], walk.Walk]] = {}
         self._files: dict[tuple[str, int, int], list[SegmentFile]] = {}
+        self._decoded: dict[bytes, tuple[tuple[StoredRun, ...], str | None]] = {}
         for each in segments:
             self._files.setdefault((each.topic, each.partition, each.broker), []).append(each)
 
@@ -96,12 +101,34 @@ class Replicas:
         return self._walks[path]
 
     def _batches(self, file: SegmentFile, spot: Spot, chunk: Chunk) -> list[StoredBatch]:
-        runs = find_runs(self._run_id, chunk)
         name = str(Path(file.path).relative_to(self._root))
         found = []
         for index, (position, size) in enumerate(zip(chunk.positions.tolist(), chunk.sizes.tolist(), strict=True)):
             fields = {key: int(chunk.fields[key][index]) for key in chunk.fields.dtype.names or ()}
-            own = np.flatnonzero(runs.batch == index).tolist()
+            values, problem = self._values(chunk, index)
+            raw = chunk.data[position : position + min(size, MOST_RAW_BYTES)].tobytes()
+            base = fields["base_offset"]
+            place = next((at for at in spot.places if base <= at <= base + fields["last_offset_delta"]), None)
+            header = b"" if place is None else _value_header(chunk, index, place - base)
+            found.append(
+                StoredBatch(
+                    file.broker, name, position, size, fields, bool(chunk.crc_ok[index]), problem,
+                    values, raw, header,
+                )
+            )  # fmt: skip
+        return found
+
+    def _values(self, chunk: Chunk, index: int) -> tuple[tuple[StoredRun, ...], str | None]:
+        """The values of one batch and what is wrong with it; copies with the same bytes are decoded once."""
+        position, size = int(chunk.positions[index]), int(chunk.sizes[index])
+        digest = hashlib.blake2b(chunk.data.data[position : position + size]).digest()
+        if digest not in self._decoded:
+            only = slice(index, index + 1)
+            one = Chunk(
+                chunk.data, chunk.positions[only], chunk.sizes[only], chunk.fields[only], chunk.crc_ok[only],
+                chunk.problems[only],
+            )  # fmt: skip
+            runs = find_runs(self._run_id, one)
             values = tuple(
                 StoredRun(
                     int(runs.first_offset[row]),
@@ -110,19 +137,10 @@ class Replicas:
                     int(runs.first_sequence[row]),
                     VALUE_PROBLEMS[int(runs.problem[row])],
                 )
-                for row in own
+                for row in range(runs.stream.size)
             )
-            raw = chunk.data[position : position + min(size, MOST_RAW_BYTES)].tobytes()
-            base = fields["base_offset"]
-            place = next((at for at in spot.places if base <= at <= base + fields["last_offset_delta"]), None)
-            header = b"" if place is None else _value_header(chunk, index, place - base)
-            found.append(
-                StoredBatch(
-                    file.broker, name, position, size, fields, bool(chunk.crc_ok[index]), chunk.problems[index],
-                    values, raw, header,
-                )
-            )  # fmt: skip
-        return found
+            self._decoded[digest] = values, one.problems[0]
+        return self._decoded[digest]
 
 
 def _named(spot: Spot, file: SegmentFile) -> int | None:
@@ -137,19 +155,47 @@ def _value_header(chunk: Chunk, index: int, delta: int) -> bytes:
     """The first bytes of one value of a batch; empty if it cannot be found there."""
     position, size = int(chunk.positions[index]), int(chunk.sizes[index])
     codec = int(chunk.fields["attributes"][index]) & walk.CODEC_MASK
-    plain = chunk.data[position + walk.HEADER_BYTES : position + size]
+    plain = chunk.data[position + walk.HEADER_BYTES : position + size].tobytes()
     if codec:
         if not chunk.crc_ok[index]:
             return b""
         try:
-            plain = np.frombuffer(compression.decompress(codec, plain.tobytes()), dtype=np.uint8)
+            plain = compression.decompress(codec, plain)
         except compression.DecompressionError:
             return b""
-    count = chunk.fields["record_count"][index : index + 1].astype(np.int64)
-    ends = np.array([plain.size], dtype=np.int64)
-    found = records.find_values(np.ascontiguousarray(plain), np.zeros(1, dtype=np.int64), ends, count)
-    rows = np.flatnonzero(found.offset_delta == delta)
-    if not rows.size:
+    try:
+        return _value_at(plain, delta)
+    except IndexError:
         return b""
-    start, length = int(found.position[rows[0]]), int(found.size[rows[0]])
-    return plain[start : start + min(max(length, 0), VALUE_HEADER_BYTES)].tobytes()
+
+
+def _value_at(plain: bytes, delta: int) -> bytes:
+    """The first bytes of the value with this offset delta. Raises ``IndexError`` where the records are damaged.
+
+    Steps from length to length, which for the one value that is shown is quicker than finding all of them.
+    """
+    at = 0
+    while at < len(plain):
+        length, body = _varint(plain, at)
+        if length < records.MINIMUM_RECORD_BYTES - 1:
+            return b""
+        _, cursor = _varint(plain, body + 1)
+        found, cursor = _varint(plain, cursor)
+        if found == delta:
+            key_size, cursor = _varint(plain, cursor)
+            value_size, cursor = _varint(plain, cursor + max(key_size, 0))
+            return plain[cursor : cursor + min(max(value_size, 0), VALUE_HEADER_BYTES)]
+        at = body + length
+    return b""
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A zig-zag varint and the position behind it. Raises ``IndexError`` at the end of the bytes."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80 or shift > LONGEST_SHIFT:
+            return (value >> 1) ^ -(value & 1), at
+        shift += 7
