@@ -45,7 +45,7 @@ def header_table(place: Place) -> dict[str, Any] | None:
     chosen = [batches[0] for batches in alike.values()]
     columns = [
         {
-            "title": ("broker " if len(batches) == 1 else "brokers ") + ", ".join(str(each.broker) for each in batches),
+            "title": _brokers(batches),
             "batch": f"{batches[0].base_offset}..{batches[0].last_offset}",
             "files": [f"{each.file} @ {each.position}" for each in batches],
             "crc": "matches" if batches[0].crc_ok else "does not match",
@@ -61,6 +61,11 @@ def header_table(place: Place) -> dict[str, Any] | None:
         "values": values if any(batch.value_header for batch in chosen) else [],
         "same": len(chosen) == 1 and len(next(iter(alike.values()))) > 1,
     }
+
+
+def _brokers(batches: Sequence[StoredBatch]) -> str:
+    numbers = list(dict.fromkeys(str(batch.broker) for batch in batches))
+    return f"broker{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
 
 
 def _chosen(place: Place) -> list[StoredBatch]:
@@ -136,14 +141,17 @@ def differences(place: Place) -> list[dict[str, Any]]:
         here = [
             batch for stored in place.stored for batch in stored.batches if batch.base_offset <= at <= batch.last_offset
         ]
+        others: dict[bytes, list[StoredBatch]] = {}
         for other in here[1:]:
-            first = here[0]
-            if other.base_offset == first.base_offset and other.raw != first.raw:
-                found.append(_difference(first, other))
+            if other.base_offset == here[0].base_offset and other.raw != here[0].raw:
+                others.setdefault(other.raw, []).append(other)
+        found += [_difference(here[0], alike) for alike in others.values()]
     return found[:MOST_BATCHES]
 
 
-def _difference(first: StoredBatch, other: StoredBatch) -> dict[str, Any]:
+def _difference(first: StoredBatch, alike: Sequence[StoredBatch]) -> dict[str, Any]:
+    """The first batch beside others that are all the same."""
+    other = alike[0]
     length = min(len(first.raw), len(other.raw))
     unequal = [index for index in range(length) if first.raw[index] != other.raw[index]]
     lines = list(dict.fromkeys(index // LINE for index in unequal))
@@ -156,7 +164,7 @@ def _difference(first: StoredBatch, other: StoredBatch) -> dict[str, Any]:
         for line in lines[:MOST_STRETCHES]
     ]
     return {
-        "left": f"broker {first.broker}", "right": f"broker {other.broker}", "offset": first.base_offset,
+        "left": f"broker {first.broker}", "right": _brokers(alike), "offset": first.base_offset,
         "bytes": len(unequal), "lines": shown, "more": len(lines) - len(shown),
         "sizes": "" if first.size_bytes == other.size_bytes else f"{first.size_bytes} and {other.size_bytes} bytes",
     }  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any
 
 from verifier import explain
 from verifier.report.headers import differences, header_table
-from verifier.surroundings.model import Place, Spot, Stored, Told
+from verifier.surroundings.model import Place, Spot, Stored, StoredRun, Told
 
 #: Colors of values; the ninth value has the first one's again.
 COLORS = 8
@@ -28,7 +28,7 @@ NOTHING = "nothing"
 class Cell:
     """What one party says of one offset. ``kind`` is a color (``c0``...), ``none``, ``past`` or empty.
 
-    ``begins``: a batch begins here; ``note`` is its leader epoch where a batch begins, or what is wrong.
+    ``begins``: a batch begins here; ``note`` is its leader epoch where a batch begins, or what is ``wrong``.
     """
 
     values: tuple[tuple[str, str], ...]
@@ -36,6 +36,7 @@ class Cell:
     begins: bool = False
     note: str = ""
     kind: str = ""
+    wrong: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,14 @@ def picture(place: Place) -> dict[str, Any]:
         "colored": bool(colors),
         "batches": any(each.batches for each in place.stored),
     }
+
+
+def _name(run: StoredRun, sequence: int) -> str:
+    """A stored value as it is shown; one that is not intact or not of this run never looks like one that is."""
+    if run.stream is None:
+        return run.problem or "?"
+    name = explain.value_name(run.stream, sequence)
+    return {"payload": f"damaged {name}", "run": f"other run's {name}"}.get(run.problem or "", name)
 
 
 #: offset -> (values with what is wrong with each, title, begins, note)
@@ -129,8 +138,7 @@ def _stored_says(stored: Stored, spot: Spot) -> _Says:
         for run in batch.runs:
             for at in range(max(run.first_offset, spot.windows[0][0]), min(run.last_offset, spot.windows[-1][1]) + 1):
                 sequence = run.sequence + at - run.first_offset
-                name = explain.value_name(run.stream, sequence) if run.stream is not None else run.problem or "?"
-                names[at] = name, run.problem or ""
+                names[at] = _name(run, sequence), run.problem or ""
         control = " (control)" if fields["attributes"] & 0x20 else ""
         title = (
             f"batch {batch.base_offset}..{batch.last_offset}{control}, leader epoch {fields['leader_epoch']}, "
@@ -147,7 +155,7 @@ def _stored_says(stored: Stored, spot: Spot) -> _Says:
             # a broken log may hold an offset twice: both are shown
             values = (*(earlier.values if earlier else ()), named)
             note = wrong or (f"e{fields['leader_epoch']}" if begins else "")
-            found[at] = Cell(values, f"{earlier.title}; {title}" if earlier else title, begins, note)
+            found[at] = Cell(values, f"{earlier.title}; {title}" if earlier else title, begins, note, wrong=bool(wrong))
     return found
 
 
@@ -191,5 +199,7 @@ def _row(at: int | None, spot: Spot, says: Sequence[_Says], colors: Mapping[str,
             cells.append(Cell((), kind="past" if past else "none", title="" if past else NOTHING))
         else:
             values = tuple((name, colors.get(name, "")) for name, _ in cell.values)
-            cells.append(Cell(values, cell.title, cell.begins, cell.note, values[0][1] if len(values) == 1 else ""))
+            cells.append(
+                Cell(values, cell.title, cell.begins, cell.note, values[0][1] if len(values) == 1 else "", cell.wrong)
+            )
     return Row(at, at in spot.places, tuple(cells))
