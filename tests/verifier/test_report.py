@@ -370,6 +370,7 @@ def test_a_hundred_thousand_anomalies_keep_the_page_small() -> None:
     faulty = [Injected(f"{n}{long}", long, n, n + 1, True, False, {long: long}, n) for n in range(500)]
     html = report_html(a_run(), faulty, replace(verdict, doubts=(long,) * 3000), series(100), Surroundings())
     assert "is a sample" in html
+    assert "100 more faults are not drawn." in report_html(a_run(), FAULTS[:1] * 500, verdict, series(5))
     assert len(html.encode()) <= LARGEST
 
 

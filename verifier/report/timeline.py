@@ -5,7 +5,8 @@ Everything is in the units of one SVG whose width is ``WIDTH``; times are second
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from verifier.effectiveness import Injected
@@ -13,7 +14,7 @@ from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import SeriesPoint
 from verifier.report.charts import MAX_BINS, bin_width, charts
 from verifier.report.drawing import CHART_GAP, LANE, LEFT, RIGHT, TOP, WIDTH, Axis, Bar, Timeline, time_ticks
-from verifier.report.lanes import anomaly_lanes, fault_lanes, gap_lane, stacked
+from verifier.report.lanes import MOST_BARS, anomaly_lanes, fault_lanes, gap_lane, stacked
 from verifier.surroundings.model import Moments
 
 __all__ = ["LEFT", "MAX_BINS", "RIGHT", "WIDTH", "axis_of", "timeline"]
@@ -58,8 +59,17 @@ def timeline(
         charts=drawn,
         bands=tuple(bar for _, bars in faults for bar in bars if bar.kind == "bit")[:MOST_BANDS],
         kinds=tuple((kind, words) for kind, words in _KINDS.items() if kind in kinds),
-        note=f"Each point covers {width_s:g} s." if width_s > 1 else "",
+        note=" ".join(_notes(injected, width_s)),
     )
+
+
+def _notes(injected: Sequence[Injected], width_s: float) -> Iterator[str]:
+    """What is not drawn as it was."""
+    if width_s > 1:
+        yield f"Each point covers {width_s:g} s."
+    drawn = sum(min(count, MOST_BARS) for count in Counter(each.fault for each in injected).values())
+    if drawn < len(injected):
+        yield f"{len(injected) - drawn:,} more faults are not drawn."
 
 
 _KINDS = {
