@@ -15,10 +15,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from verifier import collect, context, sources, staging, tables
+from verifier import anomaly_files, collect, context, sources, staging, tables
 from verifier.accounts import accounts
 from verifier.anomalies import ANOMALIES
 from verifier.deletions import Deletions
@@ -111,7 +112,7 @@ def audit(
         regions, sentinels = collect.regions(built)
         gaps = waiting.result()
         deleted = collect.deleted(built)
-        found, failures = _run_checks(built, pool, progress)
+        found, every, failures = _run_checks(built, pool, progress)
     progress("gathering what surrounds the examples")
     found = context.with_context(spark, built, found)
     audits = {}
@@ -129,6 +130,7 @@ def audit(
             gaps=gaps.get(run.name, ()),
             regions=regions.get(run.name, ()),
             failures=failures,
+            anomalies={check: rows[run.name] for check, rows in every.items() if run.name in rows},
         )
     for frame in (built.claims, built.ledger, segments, history):
         frame.unpersist()
@@ -157,23 +159,30 @@ def _load(spark: SparkSession, runs: Sequence[RunEvidence], here: staging.Staged
 
 def _run_checks(
     built: tables.Tables, pool: Executor, progress: Progress
-) -> tuple[list[tuple[str, Found]], dict[str, str]]:
-    """What each check found, with the run, in the order of ``ANOMALIES``; and the checks that raised."""
+) -> tuple[list[tuple[str, Found]], dict[str, dict[str, pa.Table]], dict[str, str]]:
+    """What each check found, with the run, in the order of ``ANOMALIES``; every anomaly, by check and run; the checks
 
-    def run(name: str) -> list[tuple[str, Found]]:
+    that raised.
+    """
+
+    def run(name: str) -> tuple[list[tuple[str, Found]], dict[str, pa.Table]]:
         progress(f"check {name}")
         find = importlib.import_module(f"verifier.checks.{name.replace('-', '_')}").find
-        return _summary(name, find(built), built.places)
+        frame = find(built)
+        summary = _summary(name, frame, built.places)
+        return summary, anomaly_files.collect(frame, built.places) if summary else {}
 
     found: list[tuple[str, Found]] = []
+    every: dict[str, dict[str, pa.Table]] = {}
     failures: dict[str, str] = {}
     for name, answer in [(each.name, pool.submit(run, each.name)) for each in ANOMALIES if each.asks_spark]:
         try:
-            found += answer.result()
+            summary, every[name] = answer.result()
+            found += summary
         except Exception as error:
             logger.exception("check %s failed", name)
             failures[name] = (str(error).strip().splitlines() or [repr(error)])[0][:300]
-    return found, failures
+    return found, every, failures
 
 
 def _summary(check: str, anomalies: DataFrame, places: Sequence[tables.Place]) -> list[tuple[str, Found]]:

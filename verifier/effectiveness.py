@@ -17,7 +17,7 @@ from typing import Any
 class Injected:
     """One injection as it happened. ``end_ns`` is None if it was never healed; times are monotonic.
 
-    It was healed from ``heal_ns`` on, and over at ``end_ns``, when the cluster was seen to have recovered (``healed``
+    It was healed from ``healed_ns`` on, and over at ``end_ns``, when the cluster was seen to have recovered (``healed``
     says whether it was). ``probe`` is what was seen while it lasted, ``heal_probe`` what was seen afterwards.
     """
 
@@ -29,7 +29,7 @@ class Injected:
     skipped: bool
     probe: Mapping[str, Any]
     number: int = -1
-    heal_ns: int | None = None
+    healed_ns: int | None = None
     healed: bool = False
     heal_probe: Mapping[str, Any] = field(default_factory=dict)
 
@@ -93,7 +93,7 @@ def _joined(number: int, phases: Mapping[str, Mapping[str, Any]]) -> Injected:
         skipped="skip" in phases,
         probe=dict(begun.get("probe") or {}),
         number=number,
-        heal_ns=None if heal is None else int(heal.get("start_ns") or 0),
+        healed_ns=None if heal is None else int(heal.get("start_ns") or 0),
         healed=bool(heal and heal.get("healed")),
         heal_probe=dict((heal or {}).get("probe") or {}),
     )

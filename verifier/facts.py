@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: A reader is one bit of a 64-bit integer in the ledger; more would silently share bits, so they are refused.
 MAXIMUM_READERS = 62
@@ -102,10 +105,14 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Everything that Spark found out about one run. ``failures``: checks that raised, with the first line why."""
+    """Everything that Spark found out about one run. ``failures``: checks that raised, with the first line why.
+
+    ``anomalies`` has all that each check found, with the columns of ``verifier.anomaly_files.COLLECTED``.
+    """
 
     facts: Facts
     found: tuple[Found, ...] = ()
     gaps: tuple[Gap, ...] = ()
     regions: tuple[Region, ...] = ()
     failures: Mapping[str, str] = field(default_factory=dict)
+    anomalies: Mapping[str, pa.Table] = field(default_factory=dict)

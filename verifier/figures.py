@@ -1,4 +1,4 @@
-"""The figures of a verdict that decide nothing: counts, regions, faults by kind, availability. Pure."""
+"""The figures of a verdict that decide nothing: counts, regions, faults by kind. Pure."""
 
 from __future__ import annotations
 
@@ -52,17 +52,3 @@ def _kinds(injected: Sequence[Injected]) -> dict[str, dict[str, int]]:
         counted["injected"] += 1
         counted["effective"] += each.effective
     return kinds
-
-
-def availability(audit: Audit) -> dict[str, Any]:
-    """The longest time without an acknowledgement: in all, and per partition."""
-    partitions = {
-        f"{gap.topic}-{gap.partition}": {
-            "longest_gap_ms": round(gap.longest_ns / 1e6, 1),
-            "start_ns": gap.start_ns,
-            "end_ns": gap.end_ns,
-        }
-        for gap in audit.gaps
-    }
-    longest = max((gap.longest_ns for gap in audit.gaps), default=None)
-    return {"longest_gap_ms": None if longest is None else round(longest / 1e6, 1), "partitions": partitions}

@@ -19,7 +19,8 @@ from verifier.effectiveness import ineffective
 from verifier.evidence.run_model import RunModel
 from verifier.expectation import Expectation
 from verifier.facts import Audit, Found
-from verifier.figures import availability, stats
+from verifier.figures import stats
+from verifier.unavailability import longest_gaps
 
 SCHEMA = 1
 
@@ -121,12 +122,20 @@ class Verdict:
         return replace(self, verdict=worst([self.verdict, "unknown"]), doubts=(*self.doubts, reason))
 
     def with_figures(
-        self, *, recoveries: Mapping[str, Any], memory_mb: Mapping[str, Any], seal: str | None = None
+        self,
+        *,
+        recoveries: Mapping[str, Any],
+        memory_mb: Mapping[str, Any],
+        faults: Sequence[Mapping[str, Any]] = (),
+        seal: str | None = None,
     ) -> Verdict:
-        """The same, with what decides nothing: how brokers recovered, the processes' memory, the seal's digest."""
+        """The same, with what decides nothing: how brokers recovered, the memory of the run's processes, how long each
+
+        partition went without an acknowledgement during each fault, and the seal's digest.
+        """
         return replace(
             self,
-            availability={**self.availability, "recoveries": recoveries},
+            availability={**self.availability, "recoveries": recoveries, "faults": list(faults)},
             stats={**self.stats, "memory_mb": memory_mb, "seal": seal},
         )
 
@@ -168,7 +177,7 @@ def decide(run: RunModel, audit: Audit, closing: Closing) -> Verdict:
         doubts=(*doubts, *failures),
         checks=checks,
         stats=stats(injected, audit),
-        availability=availability(audit),
+        availability=longest_gaps(run, audit.gaps),
     )
 
 

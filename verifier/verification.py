@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
+import pyarrow as pa
+
+from verifier import anomaly_files
 from verifier.closing import Closing, gather
 from verifier.deletions import Deletions, complaints, deletions
 from verifier.evidence.run_directory import RunDirectory
@@ -17,6 +20,8 @@ from verifier.evidence.run_model import RunModel
 from verifier.recoveries import memory, recoveries, summary
 from verifier.report import write_reports
 from verifier.stalled import stalled
+from verifier.surroundings import gather as gather_surroundings
+from verifier.unavailability import to_json, unavailability
 from verifier.verdict import Verdict, decide, undecidable
 
 logger = logging.getLogger(__name__)
@@ -39,16 +44,25 @@ def verify(
     """
     directory = run_directory if isinstance(run_directory, RunDirectory) else RunDirectory(Path(run_directory))
     run = RunModel.from_json(directory.read_run())
-    verdict, closing = _judge(directory, run, spark_master, progress)
-    verdict = verdict.with_figures(
-        recoveries=summary(recoveries(directory)), memory_mb=memory(directory), seal=closing.seal
-    )
+    verdict, anomalies, closing = _judge(directory, run, spark_master, progress)
+    injected = closing.faults.injected
     progress("writing the report")
-    write_reports(directory, run, closing.faults.injected, verdict)
+    anomaly_files.write(directory.anomalies_dir, anomalies, verdict)
+    around = gather_surroundings(directory, run, verdict, anomalies)
+    verdict = verdict.with_figures(
+        recoveries=summary(recoveries(directory)),
+        memory_mb=memory(directory),
+        faults=to_json(unavailability(run, injected, around.acks), injected),
+        seal=closing.seal,
+    )
+    write_reports(directory, run, injected, verdict, around)
     return verdict
 
 
-def _judge(directory: RunDirectory, run: RunModel, spark_master: str, progress: Progress) -> tuple[Verdict, Closing]:
+def _judge(
+    directory: RunDirectory, run: RunModel, spark_master: str, progress: Progress
+) -> tuple[Verdict, Mapping[str, pa.Table], Closing]:
+    """The verdict, every anomaly by check, and what closes the evidence."""
     from verifier.audit import RunEvidence, audit, staged
     from verifier.spark import is_local, session
 
@@ -56,7 +70,7 @@ def _judge(directory: RunDirectory, run: RunModel, spark_master: str, progress: 
     if not evidence.segments and not evidence.histories:
         interrupted = ["the run was interrupted"] if run.interrupted else []
         closing = gather(directory, run)
-        return undecidable("the run left neither segments nor histories", *run.problems, *interrupted), closing
+        return undecidable("the run left neither segments nor histories", *run.problems, *interrupted), {}, closing
     scratch, abandoned = directory.path / SCRATCH, Event()
     progress(f"reading {len(evidence.segments):,} segments and {len(evidence.histories)} histories")
     try:
@@ -81,4 +95,4 @@ def _judge(directory: RunDirectory, run: RunModel, spark_master: str, progress: 
     verdict = decide(run, found, closing)
     for complaint in complaints(evidence.deletions, run):
         verdict = verdict.doubted(complaint)
-    return verdict, closing
+    return verdict, found.anomalies, closing

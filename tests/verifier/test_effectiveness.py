@@ -29,7 +29,7 @@ def test_the_heal_says_whether_a_fault_bit_and_both_probes_are_kept() -> None:
         entry(0, "drop-response", "inject", False, probe={"retries": 0}),
         entry(0, "drop-response", "heal", True, start_ns=50, end_ns=90, probe={"retries": 3}),
     )
-    assert (one.effective, one.start_ns, one.heal_ns, one.end_ns, one.healed) == (True, 10, 50, 90, True)
+    assert (one.effective, one.start_ns, one.healed_ns, one.end_ns, one.healed) == (True, 10, 50, 90, True)
     assert (one.probe, one.heal_probe) == ({"retries": 0}, {"retries": 3})
 
 

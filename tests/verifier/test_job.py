@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import signal
@@ -46,7 +47,7 @@ def faulty_story() -> Story:
 
 
 def test_a_run_directory_is_judged_and_reported(tmp_path: Path) -> None:
-    """All four files appear and tell the same; stdout stays empty; nothing else is left, no process either."""
+    """All files appear and tell the same; stdout stays empty; nothing else is left, no process either."""
     directory = faulty_story().write(tmp_path / "run")
     before = {path.name for path in directory.path.iterdir()}
     job = start(directory.path)
@@ -67,7 +68,9 @@ def test_a_run_directory_is_judged_and_reported(tmp_path: Path) -> None:
     assert "lost-write" in directory.summary_md.read_text()
     assert "s1/3" in directory.report_html.read_text()
     added = {path.name for path in directory.path.iterdir()} - before
-    assert added == {"verdict.json", "summary.md", "junit.xml", "report.html"}
+    assert added == {"verdict.json", "summary.md", "junit.xml", "report.html", "anomalies"}
+    with (directory.anomalies_dir / "lost-write.csv").open(newline="") as file:
+        assert [row["sequence"] for row in csv.DictReader(file)] == ["3", "4", "5"]
 
 
 def test_a_job_that_is_ended_leaves_no_jvm(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.settings import settings as run_settings
-from tests.support.stories import clean
+from tests.support.stories import Story, clean
 from verifier.anomalies import ANOMALIES, BY_NAME, NAMES, group
 from verifier.closing import Closing, gather
 from verifier.effectiveness import FaultRecord, Injected
@@ -43,11 +43,15 @@ def facts(**changes: Any) -> Facts:
     )  # fmt: skip
 
 
+def closing_of(story: Story) -> Closing:
+    """What closes the evidence of a story."""
+    with TemporaryDirectory() as path:
+        return gather(story.write(Path(path)), story.model())
+
+
 @cache
 def _closing() -> Closing:
-    with TemporaryDirectory() as path:
-        story = clean()
-        return gather(story.write(Path(path)), story.model())
+    return closing_of(clean())
 
 
 def closing(*injected: Injected, **changes: Any) -> Closing:

@@ -232,7 +232,8 @@ def total_row(f: str, outcome: str, rows: int, values: int) -> HistoryRow:
 def read_history(path: str | Path, *, with_totals: bool = False) -> pa.Table:
     """The rows of one file in their order, with ``READ_SCHEMA``; ``history_file`` tells how the file ended.
 
-    The totals at its end are no rows of their own, and are left out unless they are asked for. A torn tail is left out and logged. Raises ``HistoryError`` if the file is damaged elsewhere, ``OSError``.
+    The totals at its end are no rows of their own, and are left out unless they are asked for. A torn tail is left out
+    and logged. Raises ``HistoryError`` if the file is damaged elsewhere, ``OSError``.
     """
     with pa.memory_map(str(path)) if Path(path).stat().st_size else pa.BufferReader(b"") as source:
         data = memoryview(source.read_buffer())

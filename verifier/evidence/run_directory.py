@@ -129,6 +129,11 @@ class RunDirectory:
         return self.path / "verdict.json"
 
     @property
+    def anomalies_dir(self) -> Path:
+        """Every anomaly of every check as Parquet and CSV; absent if none was found."""
+        return self.path / "anomalies"
+
+    @property
     def report_html(self) -> Path:
         return self.path / "report.html"
 
