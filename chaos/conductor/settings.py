@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from chaos.schedules.model import Schedule
+from loadgen.settings import CLIENTS, DEFAULT_FINAL_READERS, DEFAULT_READERS, FINAL_CLIENTS
 from loadgen.workload import Workload
 
 
@@ -36,7 +37,8 @@ class ExperimentSettings:
     idempotence: bool = True
     workload: Workload = field(default_factory=lambda: Workload("steady", rate=1500))
     users: int = 6
-    readers: int = 1
+    readers: tuple[str, ...] = DEFAULT_READERS
+    final_readers: tuple[str, ...] = DEFAULT_FINAL_READERS
     load_processes: int = 1
     client: str = "confluent"
     faults: tuple[str, ...] = ()
@@ -103,5 +105,17 @@ def check(settings: ExperimentSettings) -> None:
             f"--load-processes {settings.load_processes} need as many producers; there are {settings.users}: "
             "raise --users or lower the processes"
         )
+    for option, clients, known in (
+        ("--readers", settings.readers, CLIENTS),
+        ("--final-readers", settings.final_readers, FINAL_CLIENTS),
+    ):
+        if not clients or (unknown := [client for client in clients if client not in known]):
+            raise SettingsError(
+                f"{option} has {unknown[0]!r}; there are {', '.join(known)}"
+                if clients
+                else f"{option} is empty; name at least one of {', '.join(known)}"
+            )
+        if len(set(clients)) < len(clients):
+            raise SettingsError(f"{option} {','.join(clients)} names a client twice; name each once")
     if settings.faults and settings.schedule is not None:
         raise SettingsError("--schedule and --faults exclude each other: a schedule names its faults")

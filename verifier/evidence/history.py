@@ -97,7 +97,7 @@ class HistoryRow(NamedTuple):
     phase: Phase = "load"
     session: int = -1
     op: int = -1
-    count: int = -1
+    count: int = -1  # type: ignore[assignment]  # no row is searched by tuple.count
     high_watermark: int = -1
     last_stable_offset: int = -1
 
