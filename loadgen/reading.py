@@ -128,7 +128,9 @@ class PartitionReader:
             self._next[partition] = offset + 1
 
     def _count_idle(self, known: Mapping[int, Watermarks], op: int, invoke_ns: int, complete_ns: int) -> None:
-        if self._idle.count and any(known[each].high_watermark < old.high_watermark for each, old in self._known.items()):
+        if self._idle.count and any(
+            known[each].high_watermark < old.high_watermark for each, old in self._known.items()
+        ):
             # the higher one is not to be forgotten: that it was known before is what makes the lower one strange
             self._write_idle()
         idle = self._idle
@@ -145,7 +147,9 @@ class PartitionReader:
         idle, self._idle = self._idle, _Idle()
         if not idle.count:
             return
-        news = {number: known for number, known in self._known.items() if known != self._written.get(number, Watermarks())}
+        news = {
+            number: known for number, known in self._known.items() if known != self._written.get(number, Watermarks())
+        }
         self._written |= news
         for partition, known in (news or {-1: Watermarks()}).items():
             row = _with_watermarks(HistoryRow("idle", "ok", self._topic, partition, count=idle.count), known)

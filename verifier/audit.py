@@ -121,7 +121,7 @@ def audit(
             regions=regions.get(run.name, ()),
             failures=failures,
         )
-    for frame in (built.claims, built.ledger, segments, history):
+    for frame in (built.claims, built.ledger, built.jumps, segments, history):
         frame.unpersist()
     return audits
 
