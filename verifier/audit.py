@@ -24,6 +24,7 @@ from verifier.deletions import Deletions, deletions
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Audit, Found
+from verifier.lag import read_lags
 from verifier.segments.rows import SegmentFile, find_segments
 
 logger = logging.getLogger(__name__)
@@ -102,7 +103,9 @@ def audit(
         regions, sentinels = collect.regions(built)
         gaps = waiting.result()
         deleted = collect.deleted(built)
+        lagging = pool.submit(read_lags, built, sorted({name for fact in facts.values() for name in fact.live_readers}))
         found, failures = _run_checks(built, pool, progress)
+        lags = lagging.result()
     progress("gathering what surrounds the examples")
     found = context.with_context(spark, built, found)
     audits = {}
@@ -119,6 +122,7 @@ def audit(
             found=tuple(each for name, each in found if name == run.name),
             gaps=gaps.get(run.name, ()),
             regions=regions.get(run.name, ()),
+            lags=lags.get(run.name, ()),
             failures=failures,
         )
     for frame in (built.claims, built.ledger, built.jumps, segments, history):

@@ -55,6 +55,7 @@ def _facts_of(run: str, model: RunModel, rows: Sequence[dict[str, Any]]) -> Fact
             for row in files
         ),
         readers=tuple(_readers(run, model, rows)),
+        live_readers=tuple(sorted({row["process"] for row in rows if (row["f"], row["phase"]) == ("poll", "load")})),
     )
 
 

@@ -17,6 +17,7 @@ from verifier.effectiveness import Injected, ineffective
 from verifier.evidence.run_model import RunModel
 from verifier.expectation import Expectation
 from verifier.facts import Audit, Found, Region
+from verifier.lag_figures import figures
 
 SCHEMA = 1
 
@@ -235,6 +236,8 @@ def _stats(injected: Sequence[Injected], audit: Audit) -> dict[str, Any]:
         "batches": sum(replica.batches for replica in facts.replicas),
         "torn_bytes": sum(replica.size_bytes - replica.walked_bytes for replica in facts.replicas),
         "final_readers": len({reader.process for reader in facts.readers}),
+        "live_readers": len(facts.live_readers),
+        "read_lag": figures(audit.lags),
         "faults": {
             "injected": len(injected),
             "effective": sum(each.effective for each in injected),

@@ -244,7 +244,7 @@ def _in_one_session(polls: list[HistoryRow], partitions: Iterable[int]) -> list[
 
 
 def final_polls(partition: int, log: list[Batch]) -> list[HistoryRow]:
-    """What a final reader is handed from this log: one row per value, of which all but a batch's first have ``op`` 0."""
+    """What a final reader is handed from this log: one row per value; ``op`` is 0 but for a batch's first."""
     rows = []
     for batch in log:
         for run_offset, (stream, sequence) in enumerate(batch.values):

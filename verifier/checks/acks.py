@@ -42,9 +42,10 @@ def standing(tables: Tables) -> DataFrame:
         F.lit(True).alias("unsettled"),
     )
     # a row overlaps an unsettled piece that begins before it and reaches it, or one that begins within it
-    by_stream = Window.partitionBy("place", "stream").orderBy("first_sequence")
-    upto = by_stream.rangeBetween(Window.unboundedPreceding, 0)
-    behind = by_stream.rangeBetween(1, Window.unboundedFollowing)
+    by_stream = Window.partitionBy("place", "stream")
+    upto = by_stream.orderBy("first_sequence").rangeBetween(Window.unboundedPreceding, 0)
+    # seen from the end: Spark looks at everything that follows a row once more for each row
+    behind = by_stream.orderBy(F.desc("first_sequence")).rangeBetween(Window.unboundedPreceding, -1)
     reached = F.max(F.when(F.col("unsettled"), F.col("last_sequence"))).over(upto)
     next_one = F.min(F.when(F.col("unsettled"), F.col("first_sequence"))).over(behind)
     touches = (F.col("reached") >= F.col("first_sequence")) | (F.col("next_one") <= F.col("last_sequence"))

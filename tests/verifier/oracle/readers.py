@@ -18,7 +18,7 @@ def held(evidence: Evidence) -> set[int]:
 
 
 def deliveries(evidence: Evidence) -> Iterator[tuple[dict[str, Any], int, bool]]:
-    """Each delivered row of a session whose position is known, the offset to come, and if the same poll brought both."""
+    """Each delivered row behind a known position, the offset that was to come, and whether it is of the same poll."""
     sessions = defaultdict(list)
     for row in evidence.rows:
         moves = row["f"] in ("assign", "seek") and row["first_offset"] >= 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 from tests.verifier.oracle.model import Anomaly, Evidence, Value, makes_sense
@@ -82,7 +83,7 @@ def watermark_regression(evidence: Evidence) -> Iterator[Anomaly]:
     acks = standing(evidence)
     for rows in sessions.values():
         rows.sort(key=lambda row: row["row"])
-        for before, row in zip(rows, rows[1:], strict=False):
+        for before, row in pairwise(rows):
             lower, higher = row["high_watermark"], before["high_watermark"]
             if lower >= higher or row["complete_ns"] < 0:
                 continue

@@ -74,7 +74,7 @@ def begin_behind_the_deleted(story: Story) -> None:
 
 
 def pass_over_a_hole(story: Story) -> None:
-    """No batch covers offsets 3..5 and nobody says that anything was there: readers do not skip it, the log lacks it."""
+    """No batch covers offsets 3..5, and nobody says that anything was there: it is the log that lacks it."""
     hole_of_unknowns(story)
 
 

@@ -28,7 +28,7 @@ def send_from(time_ms: int) -> Callable[[Story], None]:
 
 
 def with_one_lost(spoil: Callable[[Story], None]) -> Callable[[Story], None]:
-    """The same, and one of the values that were acknowledged first was acknowledged at a place that it does not have."""
+    """The same, and of what was acknowledged first one value was acknowledged a second time, where it is not."""
 
     def plant(story: Story) -> None:
         spoil(story)
@@ -97,8 +97,8 @@ PLANTED: Mapping[str, Planted] = {
             **BACK,
             ("read-before-send", None): {"count": 3, "stream": 2, "sequence": 3, "offset": 9},
         },
-    ),  # fmt: skip
+    ),
     "a watermark goes back though it was of the last epoch": Planted(
         watermarks(13, 10, epoch_at=12), {("watermark-regression", None): {"count": 1, "size": 3, "offset": 10}}
-    ),  # fmt: skip
+    ),
 }
