@@ -62,6 +62,32 @@ def test_a_correct_cluster_is_valid_and_leaves_nothing_but_its_results(tmp_path:
         assert suites.findall(".//testcase") and not suites.findall(".//failure")
         record = json.loads((run / "run.json").read_text())
         assert record["exit_status"] == 0 and record["problems"] == []
+        _assert_readers(run, verdict["stats"])
+
+
+def _assert_readers(run: Path, stats: dict[str, Any]) -> None:
+    """Two live readers and two final ones of different clients told all that judging them takes."""
+    rows = read_histories(run / "history").table.to_pylist()
+    readers = {row["process"]: row["phase"] for row in rows if row["f"] == "poll"}
+    assert readers == {
+        **{"readers-confluent": "load", "readers-native": "load"},
+        **{"final-confluent": "final", "final-kafka-python": "final"},
+    }
+    for process in readers:
+        own = [row for row in rows if row["process"] == process]
+        polls = [row for row in own if row["f"] == "poll"]
+        assert [row["first_offset"] for row in own if row["f"] == "assign" and row["session"] == 1] == [0] * 6
+        assert {row["session"] for row in polls} <= {row["session"] for row in own if row["f"] == "assign"}
+        assert all(row["op"] > 0 for row in own if row["f"] != "note")
+        assert all(row["high_watermark"] > row["last_offset"] for row in polls if row["high_watermark"] >= 0)
+        assert sum(row["high_watermark"] >= 0 for row in polls) > len(polls) // 2
+    for process in ("readers-confluent", "readers-native"):
+        idle = [row for row in rows if row["process"] == process and row["f"] == "idle"]
+        assert idle and all(row["count"] > 0 and row["complete_ns"] >= row["invoke_ns"] for row in idle)
+    assert any(row["last_stable_offset"] >= 0 for row in rows if row["process"] == "readers-native")
+    lag = stats["read_lag"]
+    assert 0 <= lag["p50_ms"] <= lag["p99_ms"] <= lag["worst_ms"] and len(lag["partitions"]) == 6
+    assert (stats["live_readers"], stats["final_readers"]) == (2, 2)
 
 
 def test_a_broker_that_forgets_what_it_acknowledged_is_found(tmp_path: Path) -> None:
@@ -140,7 +166,9 @@ def test_a_killed_load_process_makes_nothing_a_failure(tmp_path: Path, client: s
         assert _accounted(rows, "producers-1") == _reserved(rows, "producers-1")
         lost = _reserved(rows, "producers-2") - _accounted(rows, "producers-2")
         read = _sequences(
-            row for row in rows if row["process"] == "final-confluent" and row["stream"] < SENTINEL_STREAM
+            row
+            for row in rows
+            if (row["f"], row["process"]) == ("poll", "final-confluent") and row["stream"] < SENTINEL_STREAM
         )
         assert lost and lost & read
         assert {row["type"] for row in rows if row["process"] == "producers-2" and row["f"] == "send"} == {"ok"}
@@ -150,33 +178,37 @@ def test_a_killed_load_process_makes_nothing_a_failure(tmp_path: Path, client: s
 @pytest.mark.full
 @pytest.mark.parametrize("client", ["native", "confluent"])
 def test_killed_readers_end_the_load_and_what_they_had_not_told_counts_for_nothing(tmp_path: Path, client: str) -> None:
-    """kill -9 of the readers' process: with nobody to read, nothing is broken any more; the producers finish in order,
-    and the run is judged. The readers' history breaks off, and no record is missed for being absent from it."""
+    """kill -9 of the readers' processes: with nobody to read, nothing is broken any more; the producers finish in
+    order, and the run is judged. The readers' history breaks off, and no record is missed for being absent from it."""
     require("java")
     with Place(tmp_path) as place:
         arguments = ["--time-limit", "60", "--faults", "none", "--client", client]
         owner = place.start("run", *arguments, "--seed", "16")
-        place.wait_for("enough", RUN_S, lambda place: "enough" if _told(place, "readers", "read") > 2000 else "")
-        (killed,) = [process for process in place.processes() if _is_load(process, "readers")]
-        killed.kill()
+        names = ("readers-confluent", "readers-native")
+        enough = lambda place: "enough" if all(_told(place, name, "read") > 2000 for name in names) else ""  # noqa: E731
+        place.wait_for("enough", RUN_S, enough)
+        killed = [process for process in place.processes() if any(_is_load(process, name) for name in names)]
+        assert len(killed) == 2
+        for process in killed:
+            process.kill()
         assert owner.wait(RUN_S) == 2, place.out + place.err
         place.assert_nothing_left(within_s=1.0)
         run = _newest(place)
         spans = {each["name"]: each for each in json.loads((run / "run.json").read_text())["phases"]}
         assert spans["chaos"]["end_ns"] - spans["chaos"]["start_ns"] < 50e9
         verdict = json.loads((run / "verdict.json").read_text())
-        assert verdict["reasons"] == ["load process readers died (exit status -9)"]
+        assert verdict["reasons"] == [f"load process {name} died (exit status -9)" for name in names]
         assert sum(check["count"] for check in verdict["checks"].values()) == 0
         histories = read_histories(run / "history")
-        assert [each.process for each in histories.files if not each.closed] == ["readers"]
+        assert [each.process for each in histories.files if not each.closed] == list(names)
         rows = histories.table.to_pylist()
         # what they had read and not written down is unknown, as is what they would have read: none of it is a failure
-        assert {row["type"] for row in rows if row["process"] == "readers" and row["f"] == "poll"} == {"ok"}
-        live, final = (
+        assert {row["type"] for row in rows if row["process"] in names and row["f"] == "poll"} == {"ok"}
+        *live, final, other = (
             _sequences(row for row in rows if row["process"] == process and row["stream"] in range(SENTINEL_STREAM))
-            for process in ("readers", "final-confluent")
+            for process in (*names, "final-confluent", "final-kafka-python")
         )
-        assert live and live < final
+        assert all(each and each < final for each in live) and other == final
         assert final == _accounted(rows, "producers", "ok")
         assert _reserved(rows, "producers") == _accounted(rows, "producers")
 
