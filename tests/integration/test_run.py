@@ -70,8 +70,10 @@ def _assert_readers(run: Path, stats: dict[str, Any]) -> None:
     rows = read_histories(run / "history").table.to_pylist()
     readers = {row["process"]: row["phase"] for row in rows if row["f"] == "poll"}
     assert readers == {
-        **{"readers-confluent": "load", "readers-native": "load"},
-        **{"final-confluent": "final", "final-kafka-python": "final"},
+        "readers-confluent": "load",
+        "readers-native": "load",
+        "final-confluent": "final",
+        "final-kafka-python": "final",
     }
     for process in readers:
         own = [row for row in rows if row["process"] == process]
