@@ -109,7 +109,7 @@ def test_a_whole_load(cluster: MockCluster, start: Callable[[Command], subproces
         wait_until(run, f"readers-{client}", "total_read", 1000)
     for process in processes:
         process.send_signal(signal.SIGINT)
-    assert [process.wait(40) for process in processes] == [0, 0]
+    assert [process.wait(40) for process in processes] == [0, 0, 0]
 
     acknowledged = expand(rows_of(run, "send", type="ok"))
     assert len(acknowledged) >= 2000 and len(set(acknowledged)) == len(acknowledged)
