@@ -254,8 +254,9 @@ def late_incarnation(story: Story) -> None:
             told.append(each)
         story.rows[process] = told
     read_in_order(story)
-    # and is acknowledged then
+    # and is acknowledged then; its successor's was sent before anything else was acknowledged
     change(story, "send", (1, 0), complete_ns=1400 * SECOND // 1000)
+    change(story, "send", (1, 3), invoke_ns=990 * SECOND // 1000)
 
 
 def trimmed(story: Story) -> None:
