@@ -76,6 +76,7 @@ class Recorder:
         self._status, self._series = status, series
         self._observer = observer
         self._sessions = itertools.count(1)
+        self._ops = itertools.count(1)
         self._noted: dict[tuple[int, str], int] = {}
         self._point_ns = clock.monotonic_ns()
         self.tally = Tally(process, self._point_ns)
@@ -87,6 +88,10 @@ class Recorder:
     def next_session(self) -> int:
         """A number for a new assignment, never given twice in this process, so that readers do not mix."""
         return next(self._sessions)
+
+    def next_op(self) -> int:
+        """A number for a call of a reader: what one poll brought has the same."""
+        return next(self._ops)
 
     def reserve(self, who: StreamIdentity, first: int, last: int) -> None:
         """These sequences may be sent once this returns: the file has been told."""

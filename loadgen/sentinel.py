@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from cluster.seams.clock import Clock, SystemClock
 from loadgen.clients.base import SenderFactory, SentResult
 from loadgen.recorder import Recorder, StreamIdentity
-from loadgen.settings import SettingsError
+from loadgen.settings import CONFLUENT, KAFKA_PYTHON, SettingsError
 from loadgen.tool import BAD_ARGUMENTS, DONE, INCOMPLETE, parser, put_result, resolve, sender_factory, start_logging
 from verifier.evidence.history import HistoryRow
 from verifier.evidence.values import FLAG_SENTINEL, SENTINEL_STREAM, ValueEncoder
@@ -107,7 +107,8 @@ class Sentinels:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit status."""
-    parsed = parser("loadgen.sentinel", "Place one acknowledged sentinel in every partition.").parse_args(argv)
+    clients = (CONFLUENT, KAFKA_PYTHON)
+    parsed = parser("loadgen.sentinel", "Place one acknowledged sentinel in every partition.", clients).parse_args(argv)
     start_logging()
     try:
         arguments = resolve(parsed)

@@ -27,6 +27,7 @@ from verifier.deletions import deletions as deletions_of
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Audit, Found
+from verifier.lag import read_lags
 from verifier.segments.rows import SegmentFile, find_segments
 
 logger = logging.getLogger(__name__)
@@ -112,7 +113,9 @@ def audit(
         regions, sentinels = collect.regions(built)
         gaps = waiting.result()
         deleted = collect.deleted(built)
+        lagging = pool.submit(read_lags, built, sorted({name for fact in facts.values() for name in fact.live_readers}))
         found, every, failures = _run_checks(built, pool, progress)
+        lags = lagging.result()
     progress("gathering what surrounds the examples")
     found = context.with_context(spark, built, found)
     audits = {}
@@ -129,10 +132,11 @@ def audit(
             found=tuple(each for name, each in found if name == run.name),
             gaps=gaps.get(run.name, ()),
             regions=regions.get(run.name, ()),
+            lags=lags.get(run.name, ()),
             failures=failures,
             anomalies={check: rows[run.name] for check, rows in every.items() if run.name in rows},
         )
-    for frame in (built.claims, built.ledger, segments, history):
+    for frame in (built.claims, built.ledger, built.jumps, segments, history):
         frame.unpersist()
     return audits
 

@@ -53,6 +53,7 @@ def _facts_of(run: str, model: RunModel, rows: Sequence[dict[str, Any]]) -> Fact
         final_read=total("poll", "ok", "final"),
         malformed_rows=sum(int(row["malformed"]) for row in rows),
         readers=tuple(_readers(run, model, rows)),
+        live_readers=tuple(sorted({row["process"] for row in rows if (row["f"], row["phase"]) == ("poll", "load")})),
     )
 
 

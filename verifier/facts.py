@@ -54,6 +54,7 @@ class Facts:
     final_read: int = 0
     malformed_rows: int = 0
     readers: tuple[ReaderReach, ...] = ()
+    live_readers: tuple[str, ...] = ()  # the processes that read while the load ran
     replicas: tuple[ReplicaFiles, ...] = ()
     segments_listed: int = 0
     #: (topic, partition) whose sentinel stands in the final leader's log at its acknowledged offset
@@ -94,6 +95,24 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadLag:
+    """How long after their acknowledgement values were first read live: over a partition, or all (no topic).
+
+    The quantiles are over acknowledgements, each measured at its last value; ``stream`` and ``sequence`` are that of
+    the worst. ``unread`` counts values that no live reader was handed. None where nothing was read.
+    """
+
+    topic: str | None
+    partition: int | None
+    p50_ns: int | None
+    p99_ns: int | None
+    worst_ns: int | None
+    stream: int | None
+    sequence: int | None
+    unread: int
+
+
+@dataclass(frozen=True, slots=True)
 class Region:
     """Values by what was told, what is on disk and what final readers saw: one of the eight regions (peers 7.3)."""
 
@@ -114,5 +133,6 @@ class Audit:
     found: tuple[Found, ...] = ()
     gaps: tuple[Gap, ...] = ()
     regions: tuple[Region, ...] = ()
+    lags: tuple[ReadLag, ...] = ()
     failures: Mapping[str, str] = field(default_factory=dict)
     anomalies: Mapping[str, pa.Table] = field(default_factory=dict)

@@ -7,6 +7,7 @@ from typing import Any
 
 from verifier.effectiveness import Injected
 from verifier.facts import Audit, Region
+from verifier.lag_figures import figures
 
 
 def stats(injected: Sequence[Injected], audit: Audit) -> dict[str, Any]:
@@ -31,6 +32,8 @@ def stats(injected: Sequence[Injected], audit: Audit) -> dict[str, Any]:
         "batches": sum(replica.batches for replica in facts.replicas),
         "torn_bytes": sum(replica.size_bytes - replica.walked_bytes for replica in facts.replicas),
         "final_readers": len({reader.process for reader in facts.readers}),
+        "live_readers": len(facts.live_readers),
+        "read_lag": figures(audit.lags),
         "faults": {
             "injected": len(injected),
             "effective": sum(each.effective for each in injected),

@@ -13,6 +13,7 @@ Names of the tables, and what a row of each is:
 - ``ledger``     all claims on one value in one row: what was told, what is on disk, what was read. A row stands for all
   ``values`` that follow each other and of which the same is said.
 - ``positions``  all claims on one offset in one row, likewise.
+- ``jumps``      a row that a reader was handed and that does not begin where its session stood (``checks.polls``).
 
 Only partitions that the final phase found ``ok`` are judged: without a leader there is no log to judge by.
 """
@@ -26,6 +27,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from verifier.checks.polls import jumps_of
 from verifier.claims import all_claims, ledger_of, positions_of
 from verifier.deletions import Deletions
 from verifier.evidence.run_model import FinalPartition, RunModel
@@ -62,6 +64,7 @@ class Tables:
     claims: DataFrame
     ledger: DataFrame
     positions: DataFrame
+    jumps: DataFrame
 
 
 def judged(run: str, model: RunModel, replicas: Set[tuple[str, int, int]], deletions: Deletions) -> list[Place]:
@@ -117,6 +120,7 @@ def build(
         claims=claims,
         ledger=ledger,
         positions=positions_of(claims),
+        jumps=jumps_of(own_history).cache(),
     )
 
 
@@ -159,12 +163,13 @@ def _replicas(spark: SparkSession, places: Sequence[Place]) -> DataFrame:
             if broker == place.final.leader
             else min(place.final.high_watermark, place.final.log_end_offsets[broker]),
             "start": start,
+            "final_epoch": place.final.leader_epoch,
         }
         for number, place in enumerate(places)
         for broker, start in zip(place.brokers, place.starts, strict=True)
     ]
     fields = [_field("run", "topic"), _field("partition", "place", "broker", kind=pa.int32())]
-    fields += [_field("is_leader", kind=pa.bool_()), _field("limit", "start", kind=pa.int64())]
+    fields += [_field("is_leader", kind=pa.bool_()), _field("limit", "start", "final_epoch", kind=pa.int64())]
     return _frame(spark, rows, fields)
 
 

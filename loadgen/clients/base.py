@@ -86,6 +86,13 @@ class Polled(NamedTuple):
     broken: bool
 
 
+class Watermarks(NamedTuple):
+    """What a consumer was last told of a partition's end, by the broker that it fetched from; -1 if it does not say."""
+
+    high_watermark: int = -1
+    last_stable_offset: int = -1
+
+
 class RecordReader(Protocol):
     """A consumer that reads assigned partitions from given offsets, uncommitted, and never resets an offset."""
 
@@ -99,6 +106,10 @@ class RecordReader(Protocol):
         ...
 
     def poll(self, max_records: int, timeout_s: float) -> Polled: ...
+
+    def watermarks(self, topic: str, partition: int) -> Watermarks:
+        """What is known now of an assigned partition. Asks nobody and raises nothing."""
+        ...
 
     def close(self) -> None:
         """Give up connections and threads. May take seconds."""

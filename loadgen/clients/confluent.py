@@ -23,6 +23,7 @@ from loadgen.clients.base import (
     Polled,
     ProducerFactory,
     SentResult,
+    Watermarks,
     first_line,
 )
 from loadgen.clients.librdkafka import SENTINEL_NEEDS, consumer_config, producer_config, producer_identity
@@ -163,6 +164,7 @@ class ConfluentReader:
         self._notices: list[str] = []
         config: dict[str, Any] = {**consumer_config(bootstrap, client_id, given), "error_cb": self._on_error}
         self._consumer = Consumer(config, logger=client_logger)
+        self._names: dict[tuple[str, int], TopicPartition] = {}
 
     def assign(self, topic: str, offsets: Mapping[int, int]) -> None:
         self._consumer.assign([TopicPartition(topic, partition, offset) for partition, offset in offsets.items()])
@@ -180,6 +182,18 @@ class ConfluentReader:
                 errors.append(f"partition {message.partition()}: {describe(error)}")
         notices, self._notices = self._notices, []
         return Polled(records, errors + notices, broken)
+
+    def watermarks(self, topic: str, partition: int) -> Watermarks:
+        """The last stable offset is librdkafka's own: it is not shown."""
+        name = self._names.get((topic, partition))
+        if name is None:
+            name = self._names[topic, partition] = TopicPartition(topic, partition)
+        try:
+            cached = self._consumer.get_watermark_offsets(name, cached=True)
+        except (KafkaException, RuntimeError):
+            return Watermarks()
+        # before the first fetch, and after an error of the broker's, librdkafka has a negative number here
+        return Watermarks() if cached is None or cached[1] < 0 else Watermarks(cached[1])
 
     def close(self) -> None:
         self._consumer.close()

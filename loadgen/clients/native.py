@@ -18,7 +18,15 @@ from cluster.client.producer.values import FatalProducerError, ProduceError, Rec
 from cluster.config import consumer, producer
 from cluster.config.errors import ConfigError
 from cluster.seams.clock import Clock
-from loadgen.clients.base import ClientCallbacks, ClientRefusal, Failure, Polled, ProducerFactory, first_line
+from loadgen.clients.base import (
+    ClientCallbacks,
+    ClientRefusal,
+    Failure,
+    Polled,
+    ProducerFactory,
+    Watermarks,
+    first_line,
+)
 from loadgen.runs import ReadRecord
 from loadgen.settings import ConfigValue, LoadSettings, SettingsError
 
@@ -127,6 +135,9 @@ class NativeReader:
         except ConsumerError as error:
             return Polled([], [f"{error.error_code.name}: {first_line(error)}"], broken=True)
         return Polled([ReadRecord(each.partition, each.offset, each.value) for each in found], [], broken=False)
+
+    def watermarks(self, topic: str, partition: int) -> Watermarks:
+        return Watermarks(*self._consumer.watermarks((topic, partition)))
 
     def close(self) -> None:
         self._consumer.close()

@@ -67,32 +67,37 @@ def test_a_process_that_dies_is_told_once(tmp_path: Path) -> None:
 
     async def body() -> None:
         load, children = await _started(tmp_path)
-        assert set(children) == {"producers", "readers"}
+        assert set(children) == {"producers", "readers-confluent", "readers-native"}
         assert load.died() == []
         assert not load.is_over
         children["producers"].exit_code = -9
         assert load.is_over
         assert load.died() == ["load process producers died (exit status -9)"]
         assert load.died() == []
-        children["readers"].exit_code = 1
-        assert await load.stop() == ["load process readers died (exit status 1)"]
+        children["readers-native"].exit_code = 1
+        assert await load.stop() == ["load process readers-native died (exit status 1)"]
         assert load.died() == []
 
     asyncio.run(body())
 
 
 def test_a_load_goes_on_while_one_process_of_each_group_lives(tmp_path: Path) -> None:
-    """One of three producers' processes killed: told, and the rest goes on; all of them, or the readers: it is over."""
+    """One of three producers' processes killed, or one reader: told, and the rest goes on; all of a kind: over."""
 
     async def body() -> None:
         load, children = await _started(tmp_path, processes=3)
-        assert sorted(children) == ["producers-1", "producers-2", "producers-3", "readers"]
+        assert sorted(children) == [
+            *("producers-1", "producers-2", "producers-3", "readers-confluent", "readers-native")
+        ]
         children["producers-2"].exit_code = -9
         assert load.died() == ["load process producers-2 died (exit status -9)"]
         assert not load.is_over
-        children["readers"].exit_code = -9
+        children["readers-confluent"].exit_code = -9
+        assert load.died() == ["load process readers-confluent died (exit status -9)"]
+        assert not load.is_over
+        children["readers-native"].exit_code = -9
         assert load.is_over
-        assert await load.stop() == ["load process readers died (exit status -9)"]
+        assert await load.stop() == ["load process readers-native died (exit status -9)"]
         assert [children[name].exit_code for name in ("producers-1", "producers-3")] == [0, 0]
 
     asyncio.run(body())

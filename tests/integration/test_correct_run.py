@@ -20,6 +20,7 @@ from chaos.experiment.command_line import FIELDS
 from chaos.schedules.model import from_yaml
 from tests.support.leftovers import Place
 from tests.support.require import require
+from verifier.evidence.history import read_histories
 from verifier.evidence.run_model import RunModel, RunSettings
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -112,6 +113,34 @@ def test_a_correct_cluster_is_valid_and_leaves_nothing_but_its_results(correct: 
     assert suites.findall(".//testcase") and not suites.findall(".//failure")
     record = json.loads((run / "run.json").read_text())
     assert record["exit_status"] == 0 and record["problems"] == []
+    _assert_readers(run, verdict["stats"])
+
+
+def _assert_readers(run: Path, stats: dict[str, Any]) -> None:
+    """Two live readers and two final ones of different clients told all that judging them takes."""
+    rows = read_histories(run / "history").table.to_pylist()
+    readers = {row["process"]: row["phase"] for row in rows if row["f"] == "poll"}
+    assert readers == {
+        "readers-confluent": "load",
+        "readers-native": "load",
+        "final-confluent": "final",
+        "final-kafka-python": "final",
+    }
+    for process in readers:
+        own = [row for row in rows if row["process"] == process]
+        polls = [row for row in own if row["f"] == "poll"]
+        assert [row["first_offset"] for row in own if row["f"] == "assign" and row["session"] == 1] == [0] * 6
+        assert {row["session"] for row in polls} <= {row["session"] for row in own if row["f"] == "assign"}
+        assert all(row["op"] > 0 for row in own if row["f"] != "note")
+        assert all(row["high_watermark"] > row["last_offset"] for row in polls if row["high_watermark"] >= 0)
+        assert sum(row["high_watermark"] >= 0 for row in polls) > len(polls) // 2
+    for process in ("readers-confluent", "readers-native"):
+        idle = [row for row in rows if row["process"] == process and row["f"] == "idle"]
+        assert idle and all(row["count"] > 0 and row["complete_ns"] >= row["invoke_ns"] for row in idle)
+    assert any(row["last_stable_offset"] >= 0 for row in rows if row["process"] == "readers-native")
+    lag = stats["read_lag"]
+    assert 0 <= lag["p50_ms"] <= lag["p99_ms"] <= lag["worst_ms"] and len(lag["partitions"]) == 6
+    assert (stats["live_readers"], stats["final_readers"]) == (2, 2)
 
 
 def test_a_run_leaves_every_field_that_the_verifier_reads_as_it_was_asked(correct: Place) -> None:
@@ -128,7 +157,8 @@ def test_a_run_leaves_every_field_that_the_verifier_reads_as_it_was_asked(correc
     assert record["experiment"]["asked"]["producer_config"] == ["retries=500", "linger.ms=4"]
     assert record["experiment"]["resolved"]["producer"]["linger.ms"] == 4
     left = {path.stem for path in (run / "history").iterdir()}
-    assert set(record["load_processes"]) == left > {"producers-1", "producers-2", "sentinel", "final-confluent"}
+    declared = {process["name"] for process in record["evidence"]["processes"]}
+    assert declared == left > {"producers-1", "producers-2", "sentinel", "final-confluent"}
     for name in ("topics", "phases", "children", "final", "faults_requested", "topology"):
         assert record[name], name
 

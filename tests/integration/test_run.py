@@ -106,7 +106,9 @@ def test_a_killed_load_process_makes_nothing_a_failure(tmp_path: Path, client: s
         assert _accounted(rows, "producers-1") == _reserved(rows, "producers-1")
         lost = _reserved(rows, "producers-2") - _accounted(rows, "producers-2")
         read = _sequences(
-            row for row in rows if row["process"] == "final-confluent" and row["stream"] < SENTINEL_STREAM
+            row
+            for row in rows
+            if (row["f"], row["process"]) == ("poll", "final-confluent") and row["stream"] < SENTINEL_STREAM
         )
         assert lost and lost & read
         assert {row["type"] for row in rows if row["process"] == "producers-2" and row["f"] == "send"} == {"ok"}
@@ -116,33 +118,37 @@ def test_a_killed_load_process_makes_nothing_a_failure(tmp_path: Path, client: s
 @pytest.mark.full
 @pytest.mark.parametrize("client", ["native", "confluent"])
 def test_killed_readers_end_the_load_and_what_they_had_not_told_counts_for_nothing(tmp_path: Path, client: str) -> None:
-    """kill -9 of the readers' process: with nobody to read, nothing is broken any more; the producers finish in order,
-    and the run is judged. The readers' history breaks off, and no record is missed for being absent from it."""
+    """kill -9 of the readers' processes: with nobody to read, nothing is broken any more; the producers finish in
+    order, and the run is judged. The readers' history breaks off, and no record is missed for being absent from it."""
     require("java")
     with Place(tmp_path) as place:
         arguments = ["--time-limit", "60", "--faults", "none", "--client", client]
         owner = place.start("run", *arguments, "--seed", "16")
-        place.wait_for("enough", RUN_S, lambda place: "enough" if _told(place, "readers", "read") > 2000 else "")
-        (killed,) = [process for process in place.processes() if _is_load(process, "readers")]
-        killed.kill()
+        names = ("readers-confluent", "readers-native")
+        enough = lambda place: "enough" if all(_told(place, name, "read") > 2000 for name in names) else ""  # noqa: E731
+        place.wait_for("enough", RUN_S, enough)
+        killed = [process for process in place.processes() if any(_is_load(process, name) for name in names)]
+        assert len(killed) == 2
+        for process in killed:
+            process.kill()
         assert owner.wait(RUN_S) == 2, place.out + place.err
         place.assert_nothing_left(within_s=1.0)
         run = _newest(place)
         spans = {each["name"]: each for each in json.loads((run / "run.json").read_text())["phases"]}
         assert spans["chaos"]["end_ns"] - spans["chaos"]["start_ns"] < 50e9
         verdict = json.loads((run / "verdict.json").read_text())
-        assert verdict["reasons"] == ["load process readers died (exit status -9)"]
+        assert verdict["reasons"] == [f"load process {name} died (exit status -9)" for name in names]
         assert sum(check["count"] for check in verdict["checks"].values()) == 0
         histories = read_histories(run / "history")
-        assert [each.process for each in histories.files if not each.closed] == ["readers"]
+        assert [each.process for each in histories.files if not each.closed] == list(names)
         rows = histories.table.to_pylist()
         # what they had read and not written down is unknown, as is what they would have read: none of it is a failure
-        assert {row["type"] for row in rows if row["process"] == "readers" and row["f"] == "poll"} == {"ok"}
-        live, final = (
+        assert {row["type"] for row in rows if row["process"] in names and row["f"] == "poll"} == {"ok"}
+        *live, final, other = (
             _sequences(row for row in rows if row["process"] == process and row["stream"] in range(SENTINEL_STREAM))
-            for process in ("readers", "final-confluent")
+            for process in (*names, "final-confluent", "final-kafka-python")
         )
-        assert live and live < final
+        assert all(each and each < final for each in live) and other == final
         assert final == _accounted(rows, "producers", "ok")
         assert _reserved(rows, "producers") == _accounted(rows, "producers")
 

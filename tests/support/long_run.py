@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.support.batches import BatchFields, Record, encode_batch
 from tests.support.closed import TOPIC_ID, closed, declared, partition_metadata, write_series
 from tests.support.settings import run_model, settings
-from tests.support.stories import RUN_ID, SENTINEL_STREAM, TOPIC, Batch, row
+from tests.support.stories import RUN_ID, SECOND, SENTINEL_STREAM, TOPIC, Batch, row
 from verifier.evidence import seal
 from verifier.evidence.history import HistoryWriter
 from verifier.evidence.run_directory import RunDirectory, write_json_atomic
@@ -100,7 +100,9 @@ def _write_partition(
     _write_segment(homes, segment_base, segment + sentinel.encode())
     whose = (index, SENTINEL_STREAM, index, index)
     histories["sentinel"].append(row("reserve", "invoke", *whose, -1, phase="final"))
-    histories["sentinel"].append(row("sentinel", "ok", *whose, end, phase="final"))
+    sent_ns = (10 + end) * SECOND // 10  # when all is acknowledged
+    placed = row("sentinel", "ok", *whose, end, phase="final")
+    histories["sentinel"].append(placed._replace(invoke_ns=sent_ns, complete_ns=sent_ns))
     histories["final-confluent"].append(row("poll", "ok", *whose, end, phase="final"))
     ends = dict.fromkeys(BROKERS, end + 1)
     return FinalPartition(TOPIC, index, BROKERS[index % len(BROKERS)], 1, end + 1, 0, ends, end)

@@ -7,7 +7,7 @@ made by ``tests.support.batches``, histories by the real ``HistoryWriter``, ``ru
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -222,7 +222,10 @@ def clean(
         sentinel = log[-1].next_offset if log else 0
         log.append(Batch(sentinel, ((SENTINEL_STREAM, index),), producer_id=2000, base_sequence=0, sentinel=True))
         rows["sentinel"].append(_row("reserve", "invoke", index, SENTINEL_STREAM, index, index, -1, phase="final"))
-        rows["sentinel"].append(_row("sentinel", "ok", index, SENTINEL_STREAM, index, index, sentinel, phase="final"))
+        # it is sent when all is acknowledged
+        last_ns = (10 + batches * size) * SECOND // 10
+        placed = _row("sentinel", "ok", index, SENTINEL_STREAM, index, index, sentinel, phase="final")
+        rows["sentinel"].append(placed._replace(invoke_ns=last_ns - SECOND // 100, complete_ns=last_ns))
         for number in range(1, final_readers + 1):
             rows[f"final-{number}"] += final_polls(index, log)
         end = log[-1].next_offset
@@ -230,16 +233,36 @@ def clean(
         story.partitions[index] = Partition(
             {broker: list(log) for broker in ids}, 1 + index % brokers, end, dict.fromkeys(ids, end), sentinel
         )
+    for process in rows:
+        if process.startswith(("reader", "final")):
+            rows[process] = _in_one_session(rows[process], range(partitions))
     return story
 
 
+def _in_one_session(polls: list[HistoryRow], partitions: Iterable[int]) -> list[HistoryRow]:
+    """The rows of a reader that begins at offset 0; what one poll of the final phase brings is a batch."""
+    if not polls:
+        return []
+    phase = polls[0].phase
+    rows = [
+        HistoryRow("assign", "ok", TOPIC, number, first_offset=0, last_offset=0, op=0, phase=phase, session=1)
+        for number in partitions
+    ]
+    op = 0
+    for each in polls:
+        op += each.op != 0
+        rows.append(each._replace(op=op))
+    return rows
+
+
 def final_polls(partition: int, log: list[Batch]) -> list[HistoryRow]:
-    """What a final reader is handed from this log: one row per batch."""
+    """What a final reader is handed from this log: one row per value; ``op`` is 0 but for a batch's first."""
     rows = []
     for batch in log:
         for run_offset, (stream, sequence) in enumerate(batch.values):
             offset = batch.base_offset + run_offset
-            rows.append(_row("poll", "ok", partition, stream, sequence, sequence, offset, phase="final"))
+            polled = _row("poll", "ok", partition, stream, sequence, sequence, offset, phase="final")
+            rows.append(polled if run_offset == 0 else polled._replace(op=0))
     return rows
 
 
@@ -248,6 +271,9 @@ def _row(
 ) -> HistoryRow:
     last_offset = offset + last - first if offset >= 0 else -1
     done = (10 + first) * SECOND // 10
+    if f == "poll" and phase == "final":
+        # when the load is over, and the sentinels are placed
+        done += 100 * SECOND
     return HistoryRow(
         f, outcome, TOPIC, partition, stream, first, last, offset, last_offset, done - SECOND // 100, done,
         producer_id=1000 + stream, producer_epoch=0, incarnation=1, phase=phase, session=1,

@@ -394,11 +394,59 @@ def write_unreserved(story: Story, random: Random, place: Partition) -> None:
         batches[index] = replace(batches[index], values=(stranger, *batches[index].values[1:]))
 
 
+@one_of(a_row("", lambda each: each.f in ("send", "sentinel", "poll")))
+def change_times(story: Story, random: Random, target: tuple[list[HistoryRow], int]) -> None:
+    """What was sent or read happened at another time."""
+    rows, index = target
+    each = rows[index]
+    moved = random.choice([-700, -150, -10, 1, 150, 700, 5000]) * 1_000_000
+    changed = [each._replace(invoke_ns=each.invoke_ns + moved), each._replace(complete_ns=each.complete_ns + moved)]
+    changed.append(each._replace(invoke_ns=each.invoke_ns + moved, complete_ns=each.complete_ns + moved))
+    rows[index] = random.choice(changed)
+
+
+@one_of(a_history("reader", "final"))
+def change_session(story: Story, random: Random, rows: list[HistoryRow]) -> None:
+    """From somewhere on a reader has another session, was moved, or had its polls brought together or taken apart."""
+    index = random.choice([index for index, each in enumerate(rows) if each.f == "poll"])
+    each = rows[index]
+    offset = each.first_offset + random.choice([-2, 0, 0, 1])
+    kind = random.choice(["assign", "seek", "op", "ops"])
+    if kind == "op":
+        rows[index:] = [other._replace(op=each.op + 1000) for other in rows[index:]]
+    elif kind == "ops":
+        rows[index:] = [other._replace(op=5000 + number) for number, other in enumerate(rows[index:])]
+    else:
+        session = each.session + (kind == "assign")
+        rows[index:] = [other._replace(session=session) for other in rows[index:]]
+        rows.insert(index, each._replace(f=kind, first_offset=offset, last_offset=offset, stream=-1))
+
+
+@one_of(a_history("reader"))
+def tell_watermarks(story: Story, random: Random, rows: list[HistoryRow]) -> None:
+    """A reader is told high watermarks, and some of them go back."""
+    for index, each in enumerate(rows):
+        if each.f == "poll":
+            back = random.choice([0, 0, 0, 2, 5])
+            rows[index] = each._replace(high_watermark=max(each.last_offset + 1 + random.randrange(4) - back, -1))
+    index = random.choice([index for index, each in enumerate(rows) if each.f == "poll"])
+    told = rows[index]._replace(f="idle", count=3, stream=-1, first_offset=-1, last_offset=-1)
+    rows.insert(index + 1, told._replace(high_watermark=told.high_watermark - 1))
+
+
+@one_of(a_partition(_leader_log))
+def raise_epoch(story: Story, random: Random, place: Partition) -> None:
+    """A part of the log is of an earlier leader's epoch."""
+    index = random.randrange(len(_leader_log(place)))
+    for batches in place.replicas.values():
+        batches[: index + 1] = [replace(batch, leader_epoch=batch.leader_epoch - 1) for batch in batches[: index + 1]]
+
+
 MUTATIONS: tuple[Mutation, ...] = (
     drop_batch, lose_and_close_up, repeat_batch, swap_values, swap_batches_in_log, swap_batches_in_file, flip_byte,
     damage_value, cut_file, torn_tail_above, zombie_tail, diverge, lower_high_watermark, raise_log_start,
     make_unavailable, change_send, acknowledge_again, change_reads, stop_reader, shrink_reservation, write_foreign,
-    write_unreserved,
+    write_unreserved, change_times, change_session, tell_watermarks, raise_epoch,
 )  # fmt: skip
 
 

@@ -288,7 +288,8 @@ def test_unavailability_is_a_table_of_faults_and_partitions(bad: Verdict) -> Non
 
 def test_read_lag_is_shown_where_it_was_measured(bad: Verdict) -> None:
     """By partition; without the figures there is no table."""
-    lag = {"t-0": {"p50_ms": 3.0, "p99_ms": 40.0, "max_ms": 12_000.0}, "t-1": {"p50_ms": None}}
+    partitions = {"t-0": {"p50_ms": 3.0, "p99_ms": 40.0, "worst_ms": 12_000.0}, "t-1": {"p50_ms": None}}
+    lag = {"worst_ms": 12_000.0, "partitions": partitions}
     verdict = replace(bad, stats={**bad.stats, "read_lag": lag})
     assert read_lag(verdict, 10) == [("t-0", ["3 ms", "40 ms", "12.0 s"]), ("t-1", ["-", "-", "-"])]
     assert "From acknowledgement to delivery" in page(a_run(), verdict)
@@ -347,7 +348,7 @@ def test_hostile_evidence_is_text_everywhere(bad: Verdict) -> None:
         notes=(hostile,),
     )
     verdict = decide(a_run(), audit(example), closing())
-    verdict = replace(verdict, stats={"read_lag": {hostile: {"max_ms": 1}}}).with_figures(
+    verdict = replace(verdict, stats={"read_lag": {"partitions": {hostile: {"worst_ms": 1}}}}).with_figures(
         recoveries={}, memory_mb={}, faults=[{"fault": hostile, "target": hostile, "start_ns": 0, "partitions": {
             hostile: {"longest_gap_ms": 1.0}}}],
     )  # fmt: skip

@@ -282,7 +282,9 @@ EARLY = {("lost-write", None), ("log-gap", "sequences"), ("inconsistent-offsets"
         ),
         (
             run_settings(unclean_leader_election=True),
-            {("lost-write", None), ("log-gap", "sequences"), ("inconsistent-offsets", None), ("duplicate", "vanished")},
+            {("lost-write", None), ("log-gap", "sequences"), ("inconsistent-offsets", None), ("duplicate", "vanished")}
+            | {("poll-skip", None), ("int-poll-skip", None), ("nonmonotonic-poll", None)}
+            | {("int-nonmonotonic-poll", None), ("watermark-regression", None)},
         ),
     ],
 )

@@ -22,13 +22,17 @@ ANOMALIES: tuple[Anomaly, ...] = (
             "tail": "a file ends in bytes that are no batch, where one must be",
             "value": "a value contradicts its own checksum although its batch is intact",
         },
-        brings=("lost-write", "unseen", "log-gap", "log-divergence", "inconsistent-offsets", "log-reorder", "phantom"),
+        brings=(
+            *("lost-write", "unseen", "log-gap", "log-divergence", "inconsistent-offsets", "log-reorder", "phantom"),
+            "poll-skip",
+            "int-poll-skip",
+        ),
         needs=LOG_ALONE,
     ),
     Anomaly(
         "lost-write",
         "a value was acknowledged and is not in the log",
-        brings=("inconsistent-offsets", "log-gap", "nonmonotonic-send"),
+        brings=("inconsistent-offsets", "log-gap", "nonmonotonic-send", "poll-skip", "int-poll-skip"),
     ),
     Anomaly(
         "duplicate",
@@ -54,7 +58,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
             "values": "a value stands behind one that was sent later",
             "offsets": "a batch goes back to an offset that the file had already passed",
         },
-        brings=("nonmonotonic-send", "inconsistent-offsets"),
+        brings=("nonmonotonic-send", "inconsistent-offsets", "realtime-order"),
         needs=LOG_ALONE,
     ),
     Anomaly(
@@ -82,6 +86,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
             "offsets": "offsets that no batch covers",
             "sequences": "acknowledged values are missing while later ones of their stream are there",
         },
+        brings=("poll-skip", "int-poll-skip"),
     ),
     Anomaly("nonmonotonic-send", "acknowledged or read positions contradict the order of sending"),
     Anomaly("unseen", "an acknowledged value in the log was not handed to a final reader that passed it"),

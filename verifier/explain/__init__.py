@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from verifier.explain import serving, values
+from verifier.explain import readers, serving, timing, values
 from verifier.explain.names import batch_name, producer_name, value_name
 from verifier.facts import Found
 
 __all__ = ["batch_name", "producer_name", "sentence", "value_name"]
 
-_SENTENCES: Mapping[str, Callable[[Found], str]] = {**values.SENTENCES, **serving.SENTENCES}
+_SENTENCES: Mapping[str, Callable[[Found], str]] = {
+    **values.SENTENCES,
+    **readers.SENTENCES,
+    **timing.SENTENCES,
+    **serving.SENTENCES,
+}
 
 
 def sentence(found: Found) -> str:

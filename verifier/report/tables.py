@@ -75,14 +75,14 @@ def _natural(name: str) -> tuple[str, int]:
 
 def read_lag(verdict: Verdict, most: int) -> list[tuple[str, list[str]]]:
     """By partition the median, 99th percentile and maximum of the time from acknowledgement to delivery."""
-    lag = verdict.stats.get("read_lag")
+    lag = (verdict.stats.get("read_lag") or {}).get("partitions")
     if not isinstance(lag, Mapping):
         return []
     rows = []
     for name in sorted((str(name) for name in lag), key=_natural)[:most]:
         figures = lag[name]
         if isinstance(figures, Mapping):
-            values = [figures.get(key) for key in ("p50_ms", "p99_ms", "max_ms")]
+            values = [figures.get(key) for key in ("p50_ms", "p99_ms", "worst_ms")]
             rows.append((name, ["-" if value is None else duration(float(value)) for value in values]))
     return rows
 

@@ -38,10 +38,9 @@ def tiles(
         ),
         ("-" if worst is None else duration(worst), "worst p99 latency", "from intended send, one second"),
     ]
-    lag = stats.get("read_lag")
-    if isinstance(lag, Mapping) and lag:
-        slowest = max(lag.items(), key=lambda item: float(item[1].get("max_ms") or 0))
-        found.append((duration(float(slowest[1].get("max_ms") or 0)), "longest read lag", f"in {slowest[0]}"))
+    lag = stats.get("read_lag") or {}
+    if lag.get("worst_ms") is not None:
+        found.append((duration(float(lag["worst_ms"])), "longest read lag", "from acknowledgement to delivery"))
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import crc32c
 
-from tests.support.stories import SENTINEL_STREAM, Batch, Story, row
+from tests.support.stories import SECOND, SENTINEL_STREAM, Batch, Story, row
 from tests.verifier.mutations import lose_and_close_up, torn_tail_above, zombie_tail
 from tests.verifier.planted.model import Planted
 from verifier.evidence.values import encode
@@ -95,13 +95,13 @@ def forget_read_value(story: Story) -> None:
     """A value that nobody acknowledged was read at offset 0 and is nowhere: another one stands there."""
     story.rows["producer-1"].append(row("reserve", "invoke", 0, 1, 500, 500, -1))
     story.rows["producer-1"].append(row("send", "info", 0, 1, 500, 500, -1)._replace(error="_PURGE_INFLIGHT: Local"))
-    story.rows["reader-1"].append(row("poll", "ok", 0, 1, 500, 500, 0))
+    story.rows["reader-1"].append(row("poll", "ok", 0, 1, 500, 500, 0)._replace(session=2))
 
 
 def read_beyond(story: Story) -> None:
     """A value that nobody acknowledged was read behind the end of the final log."""
     story.rows["producer-1"].append(row("reserve", "invoke", 0, 1, 500, 500, -1))
-    story.rows["reader-1"].append(row("poll", "ok", 0, 1, 500, 500, 4000))
+    story.rows["reader-1"].append(row("poll", "ok", 0, 1, 500, 500, 4000)._replace(session=2))
 
 
 def reverse_stream(story: Story) -> None:
@@ -119,6 +119,14 @@ def reverse_stream(story: Story) -> None:
                 each = each._replace(first_offset=each.first_offset + shift, last_offset=each.last_offset + shift)
             told.append(each)
         story.rows[process] = told
+    read_in_order(story)
+
+
+def read_in_order(story: Story) -> None:
+    """Readers are handed what the log holds in the order of its offsets."""
+    for process, rows in story.rows.items():
+        if process.startswith(("reader", "final")):
+            story.rows[process] = sorted(rows, key=lambda each: (each.f == "poll", each.first_offset))
 
 
 def hole_of_unknowns(story: Story) -> None:
@@ -226,7 +234,7 @@ def foreign_value(story: Story) -> None:
 def undecodable_read(story: Story) -> None:
     """A reader of the load phase was handed damaged bytes at offset 1."""
     story.rows["reader-1"].append(
-        row("poll", "ok", 0, -1, -1, -1, 1)._replace(last_offset=1, error="undecodable: damaged")
+        row("poll", "ok", 0, -1, -1, -1, 1)._replace(last_offset=1, session=2, error="undecodable: damaged")
     )
 
 
@@ -245,6 +253,10 @@ def late_incarnation(story: Story) -> None:
                 each = each._replace(first_offset=each.first_offset + shift, last_offset=each.last_offset + shift)
             told.append(each)
         story.rows[process] = told
+    read_in_order(story)
+    # and is acknowledged then; its successor's was sent before anything else was acknowledged
+    change(story, "send", (1, 0), complete_ns=1400 * SECOND // 1000)
+    change(story, "send", (1, 3), invoke_ns=990 * SECOND // 1000)
 
 
 def trimmed(story: Story) -> None:
@@ -423,12 +435,12 @@ def corrupt_name(story: Story) -> None:
 
 def read_from_nowhere(story: Story) -> None:
     """A reader was handed a value that nobody had reserved, at an offset that the log does not have."""
-    story.rows["reader-1"].append(row("poll", "ok", 0, 9, 500, 500, 4000))
+    story.rows["reader-1"].append(row("poll", "ok", 0, 9, 500, 500, 4000)._replace(session=2))
 
 
 def read_where_it_no_longer_is(story: Story) -> None:
     """A value was read at an offset that the final log does not have; it stands elsewhere."""
-    story.rows["reader-1"].append(row("poll", "ok", 0, 1, 0, 0, 4000))
+    story.rows["reader-1"].append(row("poll", "ok", 0, 1, 0, 0, 4000)._replace(session=2))
 
 
 def reversed_and_sent_again(story: Story) -> None:
@@ -448,7 +460,7 @@ def senseless_rows(story: Story) -> None:
     """Rows whose ranges contradict each other are no claims: they are counted, and the run is unknown."""
     story.rows["producer-1"].append(row("send", "ok", 0, 1, 5, 3, 7))
     story.rows["producer-1"].append(row("send", "ok", 0, 1, 500, 502, 600)._replace(last_offset=601))
-    story.rows["reader-1"].append(row("poll", "ok", 0, 1, 0, 2, 50)._replace(last_sequence=20_000_000))
+    story.rows["reader-1"].append(row("poll", "ok", 0, 1, 0, 2, 50)._replace(last_sequence=20_000_000, session=2))
 
 
 class _First:
@@ -486,7 +498,10 @@ PLANTED: Mapping[str, Planted] = {
     ),
     "skipped by a final reader": Planted(
         lambda story: remove(story, "poll", (1, 1), "final-1"),
-        {("unseen", None): {"count": 1, "stream": 1, "sequence": 1, "offset": 1}},
+        {
+            ("unseen", None): {"count": 1, "stream": 1, "sequence": 1, "offset": 1},
+            ("int-poll-skip", None): {"count": 1, "stream": 1, "sequence": 2, "offset": 2},
+        },
     ),
     "stored twice": Planted(
         append_copy, {("duplicate", "broker"): COPIED, ("log-duplicate", "broker"): {**COPIED, "size": 6}}
@@ -517,6 +532,7 @@ PLANTED: Mapping[str, Planted] = {
         {
             ("log-reorder", "values"): {"count": 3, "stream": 1, "sequence": 0, "offset": 6},
             ("nonmonotonic-send", None): {"count": 3, "stream": 1, "sequence": 0, "offset": 6},
+            ("realtime-order", None): {"count": 3, "stream": 1, "sequence": 3, "offset": 0},
         },
     ),
     "a file out of order": Planted(swap_in_file, {("log-reorder", "offsets"): {"count": 1, "offset": 3}}),
@@ -601,7 +617,10 @@ PLANTED: Mapping[str, Planted] = {
     "acknowledged behind the sentinel": Planted(lambda story: behind_the_sentinel(story, read=False)),
     "the sentinel itself is skipped": Planted(
         lambda story: behind_the_sentinel(story, read=True),
-        {("unseen", None): {"count": 1, "stream": SENTINEL_STREAM, "sequence": 0, "offset": 24}},
+        {
+            ("unseen", None): {"count": 1, "stream": SENTINEL_STREAM, "sequence": 0, "offset": 24},
+            ("poll-skip", None): {"count": 1, "stream": 1, "sequence": 12, "offset": 25},
+        },
     ),
     "read where it no longer is": Planted(
         read_where_it_no_longer_is,
