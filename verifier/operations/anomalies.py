@@ -69,8 +69,9 @@ ANOMALIES: tuple[OperationAnomaly, ...] = (
     OperationAnomaly(
         "nonmonotonic-send",
         "a process's sends stand in the log in another order",
-        "Of one process, ok and info operations that send to a key: the first value of one stands at or before the last "
-        "value of the one before it. (Jepsen's checker forgets sends at an assign or subscribe; this one does not.)",
+        "Of one process, ok and info operations that send to a key: the first value of one stands at or before the "
+        "last value of the one before it. (Jepsen's checker forgets sends at an assign or subscribe; this one does "
+        "not.)",
         "process 0: send 1 7 -> [5 7], then send 1 8 -> [4 8]",
     ),
     OperationAnomaly(
@@ -89,8 +90,8 @@ ANOMALIES: tuple[OperationAnomaly, ...] = (
         "poll-skip",
         "a process's polls passed over values",
         "Of one process, operations that poll a key: the first value of one stands more than one index behind the last "
-        "value of the last ok one. Forgotten for keys that an assign or subscribe (ok or info) does not list, and at an "
-        "assign that seeks to the beginning (Jepsen's checker goes on there).",
+        "value of the last ok one. Forgotten for keys that an assign or subscribe (ok or info) does not list, and at "
+        "an assign that seeks to the beginning (Jepsen's checker goes on there).",
         "process 0: poll {1 [[0 7]]}, then poll {1 [[2 9]]}, and 8 stands at 1",
     ),
     OperationAnomaly(
@@ -102,8 +103,8 @@ ANOMALIES: tuple[OperationAnomaly, ...] = (
     OperationAnomaly(
         "int-poll-skip",
         "one operation's polls passed over values",
-        "Within one operation, of two successive values of a key the second stands more than one index further. Keys of "
-        "its rebalance log are exempt.",
+        "Within one operation, of two successive values of a key the second stands more than one index further. Keys "
+        "of its rebalance log are exempt.",
         "poll {1 [[0 7] [2 9]]}, and 8 stands at 1",
     ),
     OperationAnomaly(
@@ -115,22 +116,22 @@ ANOMALIES: tuple[OperationAnomaly, ...] = (
     OperationAnomaly(
         "G1c",
         f"{_CYCLE} of reads from each other",
-        "A strongly connected component of ww and wr edges that has a wr edge. wr: one operation read what another sent. "
-        "ww (only with --ww-deps): one sent the value right before the other's in the log. Counted by component.",
+        "A strongly connected component of ww and wr edges that has a wr edge. wr: one operation read what another "
+        "sent. ww (only with --ww-deps): one sent the value right before the other's in the log. Counted by component.",
         "T1: send 1 7, poll {2 [[0 8]]}; T2: send 2 8, poll {1 [[0 7]]}",
     ),
     OperationAnomaly(
         "G1c-process",
         f"{_CYCLE} of reads and the order of a process",
-        "A component of ww, wr and process edges, in which there is none of G0, G1c and G0-process. process: one process "
-        "did one operation, then the other.",
+        "A component of ww, wr and process edges, in which there is none of G0, G1c and G0-process. process: one "
+        "process did one operation, then the other.",
         "process 0: poll {1 [[0 7]]}, then send 1 7",
     ),
     OperationAnomaly(
         "G1c-realtime",
         f"{_CYCLE} of reads and real time",
-        "A component of ww, wr and realtime edges, in which there is none of a lesser kind. realtime: one operation ended "
-        "before the other began.",
+        "A component of ww, wr and realtime edges, in which there is none of a lesser kind. realtime: one operation "
+        "ended before the other began.",
         "poll {1 [[0 7]]} by process 0 ends; then process 1 begins to send 7",
     ),
     OperationAnomaly(

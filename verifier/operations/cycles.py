@@ -11,6 +11,7 @@ costs no edge for every pair. All that follows looks at the operations of compon
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -223,9 +224,11 @@ def _paired(operations: Operations, members: IntArray) -> _Edges:
     order = members[np.argsort(operations.process[members], kind="stable")]
     bounds = [*np.flatnonzero(starts_of_groups([operations.process[order]])).tolist(), len(order)]
     sources, targets = [], []
-    for start, stop in zip(bounds, bounds[1:], strict=False):
+    for start, stop in pairwise(bounds):
         own = order[start:stop]
-        one, other = np.triu_indices(len(own), 1) if len(own) <= MOST_PAIRED else (np.arange(len(own) - 1), np.arange(1, len(own)))
+        neighbors = np.arange(len(own) - 1)
+        all_pairs = len(own) <= MOST_PAIRED
+        one, other = np.triu_indices(len(own), 1) if all_pairs else (neighbors, neighbors + 1)
         sources.append(own[one])
         targets.append(own[other])
     return _plain(PROCESS, np.concatenate(sources), np.concatenate(targets))

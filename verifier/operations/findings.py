@@ -16,8 +16,8 @@ NONE = -1
 class Findings:
     """Anomalies of one check. Every column has their number; -1 stands for nothing.
 
-    ``value`` and ``other`` are values by number, ``operation`` and ``earlier`` operations, ``delta`` the distance of two
-    values in the log, ``cause`` a word of ``verifier.operations.anomalies`` or None.
+    ``value`` and ``other`` are values by number, ``operation`` and ``earlier`` operations, ``delta`` the distance of
+    two values in the log, ``cause`` a word of ``verifier.operations.anomalies`` or None.
     """
 
     check: str

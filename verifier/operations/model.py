@@ -175,8 +175,8 @@ class HistoryBuilder:
         if process == "nemesis":
             self.skipped += 1
             return
-        kind = TYPES.get(operation.get("type"))  # type: ignore[arg-type]
-        f = _FUNCTION_CODES.get(operation.get("f"))  # type: ignore[arg-type]
+        kind = TYPES.get(operation.get("type"))
+        f = _FUNCTION_CODES.get(operation.get("f"))
         if process is None or kind is None or f is None:
             raise ValueError(_unlike(operation))
         index, time, value = operation.get("index"), operation.get("time"), operation.get("value")

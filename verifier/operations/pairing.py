@@ -34,9 +34,9 @@ class Operations:
     """Operations in the order of their invocation, and what they sent and read, as columns.
 
     ``begin`` and ``end`` are rows of the history (``end`` is ``NEVER`` without a completion). Of sends and reads,
-    ``operation`` is a row of the operations, ``key`` a number from 0 (``keys`` has their codes), ``value`` the number of
-    a value of a key from 0 (``values`` has its code, ``key_of`` its key), ``writer`` the operation that sent a value or
-    -1. Rows stand in the order of the operations, and within one in the order of its micro-operations.
+    ``operation`` is a row of the operations, ``key`` a number from 0 (``keys`` has their codes), ``value`` the
+    number of a value of a key from 0 (``values`` has its code, ``key_of`` its key), ``writer`` the operation that
+    sent a value or -1. Rows stand in the order of the operations, and within one in the order of its micro-operations.
     """
 
     history: OperationHistory
@@ -104,7 +104,12 @@ def pair(history: OperationHistory) -> Operations:
 
 
 def _with_values(
-    history: OperationHistory, begin: IntArray, end: IntArray, kinds: IntArray, operation_of: IntArray, problems: list[str]
+    history: OperationHistory,
+    begin: IntArray,
+    end: IntArray,
+    kinds: IntArray,
+    operation_of: IntArray,
+    problems: list[str],
 ) -> Operations:
     sends, reads = history.sends, history.reads
     key_codes = np.concatenate([sends["key"], reads["key"]])
@@ -162,9 +167,7 @@ def _chosen_sends(
     in_completion = np.isin(told, told[completed])
     in_invocation = np.isin(told, told[invoked])
     silent = invoked & ~in_completion
-    problems = _told(
-        history, np.unique(history.sends["line"][completed & ~in_invocation]), _sent_unasked
-    )
+    problems = _told(history, np.unique(history.sends["line"][completed & ~in_invocation]), _sent_unasked)
     ok = np.zeros(len(by), dtype=np.bool_)
     ok[silent] = kinds[by[silent]] == OK
     problems += _told(history, np.unique(history.sends["line"][ok]), _sent_untold)

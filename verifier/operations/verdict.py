@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from verifier.facts import Found
 from verifier.operations import cycles
 from verifier.operations.anomalies import BY_NAME, NAMES, group
 from verifier.operations.checks import CHECKS
@@ -26,7 +27,6 @@ from verifier.operations.reading import read_operations
 from verifier.operations.versions import Versions, versions
 from verifier.operations.words import Narrator
 from verifier.verdict import CheckResult, Example, State, Verdict, worst
-from verifier.facts import Found
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ MOST_EXAMPLES = 8
 #: What no history of clients alone can show, whatever is in it.
 CANNOT_SEE = (
     "a client-only verdict cannot see what the brokers stored: logs, replicas that differ, damaged bytes, checkpoints",
-    "a client-only verdict cannot tell a value that was lost at the end of a log from one that nobody read yet (unseen)",
+    "a client-only verdict cannot tell a value lost at the end of a log from one that was not read yet (unseen)",
     "a client-only verdict cannot tell whether faults were injected, and whether they bit",
 )
 
@@ -78,9 +78,11 @@ def judge_file(path: Path, options: JudgeOptions) -> ClientVerdict:
     """Judge the history in a file; what cannot be read or makes no sense is ``unknown``. Raises ``OSError``."""
     try:
         history = read_operations(path)
+        return judge(history, options, path)
     except OperationsError as error:
         return _unknown(path, options, f"the history cannot be read: {error}")
-    return judge(history, options, path)
+    except MemoryError:
+        return _unknown(path, options, "the verifier ran out of memory")
 
 
 def judge(history: OperationHistory, options: JudgeOptions, path: Path) -> ClientVerdict:
@@ -238,7 +240,9 @@ def _stats(operations: Operations, order: Versions) -> dict[str, Any]:
 
 def result_lines(verdict: Mapping[str, Any], *, report: str | None, repro: str) -> list[str]:
     """The lines that end the judging of a history: those of a run, without what a history does not have."""
-    forbidden = [f"{name}:{n}" for name, each in verdict["checks"].items() if (n := each["count"] - each["allowed_count"])]
+    forbidden = [
+        f"{name}:{n}" for name, each in verdict["checks"].items() if (n := each["count"] - each["allowed_count"])
+    ]
     allowed = [f"{name}:{each['allowed_count']}" for name, each in verdict["checks"].items() if each["allowed_count"]]
     stats = verdict["stats"]
     lines = [

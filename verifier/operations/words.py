@@ -132,7 +132,9 @@ def _own(n: Narrator, found: Findings, row: int) -> str:
 
 
 def _phantom(n: Narrator, found: Findings, row: int) -> str:
-    return f"{_own(n, found, row)} was read{_at(found, row)} by {n.operation(int(found.operation[row]))}; nothing sent it"
+    return (
+        f"{_own(n, found, row)} was read{_at(found, row)} by {n.operation(int(found.operation[row]))}; nothing sent it"
+    )
 
 
 def _aborted_read(n: Narrator, found: Findings, row: int) -> str:
@@ -152,7 +154,8 @@ def _lost_write(n: Narrator, found: Findings, row: int) -> str:
 
 
 def _unseen(n: Narrator, found: Findings, row: int) -> str:
-    return f"{_own(n, found, row)} was acknowledged{_at(found, row)} to {n.operation(int(found.operation[row]))} and never read"
+    sender = n.operation(int(found.operation[row]))
+    return f"{_own(n, found, row)} was acknowledged{_at(found, row)} to {sender} and never read"
 
 
 def _inconsistent(n: Narrator, found: Findings, row: int) -> str:

@@ -46,7 +46,9 @@ def _asked(mop: list[Any]) -> list[Any]:
     return ["send", mop[1], mop[2][1] if isinstance(mop[2], list) else mop[2]]
 
 
-def simulate(random: Random, processes: int = 3, keys: int = 2, operations: int = 14, strings: bool = False) -> list[Line]:
+def simulate(
+    random: Random, processes: int = 3, keys: int = 2, operations: int = 14, strings: bool = False
+) -> list[Line]:
     """A history of a correct log under concurrent transactions that may fail, time out or never end."""
     logs: dict[int, list[tuple[int, Any]]] = {key: [] for key in range(keys)}
     end: dict[int, int] = dict.fromkeys(range(keys), random.choice([0, 5, 10**15]))
@@ -161,7 +163,10 @@ def _reads(lines: list[Line]) -> list[list[list[Any]]]:
 
 def _sends(lines: list[Line]) -> list[list[Any]]:
     return [
-        mop for line in _completions(lines) for mop in line["value"] or [] if mop[0] == "send" and isinstance(mop[2], list)
+        mop
+        for line in _completions(lines)
+        for mop in line["value"] or []
+        if mop[0] == "send" and isinstance(mop[2], list)
     ]
 
 

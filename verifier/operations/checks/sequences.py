@@ -82,9 +82,7 @@ def _internal(
     return found
 
 
-def _external(
-    operations: Operations, versions: Versions, spans: _Spans, skip: str | None, back: str
-) -> list[Findings]:
+def _external(operations: Operations, versions: Versions, spans: _Spans, skip: str | None, back: str) -> list[Findings]:
     rows = np.flatnonzero(spans.before >= 0)
     before = spans.before[rows]
     delta = _distance(versions, spans.last[before], spans.first[rows])
@@ -148,7 +146,7 @@ def _still_assigned(operations: Operations, spans: _Spans) -> _Spans:
     sought = history.seeks[lines] | history.seeks[operations.begin[changes]]
     keeping = lines[~sought]
     process_of, clock = history.process, len(history) + 1
-    processes, process_code = np.unique(process_of, return_inverse=True)
+    _, process_code = np.unique(process_of, return_inverse=True)
     all_changes = np.sort(process_code[lines] * clock + lines)
     listed = np.isin(history.listed["line"], keeping)
     key_number = _key_numbers(operations, history.listed["key"][listed])
@@ -186,4 +184,5 @@ def _pairs(operations: Operations, lines: IntArray, keys: IntArray) -> IntArray:
     of_line[operations.end[done]] = np.flatnonzero(done)
     numbers, operation = _key_numbers(operations, keys), of_line[lines]
     known = (numbers >= 0) & (operation >= 0) & (operations.history.type[lines] != INVOKE)
-    return operation[known] * len(operations.keys) + numbers[known]
+    pairs: IntArray = operation[known] * len(operations.keys) + numbers[known]
+    return pairs

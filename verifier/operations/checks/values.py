@@ -28,9 +28,7 @@ def _phantom(operations: Operations) -> Findings:
     reader = least_by(operations.read, operations.read_by, count, -1)
     found = np.flatnonzero((operations.writer < 0) & (reader >= 0))
     offset = most_by(operations.read, operations.read_offset, count)
-    return findings(
-        "phantom", operations.key_of[found], value=found, offset=offset[found], operation=reader[found]
-    )
+    return findings("phantom", operations.key_of[found], value=found, offset=offset[found], operation=reader[found])
 
 
 def _aborted_read(operations: Operations) -> Findings:
@@ -75,10 +73,7 @@ def _lost_write(operations: Operations, versions: Versions) -> Findings:
     witness[operations.key_of[at_bound]] = at_bound
     happened = marked(len(operations.values), operations.sent[versions.committed])
     lost = np.flatnonzero(
-        happened
-        & ~versions.ok_read
-        & (versions.last_index >= 0)
-        & (versions.last_index <= bound[operations.key_of])
+        happened & ~versions.ok_read & (versions.last_index >= 0) & (versions.last_index <= bound[operations.key_of])
     )
     key = operations.key_of[lost]
     offset = versions.slot_offset[versions.key_start[key] + versions.first_index[lost]]
