@@ -18,7 +18,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from verifier.operations.model import FUNCTIONS, MAP, MAP_END, TYPE_NAMES
+from verifier.operations.model import MAP, MAP_END
 
 _END = r"(?=[\s,\"()\[\]{};]|$)"
 _TOKEN = re.compile(
@@ -226,39 +226,37 @@ def _frozen(value: Any) -> Any:
 
 #: What no line for the fast way may hold: strings, comments, escapes, lists, and tags or sets behind the first brace.
 _HARD = re.compile(r"[\"\\;#()\t\v\f^\0]")
-_COMMON = ("index", "time", "type", "process", "f", "value", "error", *TYPE_NAMES, *FUNCTIONS)
-_WORDS = [(f":{word}{end}", f'"{word}"{end}') for word in dict.fromkeys(_COMMON) for end in (",", "]", "}")]
-_REST = re.compile(r":([^\[\]{},\s:\"]+)")
+_KEYWORD = re.compile(r":[^\[\]{},\s:\"]+")
 _UNTIDY = re.compile(r",,|\[,|,\]|\{,|,\}")
+_TAG = re.compile(r"#[A-Za-z][A-Za-z0-9.-]*(?=\{)")
+_QUOTED: dict[str, str] = {}
 
 
 def plain_map(line: str) -> str | None:
-    """The line's one map, if it is nothing but a map that ``fast_forms`` may try; else None."""
+    """The line's one map, if it may be nothing but a map without anything hard; else None."""
     text = line.strip(" \t\r\n,")
     if text[:1] == "#":
-        start = text.find("{")
-        if start < 2 or not text[1:start].replace(".", "").replace("-", "").isalnum():
+        tag = _TAG.match(text)
+        if tag is None:
             return None
-        text = text[start:]
-    if text[:1] != "{" or text[-1:] != "}" or _HARD.search(text):
-        return None
-    return text if text.count("{") == text.count("}") and text.count("[") == text.count("]") else None
+        text = text[tag.end() :]
+    return text if text[:1] == "{" and text[-1:] == "}" else None
 
 
 def fast_forms(maps: Sequence[str]) -> list[Any] | None:
     """One form for each of these maps (``plain_map``), maps as lists between ``MAP`` and ``MAP_END``; None: not sure.
 
-    Keywords become plain strings: with strings excluded, there is nothing to confuse them with.
+    Keywords become plain strings: with strings excluded, there is nothing to confuse them with. A bracket that closes
+    another kind leaves a map without its last marker, which whoever takes the forms must look for.
     """
-    text = "\n".join(maps).replace(", ", ",").replace(" ", ",")
+    text = "\n".join(maps)
+    if _HARD.search(text):
+        return None
+    text = text.replace(", ", ",").replace(" ", ",")
     if _UNTIDY.search(text):
         text = re.sub(r",+", ",", text)
         text = re.sub(r"(?<=[\[{]),|,(?=[\]}])", "", text)
-    for word, rewritten in _WORDS:
-        text = text.replace(word, rewritten)
-    text = text.replace(",nil", ",null").replace("[nil", "[null")
-    if ":" in text:
-        text = _REST.sub(r'"\1"', text)
+    text = _KEYWORD.sub(_quoted, text).replace(",nil", ",null").replace("[nil", "[null")
     text = text.replace("{}", "\0").replace("{", f'["{MAP}",').replace("}", f',"{MAP_END}"]')
     text = text.replace("\0", f'["{MAP}","{MAP_END}"]')
     try:
@@ -266,6 +264,17 @@ def fast_forms(maps: Sequence[str]) -> list[Any] | None:
     except ValueError:
         return None
     return forms if len(forms) == len(maps) else None
+
+
+def _quoted(match: re.Match[str]) -> str:
+    """A keyword as a string; histories have few different ones, again and again."""
+    word = match[0]
+    quoted = _QUOTED.get(word)
+    if quoted is None:
+        quoted = f'"{word[1:]}"'
+        if len(_QUOTED) < 1_000:
+            _QUOTED[word] = quoted
+    return quoted
 
 
 def _no_constant(name: str) -> Any:

@@ -180,13 +180,12 @@ class HistoryBuilder:
         if process is None or kind is None or f is None:
             raise ValueError(_unlike(operation))
         index, time, value = operation.get("index"), operation.get("time"), operation.get("value")
-        line = self._count
-        error = operation.get("error")
+        line, error = self._count, operation.get("error")
         self._lines.rows.append(
             (
-                -1 if index is None else _number(index, "index"),
-                -1 if time is None else _number(time, "time"),
-                self.names.code(process),
+                _number(index, "index"),
+                _number(time, "time"),
+                process if type(process) is int and -PLAIN < process < PLAIN else self.names.code(process),
                 kind,
                 f,
                 number,
@@ -216,11 +215,14 @@ class HistoryBuilder:
             name = mop[0]
             if name == "send":
                 _, key, sent = mop
+                key = self._key(key)
                 offset = NO_OFFSET
                 if type(sent) is list:
                     told, sent = sent
-                    offset = NO_OFFSET if told is None else _offset(told)
-                sends.append((line, position, self._key(key), code(sent), offset))
+                    offset = told if type(told) is int and 0 <= told <= MOST_OFFSET else _offset(told)
+                sends.append(
+                    (line, position, key, sent if type(sent) is int and abs(sent) < PLAIN else code(sent), offset)
+                )
             elif name == "poll":
                 if len(mop) == 1 or mop[1] is None:
                     continue
@@ -232,8 +234,10 @@ class HistoryBuilder:
                 for key, pairs in polled.items():
                     known = self._key(key)
                     for told, got in pairs:
-                        offset = NO_OFFSET if told is None else _offset(told)
-                        reads.append((line, position, known, code(got), offset))
+                        offset = told if type(told) is int and 0 <= told <= MOST_OFFSET else _offset(told)
+                        reads.append(
+                            (line, position, known, got if type(got) is int and abs(got) < PLAIN else code(got), offset)
+                        )
             else:
                 raise ValueError(f"{name!r:.60} is no micro-operation: send and poll are")
 
@@ -264,12 +268,17 @@ def _sequence(value: Any, what: str) -> Sequence[Any]:
 
 
 def _number(value: Any, what: str) -> int:
+    """An integer that a column holds; -1 for nothing."""
+    if value is None:
+        return -1
     if type(value) is not int or not -(2**63) <= value < 2**63:
         raise ValueError(f"{what} must be an integer, not {value!r:.60}")
     return value
 
 
 def _offset(value: Any) -> int:
+    if value is None:
+        return NO_OFFSET
     if type(value) is not int or not 0 <= value <= MOST_OFFSET:
         raise ValueError(f"{value!r:.60} is no offset")
     return value

@@ -103,6 +103,9 @@ def judge(history: OperationHistory, options: JudgeOptions, path: Path) -> Clien
             failures |= dict.fromkeys(covered, f"{type(error).__name__}: {error}")
     stats = _stats(operations, order)
     doubts = _doubts(stats)
+    if not stats["read"]:
+        # where nothing was read, that a value was not read says nothing
+        found.pop("unseen", None)
     checks = _results(operations, order, found, failures, allowances(options, history), complete=not doubts)
     states: list[State] = [check.state for check in checks.values()]
     if doubts:
