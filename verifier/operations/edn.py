@@ -39,6 +39,7 @@ _TOKEN = re.compile(
 )
 _ESCAPES = {"t": "\t", "r": "\r", "n": "\n", "\\": "\\", '"': '"', "b": "\b", "f": "\f"}
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _CHARACTERS = {"newline": "\n", "return": "\r", "space": " ", "tab": "\t", "formfeed": "\f", "backspace": "\b"}
 _SPECIAL = {"##Inf": float("inf"), "##-Inf": float("-inf"), "##NaN": float("nan")}
 _CONSTANTS = {"nil": None, "true": True, "false": False}
@@ -164,7 +165,9 @@ def _atom(kind: str, word: str, line: int) -> Any:
         case "keyword":
             return Keyword(word[1:])
         case "string":
-            return _ESCAPE.sub(lambda match: _unescaped(match[1], line), word[1:-1])
+            text = _ESCAPE.sub(lambda match: _unescaped(match[1], line), word[1:-1])
+            # Java writes what is beyond 16 bits as two escapes
+            return _paired(text) if _SURROGATE.search(text) else text
         case "number":
             return _number(word, line)
         case "special":
@@ -183,6 +186,10 @@ def _unescaped(code: str, line: int) -> str:
     if code not in _ESCAPES:
         raise EdnError(line, f"\\{code} is no escape of a string")
     return _ESCAPES[code]
+
+
+def _paired(text: str) -> str:
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _number(word: str, line: int) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,7 @@ DIFFERENT: dict[str, tuple[set[str], set[str], str]] = {
     "stored three times": (set(), {"nonmonotonic-send"}, _COPY),
     "acknowledged at its second copy": (set(), {"nonmonotonic-send"}, _COPY),
     "acknowledged elsewhere": (
-        {"inconsistent-offsets"}, {"duplicate"}, "told one offset, read at another: without the log, that is two copies",
+        {"inconsistent-offsets"}, {"duplicate"}, "told one offset, read at another: without a log that is two copies",
     ),
     "read and then nothing": ({"inconsistent-offsets"}, set(), _LOG_ALONE),
     "read from nowhere": ({"inconsistent-offsets"}, set(), _LOG_ALONE),
@@ -57,7 +58,7 @@ DIFFERENT: dict[str, tuple[set[str], set[str], str]] = {
     "deleted further than asked for": ({"lost-write", "inconsistent-offsets"}, set(), _LOG_ALONE),
     "deleted against the settings": ({"lost-write", "inconsistent-offsets"}, set(), _LOG_ALONE),
     "a compacted topic": (
-        set(), {"lost-write", "inconsistent-offsets", "unseen"}, "a run does not judge it, for compaction removes values",
+        set(), {"lost-write", "inconsistent-offsets", "unseen"}, "a run does not judge it: compaction removes values",
     ),
     "a copy below the start of the log": (set(), {"duplicate"}, "both copies were read; the log keeps one"),
 }  # fmt: skip
@@ -128,7 +129,7 @@ def test_processes_do_one_thing_at_a_time(tmp_path: Path) -> None:
     directory = story.write(tmp_path / "run")
     lines = list(export_run(directory.history_dir).lines)
     assert [line["index"] for line in lines] == list(range(len(lines)))
-    assert all(one["time"] <= other["time"] for one, other in zip(lines, lines[1:], strict=False))
+    assert all(one["time"] <= other["time"] for one, other in pairwise(lines))
     assert judged(directory).verdict.reasons == ()
 
 

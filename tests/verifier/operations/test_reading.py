@@ -22,7 +22,7 @@ FIXTURE = Path(__file__).resolve().parents[2] / "testdata" / "jepsen_kafka.edn"
 
 
 def test_a_history_in_jepsens_own_form() -> None:
-    """Tagged records, the nemesis, lists and sets, errors with strings, a crash, an admin's dump, an open invocation."""
+    """Tagged records, the nemesis, lists and sets, errors with strings, a crash, an admin's dump, an open send."""
     history = read_operations(FIXTURE)
     assert (len(history), history.skipped) == (19, 3)
     operations = pair(history)
