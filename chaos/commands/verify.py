@@ -110,6 +110,8 @@ def _asked(path: Path) -> _Asked:
         return _Asked(path, None, path)
     if path.is_dir() and not (path / "run.json").exists() and (path / STORE_FILE).is_file():
         return _Asked(path, None, path / STORE_FILE)
+    if path.suffix in HISTORIES and not path.exists():
+        raise BadRequest(f"{path}: there is no such file")
     directory = _run_directory(path)
     if directory.broker_ids() and not any((directory.node(each) / "data").is_dir() for each in directory.broker_ids()):
         raise BadRequest(f"{path} cannot be judged again: its brokers' data was pruned; run with --keep all to keep it")

@@ -90,7 +90,7 @@ BAD = [
     (["list"], ["what"]),
     (["verify", "absent"], ["absent", "not a run directory", ".edn", "history.edn"]),
     (["verify", "file"], ["file", "not a run directory"]),
-    (["verify", "absent.edn"], ["absent.edn"]),
+    (["verify", "absent.edn"], ["absent.edn", "no such file"]),
     (["verify", "history.edn", "absent"], ["absent", "not a run directory"]),
     (["verify", "history.edn", "--sub-via", "group"], ["--sub-via", "assign, subscribe", "'group'"]),
     (["verify", "history.edn", "--out", "file"], ["--out file", "no directory"]),
@@ -133,6 +133,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # Looking for Java costs a second; the tests of Java put the search back.
     monkeypatch.setattr(preflight, "find_java", lambda: None)
     (tmp_path / "file").touch()
+    (tmp_path / "history.edn").touch()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").touch()
     (tmp_path / "broken.yaml").write_text("injections: [\n")
