@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,8 +41,9 @@ def export(
             for line in exported.lines:
                 file.write(form(line) + "\n")
     except BrokenPipeError:
-        # whoever reads has seen enough; what is still to be flushed goes nowhere
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # whoever reads has seen enough; closed, it is not written to once more at the end
+        with contextlib.suppress(BrokenPipeError):
+            sys.stdout.close()
         return int(Exit.VALID)
     if exported.left_out:
         print(

@@ -9,12 +9,14 @@ together is ``verifier.operations.pairing``'s to say.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from verifier.operations.names import PLAIN, Names
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -26,8 +28,6 @@ FUNCTIONS = ("send", "poll", "txn", "assign", "subscribe", "crash", "debug-topic
 _FUNCTION_CODES = {name: code for code, name in enumerate(FUNCTIONS)}
 TYPE_NAMES = tuple(TYPES)
 
-#: Integers of a smaller size stand for themselves; everything else has a code below ``-PLAIN``.
-PLAIN = 2**62
 NO_OFFSET = -1
 MOST_OFFSET = 2**63 - 1
 #: Operations after which columns are made of the rows so far: bounds what exists as Python objects.
@@ -38,40 +38,6 @@ MAP, MAP_END = "{", "}"
 
 class OperationsError(ValueError):
     """A file that is no operation history; the message names file and line."""
-
-
-class Names:
-    """Codes for keys, values and processes that are no plain integers, and back. Equal names have equal codes."""
-
-    def __init__(self) -> None:
-        self._codes: dict[object, int] = {}
-        self._names: list[object] = []
-
-    def code(self, value: object) -> int:
-        """The code of a value. Raises ``ValueError`` for what can be neither key nor value."""
-        if type(value) is int and -PLAIN < value < PLAIN:
-            return value
-        if isinstance(value, bool) or not isinstance(value, int | str):
-            raise ValueError(f"{value!r:.60} is neither an integer nor a string")
-        code = self._codes.get(value)
-        if code is None:
-            code = self._codes[value] = -PLAIN - 1 - len(self._names)
-            self._names.append(value)
-        return code
-
-    def name(self, code: int) -> int | str:
-        """What has this code."""
-        if code > -PLAIN:
-            return int(code)
-        found = self._names[-PLAIN - 1 - int(code)]
-        return found if isinstance(found, int) else str(found)
-
-    def names(self, codes: IntArray) -> list[int | str]:
-        """The same for many."""
-        return [self.name(code) for code in codes.tolist()]
-
-    def __repr__(self) -> str:
-        return f"Names({len(self._names)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,15 +270,3 @@ def text_of(value: Any) -> str:
     if isinstance(value, list | tuple):
         return " ".join(map(text_of, value))
     return "nil" if value is None else str(value)
-
-
-def chunks(items: Iterator[tuple[int, Any]], size: int) -> Iterator[list[tuple[int, Any]]]:
-    """The items in lists of at most ``size``."""
-    waiting: list[tuple[int, Any]] = []
-    for item in items:
-        waiting.append(item)
-        if len(waiting) == size:
-            yield waiting
-            waiting = []
-    if waiting:
-        yield waiting

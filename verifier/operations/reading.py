@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from verifier.operations.edn import EdnError, EdnReader, fast_forms, plain_map
-from verifier.operations.model import HistoryBuilder, OperationHistory, OperationsError, chunks
+from verifier.operations.model import HistoryBuilder, OperationHistory, OperationsError
 
 EDN = ".edn"
 JSON = (".jsonl", ".json")
@@ -109,7 +109,7 @@ def _first_character(file: Any) -> str:
 
 def _read_json_lines(file: Any, builder: HistoryBuilder) -> None:
     lines = ((number, line) for number, line in enumerate(file, start=1) if not line.isspace())
-    for batch in chunks(lines, BATCH):
+    for batch in _chunks(lines, BATCH):
         try:
             values = json.loads(f"[{','.join([line for _, line in batch])}]")
         except ValueError:
@@ -117,6 +117,18 @@ def _read_json_lines(file: Any, builder: HistoryBuilder) -> None:
         if values is None or len(values) != len(batch):
             values = [_json(line, number, builder.name) for number, line in batch]
         builder.add_all(zip([number for number, _ in batch], values, strict=True))
+
+
+def _chunks(items: Iterator[tuple[int, Any]], size: int) -> Iterator[list[tuple[int, Any]]]:
+    """The items in lists of at most ``size``."""
+    waiting: list[tuple[int, Any]] = []
+    for item in items:
+        waiting.append(item)
+        if len(waiting) == size:
+            yield waiting
+            waiting = []
+    if waiting:
+        yield waiting
 
 
 def _json(line: str, number: int, name: str) -> Any:
