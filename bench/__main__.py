@@ -21,6 +21,7 @@ OTHERS = {
     "pipelining": "what idempotence costs, and what five requests in flight are worth at 5 ms (3 min)",
     "endurance": "ten million records with faults: memory of the load, bytes of its history (25 min)",
     "proxy": "our proxy beside a direct connection (1 min)",
+    "cycles": "a million transactions with planted circles: read, judged, found (6 min)",
 }
 BENCHMARKS = {**COST, **OTHERS}
 

@@ -1,14 +1,15 @@
-"""From a run directory to its verdict and its files: the one way through the verifier. Owns the order of steps."""
+"""From run directories to their verdicts and files: the one way through the verifier. Owns the order of steps."""
 
 from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -19,10 +20,15 @@ from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.recoveries import memory, recoveries, summary
 from verifier.report import write_reports
+from verifier.sessions import Sessions
 from verifier.stalled import stalled
 from verifier.surroundings import gather as gather_surroundings
 from verifier.unavailability import to_json, unavailability
 from verifier.verdict import Verdict, decide, undecidable
+
+if TYPE_CHECKING:
+    from verifier.audit import RunEvidence
+    from verifier.facts import Audit
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +36,7 @@ logger = logging.getLogger(__name__)
 SCRATCH = ".verifier"
 
 Progress = Callable[[str], None]
+Told = Callable[[RunDirectory, Verdict | Exception], None]
 
 
 def verify(
@@ -43,8 +50,35 @@ def verify(
     read, and ``SparkUnavailable`` if Spark does not start; then nothing is written.
     """
     directory = run_directory if isinstance(run_directory, RunDirectory) else RunDirectory(Path(run_directory))
+    with Sessions(spark_master) as sessions:
+        return _verify(directory, sessions, progress)
+
+
+def verify_all(
+    directories: Sequence[RunDirectory],
+    spark_master: str = "local[2]",
+    progress: Progress = lambda _: None,
+    told: Told = lambda _directory, _outcome: None,
+) -> None:
+    """Judge several runs one after the other in one Spark session.
+
+    ``told`` is called with each run and its verdict, or what was raised in its place: no run takes another along.
+    """
+    largest = max(each.size_bytes() for each in directories) if len(directories) > 1 else 0
+    with Sessions(spark_master, largest) as sessions:
+        for directory in directories:
+            progress(f"run {directory.path}")
+            outcome: Verdict | Exception
+            try:
+                outcome = _verify(directory, sessions, progress)
+            except Exception as error:
+                outcome = error
+            told(directory, outcome)
+
+
+def _verify(directory: RunDirectory, sessions: Sessions, progress: Progress) -> Verdict:
     run = RunModel.from_json(directory.read_run())
-    verdict, anomalies, closing = _judge(directory, run, spark_master, progress)
+    verdict, anomalies, closing = _judge(directory, run, sessions, progress)
     injected = closing.faults.injected
     progress("writing the report")
     anomaly_files.write(directory.anomalies_dir, anomalies, verdict)
@@ -60,39 +94,56 @@ def verify(
 
 
 def _judge(
-    directory: RunDirectory, run: RunModel, spark_master: str, progress: Progress
+    directory: RunDirectory, run: RunModel, sessions: Sessions, progress: Progress
 ) -> tuple[Verdict, Mapping[str, pa.Table], Closing]:
     """The verdict, every anomaly by check, and what closes the evidence."""
-    from verifier.audit import RunEvidence, audit, staged
-    from verifier.spark import is_local, session
+    from verifier.audit import RunEvidence
 
     evidence = RunEvidence.of(directory, run, deletions=Deletions())
     if not evidence.segments and not evidence.histories:
         interrupted = ["the run was interrupted"] if run.interrupted else []
         closing = gather(directory, run)
         return undecidable("the run left neither segments nor histories", *run.problems, *interrupted), {}, closing
-    scratch, abandoned = directory.path / SCRATCH, Event()
     progress(f"reading {len(evidence.segments):,} segments and {len(evidence.histories)} histories")
+    scratch = directory.path / SCRATCH
     try:
-        with ThreadPoolExecutor(2) as reader:
-            try:
-                # the files are read while Spark starts; its workers read them where this process cannot share any
-                rows = None
-                if is_local(spark_master):
-                    rows = reader.submit(staged, scratch / "evidence", [evidence], progress, abandoned)
-                gathering = reader.submit(gather, directory, run)
-                progress(f"starting Spark ({spark_master})")
-                with session(scratch, spark_master, evidence.size_bytes) as started:
-                    closing = gathering.result()
-                    evidence = replace(evidence, deletions=deletions(directory, run, closing.accounts))
-                    here = None if rows is None else rows.result()
-                    found = audit(started.spark, [evidence], progress, here)[evidence.name]
-            finally:
-                abandoned.set()
+        evidence, found, closing = _audit(directory, run, evidence, scratch, sessions, progress)
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        shutil.rmtree(scratch / "evidence", ignore_errors=True)
+        if not sessions.keeps(scratch):
+            shutil.rmtree(scratch, ignore_errors=True)
     found = replace(found, found=(*found.found, *stalled(run, closing)))
     verdict = decide(run, found, closing)
     for complaint in complaints(evidence.deletions, run):
         verdict = verdict.doubted(complaint)
     return verdict, found.anomalies, closing
+
+
+def _audit(
+    directory: RunDirectory,
+    run: RunModel,
+    evidence: RunEvidence,
+    scratch: Path,
+    sessions: Sessions,
+    progress: Progress,
+) -> tuple[RunEvidence, Audit, Closing]:
+    """What Spark finds out, and what closes the evidence; with the deletions that were asked for in the evidence."""
+    from verifier.audit import audit, staged
+    from verifier.spark import is_local
+
+    abandoned = Event()
+    with ThreadPoolExecutor(2) as reader:
+        try:
+            # the files are read while Spark starts; its workers read them where this process cannot share any
+            rows = None
+            if is_local(sessions.master):
+                rows = reader.submit(staged, scratch / "evidence", [evidence], progress, abandoned)
+            gathering = reader.submit(gather, directory, run)
+            progress(f"starting Spark ({sessions.master})")
+            started = sessions.get(scratch, evidence.size_bytes)
+            closing = gathering.result()
+            evidence = replace(evidence, deletions=deletions(directory, run, closing.accounts))
+            here = None if rows is None else rows.result()
+            return evidence, audit(started.spark, [evidence], progress, here)[evidence.name], closing
+        finally:
+            abandoned.set()

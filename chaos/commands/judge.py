@@ -1,4 +1,4 @@
-"""Has a stored run judged, by the verifier in a process of its own, and says the outcome.
+"""Has stored runs judged, by the verifier in a process of its own, and says the outcome.
 
 Owns how the verifier is started and ended (Spark's JVM must never outlive a run), and the lines that every run ends
 with. The verdict itself is the verifier's.
@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from cluster.process.supervisor import Child, Supervisor
-from verifier.evidence.run_directory import RunDirectory, read_json
+from verifier.evidence.run_directory import RunDirectory, read_json, read_json_lines
 from verifier.evidence.run_model import RunModel
 from verifier.report import write_reports
 from verifier.verdict import result_lines, undecidable
@@ -35,6 +37,25 @@ def judge(directory: RunDirectory, spark_master: str, *, as_json: bool) -> str:
     return say(directory, as_json=as_json)
 
 
+def judge_all(directories: Sequence[RunDirectory], spark_master: str) -> dict[RunDirectory, str | None]:
+    """Verify several run directories in one Spark session; for each, None or why it has no verdict.
+
+    If the verifier dies over a run, it is started again for those behind it.
+    """
+    told: dict[RunDirectory, str | None] = {}
+    while len(told) < len(directories):
+        left = [each for each in directories if each not in told]
+        with Supervisor(str(left[0].path)) as supervisor:
+            outcomes = Path(supervisor.temporary_directory()) / "outcomes.jsonl"
+            code, log_path = _run_job(supervisor, left, spark_master, ["--outcomes", str(outcomes)])
+            found = {str(line["run"]): line["error"] for line in read_json_lines(outcomes)}
+        told |= {each: found[str(each.path)] for each in left if str(each.path) in found}
+        if left[-1] not in told:
+            died = next(each for each in left if each not in told)
+            told[died] = f"the verifier ended with {code} and without a verdict; see {log_path}"
+    return told
+
+
 def run_verifier(
     supervisor: Supervisor, directory: RunDirectory, spark_master: str, on_start: Callable[[Child], None] | None = None
 ) -> None:
@@ -42,14 +63,29 @@ def run_verifier(
 
     Ctrl-C and SIGTERM end the job and are raised again as KeyboardInterrupt.
     """
-    log_path = str(directory.path / "verifier.log")
-    argv = [sys.executable, "-m", "verifier.job", str(directory.path), "--spark-master", spark_master]
+    code, log_path = _run_job(supervisor, [directory], spark_master, on_start=on_start)
+    if code != 0:
+        raise VerifierFailed(f"the verifier ended with {code} and without a verdict; see {log_path}")
+
+
+def _run_job(
+    supervisor: Supervisor,
+    directories: Sequence[RunDirectory],
+    spark_master: str,
+    options: Sequence[str] = (),
+    on_start: Callable[[Child], None] | None = None,
+) -> tuple[int | None, str]:
+    """The job's exit status and its log, which lies in the first of the directories."""
+    log_path = str(directories[0].path / "verifier.log")
+    paths = [str(directory.path) for directory in directories]
+    argv = [sys.executable, "-m", "verifier.job", *paths, "--spark-master", spark_master, *options]
     child = supervisor.start_program("verifier", argv, None, None, log_path)
     if on_start is not None:
         on_start(child)
     previous = {each: signal.signal(each, _interrupt) for each in (signal.SIGINT, signal.SIGTERM)}
+    size_bytes = sum(directory.size_bytes() for directory in directories)
     try:
-        code = child.wait(VERIFY_TIMEOUT_S + directory.size_bytes() / VERIFIED_BYTES_PER_S)
+        code = child.wait(len(directories) * VERIFY_TIMEOUT_S + size_bytes / VERIFIED_BYTES_PER_S)
     finally:
         for each, handler in previous.items():
             signal.signal(each, handler)
@@ -57,8 +93,7 @@ def run_verifier(
             # It ends its JVM on request; the supervisor ends what is left of both.
             child.terminate()
             child.wait(END_TIMEOUT_S)
-    if code != 0:
-        raise VerifierFailed(f"the verifier ended with {code} and without a verdict; see {log_path}")
+    return code, log_path
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
@@ -71,15 +106,23 @@ def write_unjudged(directory: RunDirectory, reason: str) -> None:
     write_reports(directory, run, [], undecidable(reason))
 
 
-def say(directory: RunDirectory, *, as_json: bool) -> str:
-    """Print the RESULT lines (with ``as_json``: to stderr, and the verdict's object to stdout). Returns the verdict."""
+def say(directory: RunDirectory, *, as_json: bool, more: Mapping[str, Any] | None = None) -> str:
+    """Print the RESULT lines (with ``as_json``: to stderr, and the verdict's object to stdout). Returns the verdict.
+
+    ``more`` is added to the object.
+    """
     verdict = read_json(directory.verdict_json)
     run = directory.read_run()
     lines = result_lines(verdict, seed=run["seed"], report=str(directory.report_html), repro=run["repro"])
+    whole = {**verdict, "run_dir": str(directory.path), "seed": run["seed"], "repro": run["repro"], **(more or {})}
+    return say_lines(lines, whole, as_json=as_json)
+
+
+def say_lines(lines: Sequence[str], verdict: Mapping[str, Any], *, as_json: bool) -> str:
+    """Print these lines and the verdict's reasons, and its object if it is asked for. Returns the verdict."""
     print("\n".join(lines), file=sys.stderr if as_json else sys.stdout, flush=True)
     for reason in verdict["reasons"]:
         print(f"  {reason}", file=sys.stderr)
     if as_json:
-        whole = {**verdict, "run_dir": str(directory.path), "seed": run["seed"], "repro": run["repro"]}
-        print(json.dumps(whole))
+        print(json.dumps(verdict), flush=True)
     return str(verdict["verdict"])

@@ -14,8 +14,10 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "chaos": ("loadgen", "verifier", "cluster", "chaos.proxy"),
     "chaos.proxy": ("cluster.seams",),
     "loadgen": ("cluster", "verifier.evidence"),
-    "verifier": ("cluster.process.java", "verifier.evidence"),
+    "verifier": ("cluster.process.java", "verifier.evidence", "verifier.operations"),
     "verifier.evidence": (),
+    # No Spark, no segments: of the verifier only how verdicts look and how files are written.
+    "verifier.operations": ("verifier.evidence", "verifier.facts", "verifier.verdict"),
     "cluster.broker": (
         "cluster.coordinator",
         "cluster.controller",

@@ -91,7 +91,14 @@ BAD = [
     (["sweep", "--resume", "old"], ["--resume old", "another version", "again"]),
     (["list", "fault"], ["fault", "faults"]),
     (["list"], ["what"]),
-    (["verify", "absent"], ["absent", "not a run directory"]),
+    (["verify", "absent"], ["absent", "not a run directory", ".edn", "history.edn"]),
+    (["verify", "file"], ["file", "not a run directory"]),
+    (["verify", "absent.edn"], ["absent.edn", "no such file"]),
+    (["verify", "history.edn", "absent"], ["absent", "not a run directory"]),
+    (["verify", "history.edn", "--sub-via", "group"], ["--sub-via", "assign, subscribe", "'group'"]),
+    (["verify", "history.edn", "--out", "file"], ["--out file", "no directory"]),
+    (["export", "full", "--edn"], ["full", "not a run directory"]),
+    (["export", "full"], ["--edn", "--jsonl"]),
     (["report", "full"], ["full", "not a run directory"]),
     (["verify", "lacking"], ["lacking/run.json", "RunModel.settings.retries is absent"]),
     (["report", "lacking"], ["lacking/run.json", "RunModel.settings.retries is absent"]),
@@ -115,8 +122,9 @@ BAD = [
 COMMANDS = {
     "run": ("--faults", "--schedule", "--defect", "--acks", "--broker-config", "--out", "--web", "--json", "254"),
     "sweep": ("--seeds", "--filter", "--list", "--resume", "--out", "--json", "255"),
-    "verify": ("--spark-master", "--json"),
+    "verify": ("--spark-master", "--json", "--sub-via", "--ww-deps", "--txn", "--out"),
     "report": ("run directory",),
+    "export": ("--edn", "--jsonl", "--out"),
     "up": ("--brokers", "--port", "--detach", "--data", "--json"),
     "status": ("--data",),
     "down": ("--data",),
@@ -135,6 +143,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # Looking for Java costs a second; the tests of Java put the search back.
     monkeypatch.setattr(preflight, "find_java", lambda: None)
     (tmp_path / "file").touch()
+    (tmp_path / "history.edn").touch()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").touch()
     (tmp_path / "broken.yaml").write_text("injections: [\n")

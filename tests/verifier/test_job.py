@@ -17,6 +17,7 @@ import pytest
 
 from tests.support.stories import SECOND, Story, clean
 from tests.verifier.planted.values import append_copy, lose_acked
+from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -129,3 +130,27 @@ def test_a_run_without_evidence_is_unknown(tmp_path: Path) -> None:
     assert (verdict["verdict"], verdict["reasons"]) == (
         "unknown", ["the run left neither segments nor histories", "the run was interrupted"],
     )  # fmt: skip
+
+
+def test_several_runs_share_a_session(tmp_path: Path) -> None:
+    """One JVM judges all; a run that cannot be judged takes no other along; what became of each is written down."""
+    one, two = faulty_story().write(tmp_path / "one"), clean().write(tmp_path / "two")
+    broken = RunDirectory(tmp_path / "broken")
+    broken.path.mkdir()
+    broken.run_json.write_text("{}")
+    outcomes = tmp_path / "outcomes.jsonl"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    argv = [sys.executable, "-m", "verifier.job", str(one.path), str(broken.path), str(two.path)]
+    done = subprocess.run(
+        [*argv, "--outcomes", str(outcomes)], env=environment, text=True, capture_output=True, check=False, timeout=500
+    )
+    assert (done.returncode, done.stdout) == (255, ""), done.stderr
+    assert done.stderr.count("Spark 4") == 1
+    assert "no verdict for 1 of 3 runs" in done.stderr.splitlines()[-1]
+    told = [json.loads(line) for line in outcomes.read_text().splitlines()]
+    assert [each["run"] for each in told] == [str(each.path) for each in (one, broken, two)]
+    assert [each["error"] is None for each in told] == [True, False, True]
+    assert json.loads(one.verdict_json.read_text())["verdict"] == "invalid"
+    assert two.verdict_json.exists()
+    assert not broken.verdict_json.exists()
+    assert not [each for each in (one, broken, two) if (each.path / ".verifier").exists()]
