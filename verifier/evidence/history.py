@@ -23,8 +23,11 @@ logger = logging.getLogger(__name__)
 #: ``send``: what became of sequences; ``poll``: what a reader was handed, in order; ``assign``: a reader reads this
 #: partition from ``first_offset`` on, under ``session``; ``seek``: it moved within the session; ``idle``: ``count``
 #: polls in a row that brought nothing; ``incarnation``: a producer was made or learned its id; ``sentinel``: as
-#: ``send``, by the final phase; ``note``: anything else of use; ``total``: how many rows of one kind the file holds.
-Function = Literal["reserve", "send", "poll", "assign", "seek", "idle", "incarnation", "sentinel", "note", "total"]
+#: ``send``, by the final phase; ``retry``: the client had to send again, or may have, what it had outstanding;
+#: ``disconnect``: it lost a connection; ``note``: anything else of use; ``total``: how many rows of one kind there are.
+Function = Literal[
+    "reserve", "send", "poll", "assign", "seek", "idle", "incarnation", "sentinel", "retry", "disconnect", "note", "total"
+]  # fmt: skip
 #: ``invoke``: begun; ``ok``: happened; ``fail``: certainly did not happen; ``info``: unknown.
 Outcome = Literal["invoke", "ok", "fail", "info"]
 Phase = Literal["load", "final"]
