@@ -100,7 +100,7 @@ class HistoryRow(NamedTuple):
     phase: Phase = "load"
     session: int = -1
     op: int = -1
-    count: int = -1
+    count: int = -1  # type: ignore[assignment]  # the column's name; nothing counts the fields of a row
     high_watermark: int = -1
     last_stable_offset: int = -1
 
