@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,13 +18,17 @@ from threading import Event
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from verifier import collect, context, sources, staging, tables
+from verifier import collect, context, excuses, sources, staging, tables
 from verifier.anomalies import NAMES
 from verifier.deletions import Deletions, deletions
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
+from verifier.excuses import Excuses, Grounds
+from verifier.expectation import Expectation
+from verifier.explain.events import event_text
 from verifier.facts import Audit, Found
 from verifier.segments.rows import SegmentFile, find_segments
+from verifier.witness import Witness, witness
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +37,9 @@ PARTS_PER_CORE = 4
 
 #: Queries that are asked at the same time.
 THREADS = 2
+
+#: Offsets in an anomaly's detail that move on with its values.
+MOVING = frozenset(f"{end}_{source}" for end in ("first", "last") for source in ("ack", "log", "read"))
 
 Progress = Callable[[str], None]
 
@@ -46,6 +53,7 @@ class RunEvidence:
     segments: tuple[SegmentFile, ...]
     histories: tuple[Path, ...]
     deletions: Deletions = field(default_factory=Deletions)
+    witness: Witness = field(default_factory=Witness)
 
     @classmethod
     def of(cls, directory: RunDirectory, model: RunModel, name: str = "run") -> RunEvidence:
@@ -59,7 +67,7 @@ class RunEvidence:
             if segment.topic in topics
         ]
         histories = tuple(sorted(directory.history_dir.glob("*.arrow")))
-        return cls(name, model, tuple(found), histories, deletions(directory, model.topics))
+        return cls(name, model, tuple(found), histories, deletions(directory, model.topics), witness(directory))
 
     @property
     def replicas(self) -> frozenset[tuple[str, int, int]]:
@@ -102,7 +110,8 @@ def audit(
         regions, sentinels = collect.regions(built)
         gaps = waiting.result()
         deleted = collect.deleted(built)
-        found, failures = _run_checks(built, pool, progress)
+        events = Excuses(spark, built, {run.name: Grounds(run.model.settings, run.witness) for run in runs})
+        found, failures = _run_checks(built, models, events, pool, progress)
     progress("gathering what surrounds the examples")
     found = context.with_context(spark, built, found)
     audits = {}
@@ -147,14 +156,22 @@ def _load(spark: SparkSession, runs: Sequence[RunEvidence], here: staging.Staged
 
 
 def _run_checks(
-    built: tables.Tables, pool: Executor, progress: Progress
+    built: tables.Tables, models: Mapping[str, RunModel], events: Excuses, pool: Executor, progress: Progress
 ) -> tuple[list[tuple[str, Found]], dict[str, str]]:
-    """What each check found, with the run, in the order of ``NAMES``; and the checks that raised."""
+    """What each check found, with the run, in the order of ``NAMES``; and the checks that raised.
+
+    What excuses an anomaly is looked for only where the settings of its run permit any of its kind.
+    """
+    expectations = {name: Expectation(model.settings) for name, model in models.items()}
 
     def run(name: str) -> list[tuple[str, Found]]:
         progress(f"check {name}")
         find = importlib.import_module(f"verifier.checks.{name.replace('-', '_')}").find
-        return _summary(name, find(built), built.places)
+        anomalies = find(built)
+        found = _summary(name, excuses.unexcused(anomalies), built.places, models)
+        if any(expectations[owner].asks_for(name) for owner, _ in found):
+            found = _summary(name, events.split(name, anomalies), built.places, models)
+        return found
 
     found: list[tuple[str, Found]] = []
     failures: dict[str, str] = {}
@@ -167,11 +184,16 @@ def _run_checks(
     return found, failures
 
 
-def _summary(check: str, anomalies: DataFrame, places: Sequence[tables.Place]) -> list[tuple[str, Found]]:
-    """Anomalies counted by partition and cause, each with the one that stands first as the example; with the run."""
-    example = F.struct("offset", "stream", "sequence", F.col("size").alias("example_size"), "detail")
+def _summary(
+    check: str, anomalies: DataFrame, places: Sequence[tables.Place], models: Mapping[str, RunModel]
+) -> list[tuple[str, Found]]:
+    """Anomalies counted by partition, cause and excuse (each election apart), the first as the example; with the run.
+
+    ``anomalies`` as ``Excuses.split`` gives them.
+    """
+    example = F.struct("offset", "stream", "sequence", F.col("size").alias("example_size"), "detail", "step", "event")
     rows = (
-        anomalies.groupBy("place", "cause")
+        anomalies.groupBy("place", "cause", "excuse", F.col("event.epoch").alias("epoch"))
         .agg(
             F.sum("count").alias("count"),
             F.sum(F.col("count") * F.col("size")).alias("size"),
@@ -180,10 +202,17 @@ def _summary(check: str, anomalies: DataFrame, places: Sequence[tables.Place]) -
         .collect()
     )
     found = []
-    for row in sorted(rows, key=lambda row: (row["cause"] or "", row["place"])):
+    order = ("cause", "place", "excuse", "epoch")
+    for row in sorted(rows, key=lambda row: tuple((row[name] is not None, row[name] or 0) for name in order)):
         place = places[row["place"]]
         values = row.asDict() | row["example"].asDict()
-        del values["example"], values["place"]
+        step, event, excuse = values.pop("step"), values.pop("event"), values["excuse"]
+        del values["example"], values["place"], values["epoch"]
         values |= {"check": check, "topic": place.final.topic, "partition": place.final.partition}
-        found.append((place.run, Found(**values | {"detail": json.loads(values["detail"] or "{}")})))
+        values["detail"] = {
+            name: value + step if name in MOVING and value is not None else value
+            for name, value in json.loads(values["detail"] or "{}").items()
+        }
+        values["event"] = None if event is None else event_text(excuse, event.asDict(), models[place.run])
+        found.append((place.run, Found(**values)))
     return found

@@ -87,6 +87,7 @@ class Story:
     faults_requested: list[str] = field(default_factory=list)
     journals: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     topic_config: dict[str, str] = field(default_factory=dict)
+    leaders: list[dict[str, Any]] = field(default_factory=list)
     split_at: int = 0  # a new segment after so many batches; 0: one segment
 
     def leader_log(self, partition: int) -> list[Batch]:
@@ -144,6 +145,7 @@ class Story:
         directory.prepare()
         write_json_atomic(directory.run_json, self.model().to_json())
         directory.faults_jsonl.write_text("".join(json.dumps(entry) + "\n" for entry in self.faults), encoding="utf-8")
+        directory.leaders_jsonl.write_text("".join(json.dumps(each) + "\n" for each in self.leaders), encoding="utf-8")
         for process, rows in self.rows.items():
             writer = HistoryWriter(directory.history(process), process, _StoppedClock())
             for row in rows:
