@@ -56,7 +56,7 @@ class EpochStart(NamedTuple):
 
 
 class Election(NamedTuple):
-    """An epoch's beginning, about ``about_ns``: what was acknowledged within these bounds can have been cut off by it."""
+    """An epoch began about ``about_ns``: what was acknowledged within these bounds can have been cut off by it."""
 
     epoch: int
     start_offset: int

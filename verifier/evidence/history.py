@@ -26,7 +26,8 @@ logger = logging.getLogger(__name__)
 #: ``send``, by the final phase; ``retry``: the client had to send again, or may have, what it had outstanding;
 #: ``disconnect``: it lost a connection; ``note``: anything else of use; ``total``: how many rows of one kind there are.
 Function = Literal[
-    "reserve", "send", "poll", "assign", "seek", "idle", "incarnation", "sentinel", "retry", "disconnect", "note", "total"
+    "reserve", "send", "poll", "assign", "seek", "idle", "incarnation", "sentinel", "retry", "disconnect", "note",
+    "total",
 ]  # fmt: skip
 #: ``invoke``: begun; ``ok``: happened; ``fail``: certainly did not happen; ``info``: unknown.
 Outcome = Literal["invoke", "ok", "fail", "info"]
