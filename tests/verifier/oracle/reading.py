@@ -31,7 +31,8 @@ def load(directory: RunDirectory) -> list[Evidence]:
             if files:
                 replicas[broker] = read_replica(files, run.run_id)
         own = [row for row in rows if (row["topic"], row["partition"]) == (final.topic, final.partition)]
-        found.append(Evidence(final, replicas, own, *read_journals(directory, run, final)))
+        journals = read_journals(directory, run, final)
+        found.append(Evidence(final, replicas, own, *journals, run, directory.read_leaders(), directory.read_faults()))
     return found
 
 
