@@ -46,13 +46,14 @@ class AttemptListener:
 
 
 def failed_attempt(facility: str, line: str) -> tuple[str, int, int] | None:
-    """What a line of librdkafka's log says of an attempt that failed and is made again: the error, how many records,
+    """An attempt that failed and may be made again, by a line of librdkafka's log; None for any other line.
 
-    and the first one's number (1 is the first record that this producer sent to the partition; 0: not told, which is
-    so without idempotence). None for any other line.
+    The error, how many records, and the number of the first: 1 is the first record that this producer sent to the
+    partition; 0 stands for not told, which is so without idempotence.
     """
     match = _FAILED_ATTEMPT.search(line) if facility == "MSGSET" else None
-    if match is None or "Retry" not in match["actions"]:
+    # one whose connection broke is only said to need a refresh, and is made again all the same
+    if match is None or "Permanent" in match["actions"]:
         return None
     return match["error"], int(match["records"]), int(match["message_id"])
 

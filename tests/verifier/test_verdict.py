@@ -38,9 +38,7 @@ def facts(**changes: Any) -> Facts:
     )  # fmt: skip
 
 
-def found(
-    check: str, cause: str | None = None, partition: int = 0, count: int = 1, excuse: str | None = None
-) -> Found:
+def found(check: str, cause: str | None = None, partition: int = 0, count: int = 1, excuse: str | None = None) -> Found:
     """An anomaly as a check reports it, with the event that excuses it."""
     details = {
         "lost-write": {"reads": 0}, "duplicate": {"first_read": 1, "last_read": 2},
