@@ -21,9 +21,10 @@ from pyspark.sql import functions as F
 from verifier import collect, context, excuses, sources, staging, tables
 from verifier.anomalies import NAMES
 from verifier.deletions import Deletions, deletions
+from verifier.events import Events, Grounds
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
-from verifier.excuses import Excuses, Grounds
+from verifier.excuses import Excuses
 from verifier.expectation import Expectation
 from verifier.explain.events import event_text
 from verifier.facts import Audit, Found
@@ -110,8 +111,8 @@ def audit(
         regions, sentinels = collect.regions(built)
         gaps = waiting.result()
         deleted = collect.deleted(built)
-        events = Excuses(spark, built, {run.name: Grounds(run.model.settings, run.witness) for run in runs})
-        found, failures = _run_checks(built, models, events, pool, progress)
+        events = Events(spark, built, {run.name: Grounds(run.model.settings, run.witness) for run in runs})
+        found, failures = _run_checks(built, models, Excuses(built, events), pool, progress)
     progress("gathering what surrounds the examples")
     found = context.with_context(spark, built, found)
     audits = {}
@@ -130,6 +131,7 @@ def audit(
             regions=regions.get(run.name, ()),
             failures=failures,
         )
+    events.close()
     for frame in (built.claims, built.ledger, segments, history):
         frame.unpersist()
     return audits
@@ -156,7 +158,7 @@ def _load(spark: SparkSession, runs: Sequence[RunEvidence], here: staging.Staged
 
 
 def _run_checks(
-    built: tables.Tables, models: Mapping[str, RunModel], events: Excuses, pool: Executor, progress: Progress
+    built: tables.Tables, models: Mapping[str, RunModel], looked_for: Excuses, pool: Executor, progress: Progress
 ) -> tuple[list[tuple[str, Found]], dict[str, str]]:
     """What each check found, with the run, in the order of ``NAMES``; and the checks that raised.
 
@@ -170,7 +172,7 @@ def _run_checks(
         anomalies = find(built)
         found = _summary(name, excuses.unexcused(anomalies), built.places, models)
         if any(expectations[owner].asks_for(name) for owner, _ in found):
-            found = _summary(name, events.split(name, anomalies), built.places, models)
+            found = _summary(name, looked_for.split(name, anomalies), built.places, models)
         return found
 
     found: list[tuple[str, Found]] = []

@@ -17,25 +17,17 @@ excused in part is cut: the parts are counted apart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from threading import RLock
 
-import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from verifier.checks.common import COLUMNS
-from verifier.claims import ACK, LOG, READ, cut, pieces, well_formed
-from verifier.evidence.run_model import RunSettings
+from verifier.claims import ACK, LOG, READ, cut, pieces
+from verifier.events import EVENT, Events
 from verifier.expectation import DISCONNECT, ELECTION, RETRY, TIMEOUT
 from verifier.tables import Tables
-from verifier.witness import CONNECTION_NS, Election, EpochStart, Witness
-
-#: The error of a delivery after which librdkafka may send again under a new producer epoch, by its own name.
-TIMED_OUT = "^_MSG_TIMED_OUT"
-TIMEOUT_NS = 1_000_000_000
 
 #: The identity of a claim: by how much its offset is ahead of its sequence; this one if its offset is unknown.
 NO_OFFSET = -(2**62)
@@ -43,25 +35,15 @@ NO_OFFSET = -(2**62)
 _LOST = ("lost-write", "log-gap")
 _AT_OFFSETS = "inconsistent-offsets"
 _CLAIM, _STANDS = "claim", "log"
-_EVENT = "at_ns bigint, epoch int, start_offset bigint, first bigint, last bigint, text string"
 _WHOLE = ("cause", "sequence", "offset", "count", "size", "detail")
-
-
-@dataclass(frozen=True, slots=True)
-class Grounds:
-    """What events of one run are judged by."""
-
-    settings: RunSettings
-    witness: Witness
 
 
 class Excuses:
     """The events of all runs that are judged together. Nothing is asked before something needs to be excused."""
 
-    def __init__(self, spark: SparkSession, tables: Tables, grounds: Mapping[str, Grounds]) -> None:
-        self._spark = spark
+    def __init__(self, tables: Tables, events: Events) -> None:
         self._tables = tables
-        self._grounds = grounds
+        self._source = events
         self._lock = RLock()
 
     def split(self, check: str, found: DataFrame) -> DataFrame:
@@ -120,155 +102,10 @@ class Excuses:
         return (ELECTION, DISCONNECT) if check in _LOST else (ELECTION, RETRY, TIMEOUT)
 
     def _events(self, kind: str, first: str) -> DataFrame:
-        frames = {
-            ELECTION: self._cut_off,
-            DISCONNECT: self._disconnected,
-            RETRY: self._retried,
-            TIMEOUT: self._timed_out,
-        }
-        frame = frames[kind]
+        frame = self._source.of(kind)
         if first == "offset":
             frame = frame.filter(F.col("offset").isNotNull())
         return _rows(frame, first, F.col("values"), kind, event=F.col("event"))
-
-    @cached_property
-    def _told(self) -> DataFrame:
-        """What producers and live readers were told, with offsets where there are any. Sentinels have acks=all."""
-        history = self._tables.history
-        sends, polls = F.col("f") == "send", (F.col("f") == "poll") & (F.col("phase") == "load")
-        told = history.filter((sends | polls) & (F.col("type") == "ok") & (F.col("stream") >= 0) & well_formed())
-        return told.select(
-            "place", "stream", "f", "first_sequence", "last_sequence", "invoke_ns", "complete_ns",
-            F.when(F.col("first_offset") >= 0, F.col("first_offset")).alias("first_offset"),
-        )  # fmt: skip
-
-    @cached_property
-    def _standing(self) -> DataFrame:
-        """By election and stream: the first sequence that stands in its epoch or a later one, the last before."""
-        log = self._tables.log.filter(F.col("stream").isNotNull())
-        last = F.col("first_sequence") + F.col("last_offset") - F.col("first_offset")
-        mine = log.groupBy("place", "stream", "leader_epoch").agg(
-            F.min("first_sequence").alias("lowest"), F.max(last).alias("highest")
-        )
-        epochs = F.broadcast(self._epochs.select("place", "epoch"))
-        later = F.col("leader_epoch") >= F.col("epoch")
-        return (
-            mine.join(epochs, "place")
-            .groupBy("place", "stream", "epoch")
-            .agg(
-                F.min(F.when(later, F.col("lowest"))).alias("first_in"),
-                F.max(F.when(~later, F.col("highest"))).alias("last_before"),
-            )
-        )
-
-    @cached_property
-    def _epochs(self) -> DataFrame:
-        """Every leader epoch of the final leader's logs, and the first offset at which it or a later one stands."""
-        batches = self._tables.segments.filter(
-            F.col("is_leader") & (F.col("kind") == "batch") & (F.col("base_offset") < F.col("limit"))
-        )
-        epochs = batches.groupBy("place", F.col("leader_epoch").alias("epoch")).agg(F.min("base_offset").alias("start"))
-        later = epochs.select("place", F.col("epoch").alias("other"), F.col("start").alias("other_start"))
-        return (
-            epochs.join(later, "place")
-            .filter(F.col("other") >= F.col("epoch"))
-            .groupBy("place", "epoch")
-            .agg(F.min("other_start").alias("start_offset"))
-            .cache()
-        )
-
-    @cached_property
-    def _elections(self) -> DataFrame:
-        """The elections that the conductor saw too, with the time within which each can have cut something off."""
-        acks = self._told.filter(F.col("f") == "send")
-        before = acks.join(F.broadcast(self._epochs), "place").filter(F.col("first_offset") < F.col("start_offset"))
-        after = acks.join(self._standing, ["place", "stream"]).filter(F.col("first_sequence") >= F.col("first_in"))
-        key = ["place", "epoch"]
-        bounds = self._epochs.join(before.groupBy(*key).agg(F.max("invoke_ns").alias("earliest_ns")), key, "left").join(
-            after.groupBy(*key).agg(F.min("complete_ns").alias("latest_ns")), key, "left"
-        )
-        rows = []
-        for row in bounds.collect():
-            place = self._tables.places[row["place"]]
-            grounds = self._grounds[place.run]
-            start = EpochStart(row["epoch"], row["start_offset"], row["earliest_ns"], row["latest_ns"])
-            election = grounds.witness.election(place.final.partition, start, grounds.settings)
-            if election is not None:
-                rows.append({"place": row["place"], **election._asdict()})
-        fields: list[tuple[str, pa.DataType]] = [("place", pa.int32()), ("epoch", pa.int32())]
-        fields += [(name, pa.int64()) for name in Election._fields if name != "epoch"]
-        return self._spark.createDataFrame(pa.Table.from_pylist(rows, schema=pa.schema(fields)))
-
-    @cached_property
-    def _cut_off(self) -> DataFrame:
-        near = F.col("complete_ns").between(F.col("from_ns"), F.col("until_ns"))
-        of_elections = self._told.join(F.broadcast(self._elections), "place").filter(near)
-        known = of_elections.join(self._standing, ["place", "stream", "epoch"], "left")
-        has_offset = F.col("first_offset").isNotNull()
-        at_start = F.col("first_sequence") + F.greatest(F.col("start_offset") - F.col("first_offset"), F.lit(0))
-        after_last = F.greatest(F.col("first_sequence"), F.coalesce(F.col("last_before") + 1, F.lit(0)))
-        first = F.when(has_offset, at_start).otherwise(after_last)
-        last = F.least(F.col("last_sequence"), F.col("first_in") - 1)
-        return (
-            known.withColumns({"sequence": first, "last": last})
-            .filter(F.col("sequence") <= F.col("last"))
-            .withColumn("offset", F.col("first_offset") + F.col("sequence") - F.col("first_sequence"))
-            .select(
-                "place", "stream", "sequence", "offset", (F.col("last") - F.col("sequence") + 1).alias("values"),
-                _event(F.col("about_ns"), F.col("epoch"), F.col("start_offset")),
-            )
-        )  # fmt: skip
-
-    @cached_property
-    def _disconnected(self) -> DataFrame:
-        rows = [
-            {"place": number, "from_ns": span.start_ns, "until_ns": span.end_ns, "text": f"the fault {span.fault}"}
-            for number, place in enumerate(self._tables.places)
-            for span in self._grounds[place.run].witness.spans
-            if span.connections
-        ]
-        fields: list[tuple[str, pa.DataType]] = [
-            ("place", pa.int32()),
-            ("from_ns", pa.int64()),
-            ("until_ns", pa.int64()),
-            ("text", pa.string()),
-        ]
-        faults = self._spark.createDataFrame(pa.Table.from_pylist(rows, schema=pa.schema(fields)))
-        lost = self._tables.history.filter((F.col("f") == "disconnect") & (F.col("complete_ns") >= 0)).select(
-            "place", "stream", F.col("invoke_ns").alias("from_ns"), F.col("complete_ns").alias("until_ns"),
-            F.col("error").alias("text"),
-        )  # fmt: skip
-        sent = self._told.filter((F.col("f") == "send") & F.col("first_offset").isNull())
-        near = (F.col("invoke_ns") <= F.col("until_ns") + CONNECTION_NS) & (
-            F.col("complete_ns") >= F.col("from_ns") - CONNECTION_NS
-        )
-        by_client = sent.join(F.broadcast(lost), ["place", "stream"]).filter(near)
-        by_fault = sent.join(F.broadcast(faults), "place").filter(near)
-        columns = ["place", "stream", "first_sequence", "last_sequence"]
-        event = _event(F.col("from_ns"), text=F.col("text"))
-        both = by_client.select(*columns, event).unionByName(by_fault.select(*columns, event))
-        return _ranges(both.groupBy(*columns).agg(F.min("event").alias("event")))
-
-    @cached_property
-    def _retried(self) -> DataFrame:
-        retries = self._tables.history.filter((F.col("f") == "retry") & (F.col("stream") >= 0) & well_formed())
-        first, last = F.col("first_sequence"), F.col("last_sequence")
-        event = _event(F.col("complete_ns"), first=first, last=last, text=F.col("error"))
-        return _ranges(retries.withColumn("event", event))
-
-    @cached_property
-    def _timed_out(self) -> DataFrame:
-        sends = self._tables.history.filter((F.col("f") == "send") & (F.col("stream") >= 0) & well_formed())
-        timeouts = sends.filter((F.col("type") == "info") & F.col("error").rlike(TIMED_OUT)).select(
-            "place", "stream", F.col("complete_ns").alias("at"), F.col("error").alias("text")
-        )
-        outstanding = (F.col("invoke_ns") <= F.col("at") + TIMEOUT_NS) & (
-            F.col("complete_ns") >= F.col("at") - TIMEOUT_NS
-        )
-        columns = ["place", "stream", "first_sequence", "last_sequence"]
-        joined = sends.drop("error").join(timeouts, ["place", "stream"]).filter(outstanding)
-        events = joined.select(*columns, _event(F.col("at"), text=F.col("text")))
-        return _ranges(events.groupBy(*columns).agg(F.min("event").alias("event")))
 
 
 def unexcused(found: DataFrame) -> DataFrame:
@@ -276,33 +113,9 @@ def unexcused(found: DataFrame) -> DataFrame:
     return found.select(
         *COLUMNS,
         F.lit(None).cast("string").alias("excuse"),
-        F.lit(None).cast(f"struct<{_EVENT.replace(' ', ':').replace(',:', ',')}>").alias("event"),
+        F.lit(None).cast(EVENT).alias("event"),
         F.lit(0).cast("bigint").alias("step"),
     )
-
-
-def _event(
-    at_ns: Column,
-    epoch: Column | None = None,
-    start_offset: Column | None = None,
-    *,
-    first: Column | None = None,
-    last: Column | None = None,
-    text: Column | None = None,
-) -> Column:
-    values = (at_ns, epoch, start_offset, first, last, text)
-    fields = zip(values, (each.split(" ") for each in _EVENT.split(", ")), strict=True)
-    return F.struct(
-        *((F.lit(None) if value is None else value).cast(kind).alias(name) for value, (name, kind) in fields)
-    ).alias("event")
-
-
-def _ranges(frame: DataFrame) -> DataFrame:
-    """Stretches of sequences, whatever the offset."""
-    return frame.select(
-        "place", "stream", F.col("first_sequence").alias("sequence"), F.lit(None).cast("bigint").alias("offset"),
-        (F.col("last_sequence") - F.col("first_sequence") + 1).alias("values"), "event",
-    )  # fmt: skip
 
 
 def _rows(
@@ -319,7 +132,6 @@ def _rows(
     ``who`` says which claim it is, or which claim an event excuses.
     """
     anomaly = "struct<cause:string,sequence:bigint,offset:bigint,count:bigint,size:bigint,detail:string>"
-    nothing = f"struct<{_EVENT.replace(' ', ':').replace(',:', ',')}>"
     shift = F.coalesce(F.col("offset") - F.col("sequence"), F.lit(NO_OFFSET)).cast("string")
     who = shift if first == "sequence" else F.concat_ws("/", "stream", shift)
     keys = ["place", "stream"] if first == "sequence" else ["place"]
@@ -330,7 +142,7 @@ def _rows(
         F.lit(kind).cast("string").alias("kind"),
         (F.lit(None).cast("string") if whole is not None else who).alias("who"),
         (F.lit(None) if whole is None else whole).cast(anomaly).alias("whole"),
-        (F.lit(None) if event is None else event).cast(nothing).alias("event"),
+        (F.lit(None) if event is None else event).cast(EVENT).alias("event"),
     )
 
 
