@@ -138,6 +138,21 @@ class Recorder:
         now_ns = self._clock.monotonic_ns()
         self.history.append(_stream_row("unsent", "fail", who, first, last, now_ns, now_ns))
 
+    def retried(self, who: StreamIdentity, first: int, last: int, since_ns: int, records: int, reason: str) -> None:
+        """The client sends ``records`` of these sequences again, or may; they were outstanding since ``since_ns``."""
+        self._client_event("retry", who, first, last, since_ns, records, reason)
+
+    def disconnected(self, who: StreamIdentity, first: int, last: int, since_ns: int, reason: str) -> None:
+        """The client lost a connection, with these sequences outstanding; both are -1 if none were."""
+        self._client_event("disconnect", who, first, last, since_ns, 1, reason)
+
+    def _client_event(
+        self, f: Function, who: StreamIdentity, first: int, last: int, since_ns: int, count: int, reason: str
+    ) -> None:
+        now_ns = self._clock.monotonic_ns()
+        row = _stream_row(f, "info", who, first, last, min(since_ns, now_ns), now_ns)
+        self.history.append(row._replace(count=count, error=reason))
+
     def polled(self, topic: str, polled: PolledRows, size_bytes: int) -> None:
         """What one poll of a reader brought."""
         for row in polled.rows:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,16 +19,21 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from verifier import anomaly_files, collect, context, sources, staging, tables
+from verifier import anomaly_files, collect, context, excuses, sources, staging, tables
 from verifier.accounts import accounts
 from verifier.anomalies import ANOMALIES
 from verifier.deletions import Deletions
 from verifier.deletions import deletions as deletions_of
+from verifier.events import Events, Grounds
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
+from verifier.excuses import Excuses
+from verifier.expectation import Expectation
+from verifier.explain.events import event_text
 from verifier.facts import Audit, Found
 from verifier.lag import read_lags
 from verifier.segments.rows import SegmentFile, find_segments
+from verifier.witness import Witness, witness
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +42,9 @@ PARTS_PER_CORE = 4
 
 #: Queries that are asked at the same time.
 THREADS = 2
+
+#: Offsets in an anomaly's detail that move on with its values.
+MOVING = frozenset(f"{end}_{source}" for end in ("first", "last") for source in ("ack", "log", "read"))
 
 Progress = Callable[[str], None]
 
@@ -50,6 +58,7 @@ class RunEvidence:
     segments: tuple[SegmentFile, ...]
     histories: tuple[Path, ...]
     deletions: Deletions = field(default_factory=Deletions)
+    witness: Witness = field(default_factory=Witness)
 
     @classmethod
     def of(
@@ -70,7 +79,7 @@ class RunEvidence:
         histories = tuple(sorted(directory.history_dir.glob("*.arrow")))
         if deletions is None:
             deletions = deletions_of(directory, model, accounts(histories))
-        return cls(name, model, tuple(found), histories, deletions)
+        return cls(name, model, tuple(found), histories, deletions, witness(directory))
 
     @property
     def replicas(self) -> frozenset[tuple[str, int, int]]:
@@ -114,7 +123,8 @@ def audit(
         gaps = waiting.result()
         deleted = collect.deleted(built)
         lagging = pool.submit(read_lags, built, sorted({name for fact in facts.values() for name in fact.live_readers}))
-        found, every, failures = _run_checks(built, pool, progress)
+        events = Events(spark, built, {run.name: Grounds(run.model.settings, run.witness) for run in runs})
+        found, every, failures = _run_checks(built, models, Excuses(built, events), pool, progress)
         lags = lagging.result()
     progress("gathering what surrounds the examples")
     found = context.with_context(spark, built, found)
@@ -136,6 +146,7 @@ def audit(
             failures=failures,
             anomalies={check: rows[run.name] for check, rows in every.items() if run.name in rows},
         )
+    events.close()
     for frame in (built.claims, built.ledger, built.jumps, segments, history):
         frame.unpersist()
     return audits
@@ -162,19 +173,24 @@ def _load(spark: SparkSession, runs: Sequence[RunEvidence], here: staging.Staged
 
 
 def _run_checks(
-    built: tables.Tables, pool: Executor, progress: Progress
+    built: tables.Tables, models: Mapping[str, RunModel], looked_for: Excuses, pool: Executor, progress: Progress
 ) -> tuple[list[tuple[str, Found]], dict[str, dict[str, pa.Table]], dict[str, str]]:
     """What each check found, with the run, in the order of ``ANOMALIES``; every anomaly, by check and run; the checks
 
-    that raised.
+    that raised. What excuses an anomaly is looked for only where the settings of its run permit any of its kind.
     """
+    expectations = {name: Expectation(model.settings) for name, model in models.items()}
 
     def run(name: str) -> tuple[list[tuple[str, Found]], dict[str, pa.Table]]:
         progress(f"check {name}")
         find = importlib.import_module(f"verifier.checks.{name.replace('-', '_')}").find
-        frame = find(built)
-        summary = _summary(name, frame, built.places)
-        return summary, anomaly_files.collect(frame, built.places) if summary else {}
+        anomalies = find(built)
+        judged = excuses.unexcused(anomalies)
+        summary = _summary(name, judged, built.places, models)
+        if any(expectations[owner].asks_for(name) for owner, _ in summary):
+            judged = looked_for.split(name, anomalies)
+            summary = _summary(name, judged, built.places, models)
+        return summary, anomaly_files.collect(judged, built.places) if summary else {}
 
     found: list[tuple[str, Found]] = []
     every: dict[str, dict[str, pa.Table]] = {}
@@ -189,11 +205,16 @@ def _run_checks(
     return found, every, failures
 
 
-def _summary(check: str, anomalies: DataFrame, places: Sequence[tables.Place]) -> list[tuple[str, Found]]:
-    """Anomalies counted by partition and cause, each with the one that stands first as the example; with the run."""
-    example = F.struct("offset", "stream", "sequence", F.col("size").alias("example_size"), "detail")
+def _summary(
+    check: str, anomalies: DataFrame, places: Sequence[tables.Place], models: Mapping[str, RunModel]
+) -> list[tuple[str, Found]]:
+    """Anomalies counted by partition, cause and excuse (each election apart), the first as the example; with the run.
+
+    ``anomalies`` as ``Excuses.split`` gives them.
+    """
+    example = F.struct("offset", "stream", "sequence", F.col("size").alias("example_size"), "detail", "step", "event")
     rows = (
-        anomalies.groupBy("place", "cause")
+        anomalies.groupBy("place", "cause", "excuse", F.col("event.epoch").alias("epoch"))
         .agg(
             F.sum("count").alias("count"),
             F.sum(F.col("count") * F.col("size")).alias("size"),
@@ -202,10 +223,17 @@ def _summary(check: str, anomalies: DataFrame, places: Sequence[tables.Place]) -
         .collect()
     )
     found = []
-    for row in sorted(rows, key=lambda row: (row["cause"] or "", row["place"])):
+    order = ("cause", "place", "excuse", "epoch")
+    for row in sorted(rows, key=lambda row: tuple((row[name] is not None, row[name] or 0) for name in order)):
         place = places[row["place"]]
         values = row.asDict() | row["example"].asDict()
-        del values["example"], values["place"]
+        step, event, excuse = values.pop("step"), values.pop("event"), values["excuse"]
+        del values["example"], values["place"], values["epoch"]
         values |= {"check": check, "topic": place.final.topic, "partition": place.final.partition}
-        found.append((place.run, Found(**values | {"detail": json.loads(values["detail"] or "{}")})))
+        values["detail"] = {
+            name: value + step if name in MOVING and value is not None else value
+            for name, value in json.loads(values["detail"] or "{}").items()
+        }
+        values["event"] = None if event is None else event_text(excuse, event.asDict(), models[place.run])
+        found.append((place.run, Found(**values)))
     return found

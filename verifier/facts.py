@@ -63,10 +63,11 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Anomalies of one check and cause in one partition: how many, and the first of them as the example.
+    """Anomalies of one check, cause and excuse in one partition: how many, and the first of them as the example.
 
     ``size`` is what all of them cover (values, offsets), ``example_size`` what the example does; ``context`` is what
-    surrounds the example.
+    surrounds the example. ``excuse`` is the kind of event that excuses them, if there is one in the evidence, and
+    ``event`` tells it in words: an election is the same for all of them, of other events it is the example's.
     """
 
     check: str
@@ -81,6 +82,8 @@ class Found:
     example_size: int
     detail: Mapping[str, Any]
     context: Mapping[str, Any] = field(default_factory=dict)
+    excuse: str | None = None
+    event: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

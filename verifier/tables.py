@@ -204,5 +204,6 @@ def _log(segments: DataFrame) -> DataFrame:
         .select(
             "place", "stream", "first_sequence", "first_offset", "last_offset", "sentinel", "value_problem", "problem",
             "crc_ok", "broker", "segment", "position", "base_offset", "producer_id", "producer_epoch",
+            "leader_epoch",
         )
     )  # fmt: skip

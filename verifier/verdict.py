@@ -31,7 +31,10 @@ _VALID: Mapping[State, bool | str] = {"valid": True, "invalid": False, "unknown"
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Anomalies of one check and cause in one partition, with the first of them; ``allowed`` is the reason or None."""
+    """Anomalies of one check, cause and excuse in one partition, with the first of them.
+
+    ``allowed`` is None, or the reason: what the settings permit, and the event in the evidence that makes it legal.
+    """
 
     found: Found
     allowed: str | None
@@ -48,6 +51,8 @@ class Example:
             "partition": found.partition,
             "cause": found.cause,
             "allowed": self.allowed,
+            "excuse": found.excuse,
+            "event": found.event,
             "count": found.count,
             "size": found.size,
             "stream": found.stream,
@@ -215,8 +220,13 @@ def _results(
 
 def _examples(expectation: Expectation, audit: Audit, name: str) -> tuple[Example, ...]:
     """The forbidden ones first."""
-    found = [Example(each, expectation.reason(name, each.cause)) for each in audit.found if each.check == name]
+    found = [Example(each, _allowed(expectation, each)) for each in audit.found if each.check == name]
     return tuple(sorted(found, key=lambda example: example.allowed is not None))
+
+
+def _allowed(expectation: Expectation, found: Found) -> str | None:
+    reason = expectation.reason(found.check, found.cause, found.excuse)
+    return reason if reason is None or found.event is None else f"{reason}; {found.event}"
 
 
 def _accusations(checks: Mapping[str, CheckResult]) -> list[str]:

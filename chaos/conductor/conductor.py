@@ -16,6 +16,7 @@ from chaos.conductor.deployment import Deployment, StartFailure
 from chaos.conductor.final import FinalState
 from chaos.conductor.health import LagMeter, harness_health
 from chaos.conductor.injector import Injector, NotHealed
+from chaos.conductor.leaders import LeaderWatch
 from chaos.conductor.live import Live
 from chaos.conductor.load import Load
 from chaos.conductor.observer import Observer
@@ -63,6 +64,7 @@ class Conductor:
         self._live = Live(settings, schedule, bench, record, self._load)
         self._injector: Injector | None = None
         self._lag = LagMeter(bench.clock)
+        self._leaders = LeaderWatch(self._observer, bench.clock, bench.storage, str(bench.directory.leaders_jsonl))
         self._task: asyncio.Task[None] | None = None
         self._interrupted = False
         self._load_died = asyncio.Event()
@@ -79,6 +81,7 @@ class Conductor:
         """The whole run up to its evidence. Raises what made the harness itself fail, after everything is undone."""
         progress = self._bench.progress
         beside = [asyncio.create_task(self._lag.run()), asyncio.create_task(self._live.run())]
+        beside.append(asyncio.create_task(self._leaders.run()))
         self._task = asyncio.create_task(self._experiment())
         try:
             await asyncio.wait([self._task])

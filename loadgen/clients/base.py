@@ -26,6 +26,22 @@ class Failure(NamedTuple):
     is_fatal: bool = False
 
 
+class Retried(NamedTuple):
+    """An attempt to send records failed, and they are sent again, or may be.
+
+    ``first`` and ``last`` are their sequences; None if the client does not say which of the outstanding ones they were.
+    """
+
+    reason: str
+    records: int
+    first: int | None = None
+    last: int | None = None
+
+
+def ignore(_told: object) -> None:
+    """The callback of whoever does not want to know."""
+
+
 class ClientRefusal(Exception):
     """A producer client did not take a record."""
 
@@ -73,6 +89,8 @@ class ClientCallbacks:
     on_delivery: Callable[[int, Failure | None, int | None], None]
     on_error: Callable[[Failure], None]
     on_identity: Callable[[int, int], None]  # producer id and epoch, as last known
+    on_retry: Callable[[Retried], None] = ignore
+    on_disconnect: Callable[[str], None] = ignore  # why a connection to a broker was lost, as far as is known
 
 
 ProducerFactory = Callable[[ClientCallbacks], ProducerClient]

@@ -22,17 +22,17 @@ from loadgen.clients.base import (
     Failure,
     Polled,
     ProducerFactory,
+    Retried,
     SentResult,
     Watermarks,
     first_line,
 )
 from loadgen.clients.librdkafka import SENTINEL_NEEDS, consumer_config, producer_config, producer_identity
+from loadgen.clients.librdkafka_attempts import ATTEMPTS, AttemptListener, client_logger, disconnects
 from loadgen.runs import ReadRecord
 from loadgen.settings import ConfigValue, LoadSettings, SettingsError
 
 logger = logging.getLogger(__name__)
-#: librdkafka's own log lines; they come out of ``poll``.
-client_logger = logging.getLogger("librdkafka")
 
 
 def producer_factory(bootstrap: str, client_id: str, given: Mapping[str, ConfigValue], clock: Clock) -> ProducerFactory:
@@ -49,8 +49,12 @@ class ConfluentProducer:
     def __init__(self, config: Mapping[str, str], callbacks: ClientCallbacks, clock: Clock) -> None:
         self._callbacks = callbacks
         self._clock = clock
-        own = {**config, "stats_cb": self._on_statistics}
-        self._producer = TellingProducer(own, lambda error: callbacks.on_error(failure_of(error)))
+        self._first_sequence = -1
+        self._disconnects = 0
+        listener = AttemptListener(self._on_failed_attempt, is_debugged="debug" in config)
+        debug = ",".join(filter(None, (config.get("debug"), ATTEMPTS)))
+        own = {**config, "debug": debug, "stats_cb": self._on_statistics}
+        self._producer = TellingProducer(own, self._on_error, listener)
 
     def produce(self, topic: str, partition: int, key: bytes | None, value: bytes, sequence: int) -> None:
         on_delivery = partial(self._on_delivery, sequence)
@@ -58,6 +62,8 @@ class ConfluentProducer:
             self._producer.produce(topic, value, key, partition=partition, on_delivery=on_delivery)
         except KafkaException as error:
             raise ClientRefusal(Failure(describe_exception(error), is_fatal=is_fatal(error))) from error
+        if self._first_sequence < 0:
+            self._first_sequence = sequence
 
     def poll(self) -> None:
         self._producer.poll(0)
@@ -76,6 +82,23 @@ class ConfluentProducer:
         identity = producer_identity(statistics)
         if identity is not None:
             self._callbacks.on_identity(*identity)
+        lost = disconnects(statistics)
+        if lost > self._disconnects:
+            self._callbacks.on_disconnect(f"{lost - self._disconnects} since the last statistics")
+        self._disconnects = lost
+
+    def _on_error(self, error: KafkaError) -> None:
+        if error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
+            self._callbacks.on_disconnect(describe(error))
+        self._callbacks.on_error(failure_of(error))
+
+    def _on_failed_attempt(self, error: str, records: int, number: int) -> None:
+        """librdkafka numbers the records of a partition from 1, and there is one partition to a producer."""
+        if number and self._first_sequence >= 0:
+            first = self._first_sequence + number - 1
+            self._callbacks.on_retry(Retried(first_line(error), records, first, first + records - 1))
+        else:
+            self._callbacks.on_retry(Retried(first_line(error), records))
 
     def __repr__(self) -> str:
         return f"ConfluentProducer(waiting={len(self._producer)})"
@@ -100,9 +123,11 @@ class TellingProducer(Producer):  # type: ignore[misc]  # it comes without types
     calling ``error_cb``. Other exceptions, such as a callback's own, are raised on.
     """
 
-    def __init__(self, config: Mapping[str, Any], on_error: Callable[[KafkaError], None]) -> None:
+    def __init__(
+        self, config: Mapping[str, Any], on_error: Callable[[KafkaError], None], log_to: Any = client_logger
+    ) -> None:
         self._on_error = on_error
-        super().__init__({**config, "error_cb": on_error}, logger=client_logger)
+        super().__init__({**config, "error_cb": on_error}, logger=log_to)
 
     def poll(self, timeout: float = -1) -> int:
         """Serve callbacks; the number of events."""

@@ -92,6 +92,7 @@ class Story:
     journals: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     topic_config: dict[str, str] = field(default_factory=dict)
     streams: tuple[int, ...] = ()
+    leaders: list[dict[str, Any]] = field(default_factory=list)
     split_at: int = 0  # a new segment after so many batches; 0: one segment
 
     def leader_log(self, partition: int) -> list[Batch]:
@@ -132,7 +133,7 @@ class Story:
     def evidence(self) -> DeclaredEvidence:
         """What the run declared before its load began."""
         replicas = {f"{TOPIC}-{index}": place.log_end_offsets for index, place in self.partitions.items()}
-        planned = len({entry["number"] for entry in self.faults})
+        planned = len({entry.get("number", -1) for entry in self.faults})
         return declared(self.rows, replicas, self.streams, planned)
 
     def delete_below(self, partition: int, offset: int) -> None:
@@ -153,6 +154,7 @@ class Story:
         directory.prepare()
         write_json_atomic(directory.run_json, self.model().to_json())
         directory.faults_jsonl.write_text("".join(json.dumps(entry) + "\n" for entry in self.faults), encoding="utf-8")
+        directory.leaders_jsonl.write_text("".join(json.dumps(each) + "\n" for each in self.leaders), encoding="utf-8")
         for process, rows in self.rows.items():
             writer = HistoryWriter(directory.history(process), process, _StoppedClock())
             for row in rows:

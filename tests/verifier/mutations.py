@@ -17,7 +17,7 @@ from typing import Any
 import crc32c
 from hypothesis import strategies as st
 
-from tests.support.stories import RUN_ID, SENTINEL_STREAM, Batch, Partition, Story, clean, row
+from tests.support.stories import RUN_ID, SECOND, SENTINEL_STREAM, Batch, Partition, Story, clean, row
 from verifier.evidence.history import HistoryRow
 from verifier.evidence.values import encode
 
@@ -442,17 +442,79 @@ def raise_epoch(story: Story, random: Random, place: Partition) -> None:
         batches[: index + 1] = [replace(batch, leader_epoch=batch.leader_epoch - 1) for batch in batches[: index + 1]]
 
 
+@one_of(a_partition(_leader_log))
+def elect(story: Story, random: Random, place: Partition) -> None:
+    """The log goes on in another leader epoch, which the conductor saw, or not; faults may be about."""
+    index = random.randrange(len(_leader_log(place)))
+    start, epoch = _leader_log(place)[index].base_offset, max(b.leader_epoch for b in _leader_log(place)) + 1
+    for broker, batches in place.replicas.items():
+        place.replicas[broker] = [replace(b, leader_epoch=epoch) if b.base_offset >= start else b for b in batches]
+    lag_ms = random.choice([100, 1000, 30_000])
+    story.settings = replace(
+        story.settings, acks=random.choice(["0", "1"]), idempotence=False, replica_lag_time_max_ms=lag_ms,
+        session_timeout_ms=lag_ms, unclean_leader_election=random.random() < 0.5,
+    )  # fmt: skip
+    at_ns = random.choice([1, 13, 19, 500]) * SECOND // 10
+    looks = [(0, None, epoch - 1), (at_ns, at_ns - SECOND // 5, epoch)]
+    for time_ns, before_ns, seen in looks[random.choice([0, 0, 0, 1]) : random.choice([1, 2, 2, 2])]:
+        story.leaders.append(
+            {"time_ns": time_ns, "before_ns": before_ns, "partition": _number(story, place), "leader_epoch": seen}
+        )
+    break_link(story, random)
+
+
+@one_of(a_partition())
+def break_link(story: Story, random: Random, place: Partition) -> None:
+    """Legal: the harness breaks something, of producers or of others, and heals it, or not."""
+    start_ns = random.choice([1, 10, 15, 90]) * SECOND // 10
+    fault = random.choice(["reset", "kill-leader", "cut-link", "pause-leader"])
+    target = random.choice(["producers-b1, requests", "b1-b2, responses", "broker 2"])
+    number = 1 + max((entry["number"] for entry in story.faults), default=-1)
+    span = {"start_ns": start_ns, "end_ns": start_ns + SECOND}
+    for phase in random.choice([["inject"], ["inject", "heal"], ["inject", "heal"]]):
+        story.faults.append({"number": number, "fault": fault, "target": target, "phase": phase, **span})
+
+
+@one_of(a_row("producer", lambda each: each.f == "send"))
+def send_again(story: Story, random: Random, target: tuple[list[HistoryRow], int]) -> None:
+    """Legal: the client sends something again, or loses a connection."""
+    rows, index = target
+    each = rows[index]
+    first = max(0, each.first_sequence + random.choice([-1, 0, 0, 1, 2]))
+    at_ns = each.complete_ns + random.choice([-3, 0, 0, 3, 40]) * SECOND
+    again = each._replace(
+        f=random.choice(["retry", "retry", "disconnect"]), type="info", first_offset=-1, last_offset=-1,
+        first_sequence=first, last_sequence=first + random.choice([0, 1, 2, 5]), invoke_ns=at_ns, complete_ns=at_ns,
+        count=1, error="told",
+    )  # fmt: skip
+    rows.append(again)
+    if random.random() < 0.5:
+        story.settings = replace(story.settings, idempotence=False)
+
+
+def _told_offsets(story: Story) -> list[list[HistoryRow]]:
+    return [rows for rows in story.rows.values() if any(each.f == "send" and each.first_offset >= 0 for each in rows)]
+
+
+@one_of(_told_offsets)
+def tell_no_offsets(story: Story, random: Random, rows: list[HistoryRow]) -> None:
+    """acks=0: no acknowledgement has an offset."""
+    rows[:] = [each._replace(first_offset=-1, last_offset=-1) if each.f == "send" else each for each in rows]
+    story.settings = replace(story.settings, acks="0", idempotence=False)
+
+
 MUTATIONS: tuple[Mutation, ...] = (
     drop_batch, lose_and_close_up, repeat_batch, swap_values, swap_batches_in_log, swap_batches_in_file, flip_byte,
     damage_value, cut_file, torn_tail_above, zombie_tail, diverge, lower_high_watermark, raise_log_start,
     make_unavailable, change_send, acknowledge_again, change_reads, stop_reader, shrink_reservation, write_foreign,
-    write_unreserved, change_times, change_session, tell_watermarks, raise_epoch,
+    write_unreserved, change_times, change_session, tell_watermarks, raise_epoch, elect, break_link, send_again,
+    tell_no_offsets,
 )  # fmt: skip
 
 
 @st.composite
 def broken_stories(draw: st.DrawFn) -> tuple[str, Story]:
-    """A small story with up to three mutations, and what was done to it."""
+    """A small story with up to four mutations, and what was done to it."""
     story = clean(
         partitions=draw(st.integers(1, 2)),
         streams=draw(st.integers(2, 3)),
@@ -466,7 +528,7 @@ def broken_stories(draw: st.DrawFn) -> tuple[str, Story]:
     seed = draw(st.integers(0, 1 << 16))
     random = Random(seed)
     chosen: list[str] = []
-    for _ in range(draw(st.integers(0, 3))):
+    for _ in range(draw(st.integers(0, 4))):
         mutation = draw(st.sampled_from([mutation for mutation in MUTATIONS if mutation.is_possible(story)]))
         mutation(story, random)
         chosen.append(mutation.__name__)

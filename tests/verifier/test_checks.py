@@ -11,7 +11,7 @@ from tests.verifier import oracle
 from tests.verifier.conftest import Judged
 from tests.verifier.planted import PLANTED
 from verifier.anomalies import BY_NAME, NAMES
-from verifier.facts import Audit, Region
+from verifier.facts import Audit, Found, Region
 
 #: Values that were acknowledged and deleted on purpose, by planted example.
 DELETED = {
@@ -50,7 +50,7 @@ def test_spark_and_the_oracle_agree(judged: dict[str, Judged]) -> None:
     different = {name: (found[name], wanted[name]) for name in wanted if found[name] != wanted[name]}
     assert not different, report(different)
     asked = {name for name in NAMES if BY_NAME[name].asks_spark}
-    assert {check for each in wanted.values() for check, _, _ in each} == asked, "a check was never put to use"
+    assert {key[0] for each in wanted.values() for key in each} == asked, "a check was never put to use"
 
 
 def test_no_check_failed(judged: dict[str, Judged]) -> None:
@@ -110,7 +110,7 @@ def expected(anomalies: list[oracle.Anomaly]) -> dict[tuple[Any, ...], tuple[Any
     """The oracle's anomalies as an audit sums them up: how many, what they cover, and the first of them."""
     groups: dict[tuple[Any, ...], list[oracle.Anomaly]] = defaultdict(list)
     for each in anomalies:
-        groups[each.check, each.cause, each.partition].append(each)
+        groups[each.check, each.cause, each.partition, each.excuse, each.epoch].append(each)
 
     def order(each: oracle.Anomaly) -> tuple[int, ...]:
         numbers = (each.offset, each.stream, each.sequence)
@@ -126,9 +126,21 @@ def expected(anomalies: list[oracle.Anomaly]) -> dict[tuple[Any, ...], tuple[Any
 def summed_up(audit: Audit) -> dict[tuple[Any, ...], tuple[Any, ...]]:
     """The same of an audit."""
     return {
-        (each.check, each.cause, each.partition): (each.count, each.size, each.stream, each.sequence, each.offset)
+        (each.check, each.cause, each.partition, each.excuse, _epoch(each)): (
+            each.count,
+            each.size,
+            each.stream,
+            each.sequence,
+            each.offset,
+        )
         for each in audit.found
     }
+
+
+def _epoch(found: Found) -> int | None:
+    """The epoch of an election, as the event tells it."""
+    words = (found.event or "").split()
+    return int(words[3]) if words[:3] == ["election", "of", "epoch"] else None
 
 
 def report(different: dict[str, tuple[Any, Any]]) -> str:

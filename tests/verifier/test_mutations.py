@@ -33,4 +33,5 @@ def test_what_is_not_there_cannot_be_broken() -> None:
     assert {mutation.__name__ for mutation in MUTATIONS if mutation.is_possible(story)} == {
         "torn_tail_above", "zombie_tail", "lower_high_watermark", "raise_log_start", "make_unavailable", "change_send",
         "acknowledge_again", "change_reads", "shrink_reservation", "change_times", "change_session", "tell_watermarks",
+        "break_link", "send_again", "tell_no_offsets",
     }  # fmt: skip

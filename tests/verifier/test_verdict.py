@@ -18,7 +18,7 @@ from verifier.closing import Closing, gather
 from verifier.effectiveness import FaultRecord, Injected
 from verifier.evidence.run_model import RunModel, RunSettings
 from verifier.evidence.seal import Difference
-from verifier.expectation import Expectation
+from verifier.expectation import DISCONNECT, ELECTION, EXCUSES, RETRY, TIMEOUT, Expectation
 from verifier.facts import Audit, Facts, Found, Gap, ReaderReach, Region, ReplicaFiles
 from verifier.verdict import decide, result_lines, undecidable, worst
 
@@ -59,15 +59,18 @@ def closing(*injected: Injected, **changes: Any) -> Closing:
     return replace(_closing(), **{"faults": FaultRecord(tuple(injected)), **changes})
 
 
-def found(check: str, cause: str | None = None, partition: int = 0, count: int = 1) -> Found:
-    """An anomaly as a check reports it."""
+def found(check: str, cause: str | None = None, partition: int = 0, count: int = 1, excuse: str | None = None) -> Found:
+    """An anomaly as a check reports it, with the event that excuses it."""
     details = {
         "lost-write": {"reads": 0}, "duplicate": {"first_read": 1, "last_read": 2},
         "log-duplicate": {"first_log": 1, "last_log": 2}, "log-gap": {"last_sequence": 5},
         "nonmonotonic-send": {"after_sequence": 9, "after_offset": 3},
         "log-reorder": {"after_sequence": 9, "after_offset": 3},
     }  # fmt: skip
-    return Found(check, cause, "t", partition, count, count, 1, 4, 7, 1, details.get(check, {}))
+    event = None if excuse is None else f"the very {excuse}"
+    return Found(
+        check, cause, "t", partition, count, count, 1, 4, 7, 1, details.get(check, {}), excuse=excuse, event=event
+    )
 
 
 def audit(*anomalies: Found, **changes: Any) -> Audit:
@@ -146,18 +149,52 @@ def test_a_check_that_failed_is_unknown_and_says_why() -> None:
 
 
 def test_what_the_settings_allow_is_shown_and_does_not_count() -> None:
-    """Allowed anomalies leave the run valid and appear with their reason."""
+    """Allowed anomalies leave the run valid and appear with their reason and the event that excuses them."""
     settings = run_settings(idempotence=False, rate=0.0)
-    verdict = decide(a_run(settings=settings), audit(found("duplicate", "unidentified", count=3)), closing())
+    repeated = found("duplicate", "unidentified", count=3, excuse=RETRY)
+    verdict = decide(a_run(settings=settings), audit(repeated), closing())
     assert verdict.verdict == "valid"
     check = verdict.to_json()["checks"]["duplicate"]
     assert (check["valid"], check["allowed"], check["count"]) == (True, True, 3)
-    assert "idempotence is off" in check["examples"][0]["allowed"]
+    example = check["examples"][0]
+    assert "idempotence is off" in example["allowed"] and example["allowed"].endswith("; the very retry")
+    assert (example["excuse"], example["event"]) == ("retry", "the very retry")
+
+
+@pytest.mark.parametrize("excuse", [None, ELECTION, DISCONNECT, TIMEOUT])
+def test_a_setting_without_its_event_allows_nothing(excuse: str | None) -> None:
+    """Nor does another event stand in for it; and both kinds of one check are counted apart."""
+    bare = found("duplicate", "unidentified", count=2, excuse=excuse)
+    excused = found("duplicate", "unidentified", count=3, excuse=RETRY)
+    verdict = decide(a_run(settings=run_settings(idempotence=False, rate=0.0)), audit(excused, bare), closing())
+    check = verdict.checks["duplicate"]
+    assert (verdict.verdict, check.count, check.allowed_count) == ("invalid", 5, 3)
+    assert [example.allowed is None for example in check.examples] == [True, False]
+
+
+@pytest.mark.parametrize("excuse", EXCUSES)
+def test_an_event_without_its_setting_allows_nothing(excuse: str) -> None:
+    """Elections, lost connections and retries happen in every run; acks=all and idempotence are there to bear them."""
+    anomalies = [found("lost-write", excuse=excuse), found("duplicate", "broker", excuse=excuse)]
+    anomalies.append(found("log-reorder", "values", excuse=excuse))
+    verdict = decide(a_run(), audit(*anomalies), closing())
+    assert {check.name: check.forbidden_count for check in verdict.checks.values() if check.count} == {
+        "lost-write": 1, "duplicate": 1, "log-reorder": 1,
+    }  # fmt: skip
+
+
+def test_without_acknowledgements_a_lost_connection_excuses_a_loss() -> None:
+    """With acks=0 alone: with acks=1 the leader had it."""
+    lost = found("lost-write", excuse=DISCONNECT)
+    runs = [a_run(settings=run_settings(acks=acks, rate=0.0)) for acks in ("0", "1", "all")]
+    verdicts = [decide(run, audit(lost), closing()).verdict for run in runs]
+    assert verdicts == ["valid", "invalid", "invalid"]
 
 
 def test_one_that_is_not_allowed_beside_one_that_is_counts() -> None:
     """The two are told apart by their cause, within one check."""
-    anomalies = [found("duplicate", "client-resend-after-error", count=2), found("duplicate", "broker", 1, count=5)]
+    anomalies = [found("duplicate", "client-resend-after-error", count=2, excuse=TIMEOUT)]
+    anomalies.append(found("duplicate", "broker", 1, count=5, excuse=TIMEOUT))
     verdict = decide(a_run(), audit(*anomalies), closing())
     check = verdict.to_json()["checks"]["duplicate"]
     assert (check["valid"], check["allowed"], check["count"], check["allowed_count"]) == (False, False, 7, 2)
@@ -185,9 +222,8 @@ def test_nothing_is_explained_in_a_partition_without_the_cause() -> None:
 def test_an_allowed_cause_explains_nothing_away() -> None:
     """If the cause is allowed and the consequence is not, the consequence leads."""
     settings = run_settings(acks="1")
-    verdict = decide(
-        a_run(settings=settings), audit(found("lost-write"), found("inconsistent-offsets", "read")), closing()
-    )
+    anomalies = [found("lost-write", excuse=ELECTION), found("inconsistent-offsets", "read", excuse=ELECTION)]
+    verdict = decide(a_run(settings=settings), audit(*anomalies), closing())
     assert verdict.accusations == ("inconsistent-offsets: two parties disagree about what stands at an offset (1)",)
 
 
@@ -207,10 +243,9 @@ def test_possible_consequences_are_anomalies_and_no_circle() -> None:
 def test_the_result_lines_are_as_scripts_expect_them() -> None:
     """Design section 8: counts of what is not allowed, and of what is, by name."""
     anomalies = [found("lost-write", count=2), found("log-gap", "sequences"), found("duplicate", "client-resend", 1)]
-    anomalies.append(found("log-duplicate", "client-resend-after-error", count=3))
-    lines = result_lines(
-        decide(a_run(), audit(*anomalies), closing()).to_json(), seed=7, report="r.html", repro="gapless run"
-    )
+    anomalies.append(found("log-duplicate", "client-resend-after-error", count=3, excuse=TIMEOUT))
+    verdict = decide(a_run(), audit(*anomalies), closing()).to_json()
+    lines = result_lines(verdict, seed=7, report="r.html", repro="gapless run")
     assert lines == [
         "RESULT invalid seed=7 acked=24 read=24 anomalies=lost-write:2,duplicate:1,log-gap:1 allowed=log-duplicate:3",
         "report: r.html",
@@ -237,72 +272,64 @@ def test_the_object_has_the_keys_of_the_contract() -> None:
 
 
 STRICT = run_settings()
-EARLY = {("lost-write", None), ("log-gap", "sequences"), ("inconsistent-offsets", "acknowledged")}
+EARLY = {
+    ("lost-write", None, ELECTION),
+    ("log-gap", "sequences", ELECTION),
+    ("inconsistent-offsets", "acknowledged", ELECTION),
+}
+UNHEARD = {("lost-write", None, DISCONNECT), ("log-gap", "sequences", DISCONNECT)}
+REPEATED = {("duplicate", None, RETRY), ("log-duplicate", None, RETRY)}
+REORDERED = {("nonmonotonic-send", None, RETRY), ("log-reorder", "values", RETRY)}
+UNCLEAN = {
+    ("lost-write", None, ELECTION),
+    ("log-gap", "sequences", ELECTION),
+    ("inconsistent-offsets", None, ELECTION),
+    ("duplicate", "vanished", ELECTION),
+    ("poll-skip", None, ELECTION),
+    ("int-poll-skip", None, ELECTION),
+    ("nonmonotonic-poll", None, ELECTION),
+    ("int-nonmonotonic-poll", None, ELECTION),
+    ("watermark-regression", None, ELECTION),
+}
 
 
 @pytest.mark.parametrize(
     ("settings", "allowed"),
     [
         (STRICT, set()),
-        (
-            run_settings(acks="1"),
-            {("lost-write", None), ("log-gap", "sequences"), ("inconsistent-offsets", "acknowledged")},
-        ),
-        (
-            run_settings(acks="0"),
-            {("lost-write", None), ("log-gap", "sequences"), ("inconsistent-offsets", "acknowledged")},
-        ),
-        (
-            run_settings(idempotence=False, max_in_flight=1, client="native"),
-            {("duplicate", None), ("log-duplicate", None)},
-        ),
+        (run_settings(acks="1"), EARLY),
+        (run_settings(acks="0"), EARLY | UNHEARD),
+        (run_settings(idempotence=False, max_in_flight=1, client="native"), REPEATED),
         # librdkafka changes the order of refused batches even then.
-        (
-            run_settings(idempotence=False, max_in_flight=1, client="confluent"),
-            {
-                ("duplicate", None),
-                ("log-duplicate", None),
-                ("nonmonotonic-send", None),
-                ("log-reorder", "values"),
-            },
-        ),
-        (
-            run_settings(idempotence=False),
-            {("duplicate", None), ("log-duplicate", None), ("nonmonotonic-send", None), ("log-reorder", "values")},
-        ),
+        (run_settings(idempotence=False, max_in_flight=1, client="confluent"), REPEATED | REORDERED),
+        (run_settings(idempotence=False), REPEATED | REORDERED),
         (run_settings(idempotence=False, retries=0, client="native"), set()),
         # librdkafka does not count every time it sends a batch again as a retry.
-        (
-            run_settings(idempotence=False, retries=0, client="confluent"),
-            {("duplicate", None), ("log-duplicate", None), ("nonmonotonic-send", None), ("log-reorder", "values")},
-        ),
-        (
-            run_settings(unknown_producer="kafka"),
-            {("duplicate", None), ("log-duplicate", None), ("nonmonotonic-send", None), ("log-reorder", "values")},
-        ),
-        (
-            run_settings(unclean_leader_election=True),
-            {("lost-write", None), ("log-gap", "sequences"), ("inconsistent-offsets", None), ("duplicate", "vanished")}
-            | {("poll-skip", None), ("int-poll-skip", None), ("nonmonotonic-poll", None)}
-            | {("int-nonmonotonic-poll", None), ("watermark-regression", None)},
-        ),
+        (run_settings(idempotence=False, retries=0, client="confluent"), REPEATED | REORDERED),
+        (run_settings(unknown_producer="kafka"), REPEATED | REORDERED),
+        (run_settings(unknown_producer="kafka", retries=0), set()),
+        (run_settings(unclean_leader_election=True), UNCLEAN),
     ],
 )
-def test_the_expectation_matrix(settings: RunSettings, allowed: set[tuple[str, str | None]]) -> None:
-    """Which anomalies which settings allow; beside it only the client's own resend after a timeout."""
-    matrix = {(each.check, each.cause) for each in Expectation(settings).allowances}
-    always = {("duplicate", "client-resend-after-error"), ("log-duplicate", "client-resend-after-error")}
-    assert matrix == allowed | always
-    for check, cause in matrix:
+def test_the_expectation_matrix(settings: RunSettings, allowed: set[tuple[str, str | None, str]]) -> None:
+    """Which anomalies which settings permit, by which event; beside it librdkafka's own resend after a timeout."""
+    expectation = Expectation(settings)
+    matrix = {(each.check, each.cause, each.excuse) for each in expectation.allowances}
+    resent = {(check, "client-resend-after-error", TIMEOUT) for check in ("duplicate", "log-duplicate")}
+    assert matrix == (allowed | resent if settings.client == "confluent" and settings.retries else allowed)
+    for check, cause, excuse in matrix:
         assert check in NAMES
         assert cause is None or cause in BY_NAME[check].causes
-        assert Expectation(settings).reason(check, cause)
+        assert expectation.reason(check, cause, excuse) and expectation.permitted(check, cause)
+        assert expectation.asks_for(check)
+        assert expectation.reason(check, cause, None) is None
 
 
 @pytest.mark.parametrize("acks", ["0", "1", "all"])
 def test_no_acks_setting_excuses_a_reader(acks: str) -> None:
     """What was committed is handed out and never taken back, however it was acknowledged."""
     expectation = Expectation(run_settings(acks=acks))
-    assert expectation.reason("unseen", None) is None
-    assert expectation.reason("inconsistent-offsets", "read") is None
-    assert expectation.reason("log-corrupt", "batch") is None
+    for excuse in EXCUSES:
+        assert expectation.reason("unseen", None, excuse) is None
+        assert expectation.reason("inconsistent-offsets", "read", excuse) is None
+        assert expectation.reason("log-corrupt", "batch", excuse) is None

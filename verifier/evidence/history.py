@@ -25,9 +25,11 @@ logger = logging.getLogger(__name__)
 #: handed, in order; ``assign``: a reader reads this partition from ``first_offset`` on, under ``session``; ``seek``: it
 #: moved within the session; ``idle``: ``count`` polls in a row that brought nothing; ``incarnation``: a producer was
 #: made or learned its id; ``delete``: DeleteRecords up to ``first_offset`` was asked for; ``sentinel``: as ``send``, by
-#: the final phase; ``note``: anything else of use; ``total``: how many rows of one kind the file holds.
+#: the final phase; ``retry``: the client had to send again, or may have, what it had outstanding; ``disconnect``: it
+#: lost a connection; ``note``: anything else of use; ``total``: how many rows of one kind the file holds.
 Function = Literal[
-    "reserve", "send", "unsent", "poll", "assign", "seek", "idle", "incarnation", "delete", "sentinel", "note", "total"
+    "reserve", "send", "unsent", "poll", "assign", "seek", "idle", "incarnation", "delete", "sentinel", "retry",
+    "disconnect", "note", "total",
 ]  # fmt: skip
 #: ``invoke``: begun; ``ok``: happened; ``fail``: certainly did not happen; ``info``: unknown.
 Outcome = Literal["invoke", "ok", "fail", "info"]

@@ -78,6 +78,11 @@ class RunDirectory:
         return self.path / "faults.jsonl"
 
     @property
+    def leaders_jsonl(self) -> Path:
+        """Who led each partition, as the conductor saw it: a line for each change."""
+        return self.path / "leaders.jsonl"
+
+    @property
     def resources_jsonl(self) -> Path:
         """Memory of the run's processes and free disk, one sample per line."""
         return self.path / "resources.jsonl"
@@ -165,6 +170,10 @@ class RunDirectory:
     def read_faults(self) -> list[dict[str, Any]]:
         """The faults as they happened; empty if there is no file."""
         return list(read_json_lines(self.faults_jsonl))
+
+    def read_leaders(self) -> list[dict[str, Any]]:
+        """The changes of leaders that the conductor saw; empty if there is no file."""
+        return list(read_json_lines(self.leaders_jsonl))
 
     def read_resources(self) -> list[dict[str, Any]]:
         """The samples of memory and disk that the conductor took; empty if there is no file."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from verifier.evidence.run_model import FinalPartition
+from verifier.evidence.run_model import FinalPartition, RunModel
 
 
 class Anomaly(NamedTuple):
@@ -20,6 +20,8 @@ class Anomaly(NamedTuple):
     sequence: int | None
     offset: int | None
     size: int = 1
+    excuse: str | None = None
+    epoch: int | None = None
 
 
 Value = tuple[int, int]
@@ -67,6 +69,9 @@ class Evidence:
     rows: list[dict[str, Any]]
     asked: int  # below this offset records were to be deleted
     begins: dict[int, int]  # where the log of each broker begins, by its own journal
+    run: RunModel
+    leaders: list[dict[str, Any]]  # what the conductor saw of leaders
+    faults: list[dict[str, Any]]
 
     @property
     def judged_from(self) -> int:

@@ -32,7 +32,9 @@ def load(directory: RunDirectory) -> list[Evidence]:
             if files:
                 replicas[broker] = read_replica(files, run.run_id)
         own = [row for row in rows if (row["topic"], row["partition"]) == (final.topic, final.partition)]
-        found.append(Evidence(final, replicas, own, *read_deletions(directory, run, final, own)))
+        deletions = read_deletions(directory, run, final, own)
+        leaders, faults = directory.read_leaders(), directory.read_faults()
+        found.append(Evidence(final, replicas, own, *deletions, run, leaders, faults))
     return found
 
 

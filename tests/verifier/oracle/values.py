@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from tests.verifier.oracle.excuses import Excuse, of_lost
 from tests.verifier.oracle.model import Anomaly, Batch, Evidence, Replica, Value
 
 
@@ -170,11 +171,25 @@ def log_gap(evidence: Evidence) -> Iterator[Anomaly]:
     stretch: list[Value] = []
     for value in [*missing, None]:
         if stretch and (value is None or value != (stretch[-1][0], stretch[-1][1] + 1)):
-            offsets = known([lost[each] for each in stretch])
-            yield Anomaly("log-gap", "sequences", partition, *stretch[0], min(offsets, default=None), len(stretch))
+            yield from gap_parts(evidence, stretch, lost)
             stretch = []
         if value is not None:
             stretch.append(value)
+
+
+def gap_parts(evidence: Evidence, stretch: list[Value], lost: dict[Value, int | None]) -> Iterator[Anomaly]:
+    """A stretch of missing sequences, or one for what is excused of it and one for what is not."""
+    offset = min(known([lost[each] for each in stretch]), default=None)
+    parts: dict[Excuse | None, list[Value]] = defaultdict(list)
+    whole = [of_lost(evidence, value) for value in stretch]
+    for value, excuse in zip(stretch, whole, strict=True):
+        parts[excuse and Excuse(excuse.kind)].append(value)
+    for excuse, values in parts.items():
+        step = values[0][1] - stretch[0][1]
+        at = None if offset is None else offset + step
+        epoch = (whole[step] or Excuse("")).epoch
+        kind = excuse and excuse.kind
+        yield Anomaly("log-gap", "sequences", evidence.final.partition, *values[0], at, len(values), kind, epoch)
 
 
 def log_corrupt(evidence: Evidence) -> Iterator[Anomaly]:
