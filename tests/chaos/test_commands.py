@@ -227,7 +227,9 @@ def test_a_spark_master_must_be_there(
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         master = f"spark://127.0.0.1:{holder.getsockname()[1]},nohost.invalid:1"
-        path = [str(tmp_path)] if command == "verify" else []
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run" / "run.json").write_text(json.dumps(run_model().to_json()))
+        path = [str(tmp_path / "run")] if command == "verify" else []
         line = _refused([command, *path, "--spark-master", master], capsys)
     assert f"--spark-master {master} cannot be reached: " in line and "start it first" in line
     assert "127.0.0.1" in line and "nohost.invalid" in line

@@ -22,9 +22,9 @@ from chaos.experiment.forms import FLAG, NAMES, REPEATED, SCHEDULE, TRUTH, Sched
 from chaos.experiment.resolve import plan, resolve
 from chaos.experiment.verdict import decided, settings_of
 from chaos.schedules.model import Injection, Schedule, to_yaml
-from loadgen import tool
+from loadgen.settings import FINAL_CLIENTS
 from verifier.evidence.run_model import DefectSetting, RunModel, RunSettings
-from verifier.expectation import Expectation
+from verifier.expectation import RETRY, Expectation
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 
@@ -180,15 +180,15 @@ def test_without_retries_nothing_may_be_appended_again() -> None:
     none = expectation("native", "retries=0")
     some = expectation("native", "retries=1", "enable.idempotence=false")
     for check, cause in (("duplicate", "broker"), ("log-duplicate", "broker"), ("log-reorder", "values")):
-        assert none.reason(check, cause) is None
-        assert some.reason(check, cause) is not None
-    said = expectation("confluent", "retries=0").reason("duplicate", "broker")
+        assert none.reason(check, cause, RETRY) is None
+        assert some.reason(check, cause, RETRY) is not None
+    said = expectation("confluent", "retries=0").reason("duplicate", "broker", RETRY)
     assert said is not None and "even with retries=0" in said
 
 
 def test_the_names_of_clients_are_those_of_the_load() -> None:
     """The declaration names a client that it does not import."""
-    assert set(FINAL_READERS) == {tool.CONFLUENT, tool.KAFKA_PYTHON, "native"}
+    assert set(FINAL_READERS) == set(FINAL_CLIENTS)
 
 
 def test_the_whole_experiment_is_written() -> None:

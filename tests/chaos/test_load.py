@@ -53,11 +53,11 @@ def test_what_must_leave_a_history_is_known_beforehand(tmp_path: Path, processes
     async def body() -> None:
         load, children = await _started(tmp_path, processes)
         declared = load.declared
-        assert [each.name for each in declared] == [*children, "sentinel", "final-confluent"]
+        assert [each.name for each in declared] == [*children, "sentinel", "final-confluent", "final-kafka-python"]
         writers = [each for each in declared if each.role == "producers"]
         streams = [each.first_stream + number for each in writers for number in range(each.streams)]
         assert streams == list(range(len(streams)))
-        assert [each.role for each in declared[-3:]] == ["readers", "sentinel", "final"]
+        assert [each.role for each in declared[-5:]] == ["readers", "readers", "sentinel", "final", "final"]
 
     asyncio.run(body())
 

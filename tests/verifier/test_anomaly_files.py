@@ -16,6 +16,7 @@ from tests.support.settings import settings as run_settings
 from tests.verifier.test_verdict import a_run, audit, closing, found
 from verifier import anomaly_files
 from verifier.anomaly_files import COLLECTED, INDEX, by_run, write
+from verifier.expectation import RETRY
 from verifier.tables import Place
 from verifier.verdict import Verdict, decide
 
@@ -79,7 +80,9 @@ def test_what_is_too_much_stays_in_ranges_and_says_so(tmp_path: Path) -> None:
 def test_files_say_what_is_allowed(tmp_path: Path) -> None:
     """The reason of the verdict stands with each row of its cause and partition, and with no other."""
     off = run_settings(idempotence=False, rate=0.0)
-    verdict = decide(a_run(settings=off), audit(found("duplicate", "broker"), found("lost-write")), closing())
+    verdict = decide(
+        a_run(settings=off), audit(found("duplicate", "broker", excuse=RETRY), found("lost-write")), closing()
+    )
     duplicates = table({"cause": "broker"}, {"cause": "broker", "partition": 3})
     write(tmp_path / "a", {"duplicate": duplicates, "lost-write": table({})}, verdict)
     first, other = written(tmp_path / "a", "duplicate")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.settings import run_model, settings
 from verifier.effectiveness import Injected
 from verifier.evidence.run_directory import RunDirectory
-from verifier.evidence.run_model import RunModel
 from verifier.explain.events import event_text
 from verifier.witness import SLACK_NS, EpochStart, Sighting, Span, Witness, sightings, spans, witness
 
@@ -80,7 +80,7 @@ def test_a_witness_that_cannot_be_read_excuses_nothing(tmp_path: Path, text: str
 
 def test_events_are_told_with_their_time() -> None:
     """In UTC, to a tenth of a second."""
-    run = RunModel("r", 1, 1, "2026-01-01T12:00:00+00:00", started_ns=50 * SECOND)
+    run = run_model(started="2026-01-01T12:00:00+00:00", started_ns=50 * SECOND)
     event = {"at_ns": 53_150_000_000, "epoch": 3, "start_offset": 1200, "first": 4, "last": 9, "text": "told"}
     assert event_text("election", event, run) == "election of epoch 3 at offset 1200, about 12:00:03.1"
     assert event_text("retry", event, run) == "told of sequences 4 to 9, about 12:00:03.1"

@@ -67,6 +67,8 @@ READ_SCHEMA = SCHEMA.append(pa.field("row", pa.int64(), nullable=False))
 
 FLUSH_INTERVAL_NS = 500_000_000
 MAX_PENDING_ROWS = 4096
+#: What a total can say at most.
+_MOST_VALUES = 2**63 - 1
 
 
 class MonotonicClock(Protocol):
@@ -191,7 +193,7 @@ class HistoryWriter:
         for row in rows:
             kind = row.f, row.type
             self._totals[kind] += 1
-            self._values[kind] += values_of(row)
+            self._values[kind] = min(self._values[kind] + values_of(row), _MOST_VALUES)
 
     def mark_incomplete(self) -> None:
         """Something that belongs into this history is not in it: from now on it will not be closed in order."""

@@ -47,7 +47,7 @@ def test_what_is_claimed_is_allowed() -> None:
         expectation = Expectation(settings_of(settings))
         for effect in EFFECTS:
             if effect.name in cell.claims:
-                assert expectation.reason(effect.check, effect.cause), cell.name
+                assert expectation.permitted(effect.check, effect.cause), cell.name
         assert not (settings.idempotence and cell.claims)
 
 

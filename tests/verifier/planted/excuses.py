@@ -10,6 +10,7 @@ from tests.support.settings import settings
 from tests.support.stories import SECOND, Story, row
 from tests.verifier.planted.model import Planted
 from tests.verifier.planted.values import append_copy, change, copy_after_timeout, lose_acked, reverse_stream
+from verifier.evidence.run_model import RunSettings
 
 #: A follower may be 1.5 s behind, a dead leader is noticed within 1 s.
 QUICK = settings(replica_lag_time_max_ms=1000, session_timeout_ms=1000)
@@ -52,12 +53,12 @@ def elect(story: Story, start_offset: int, *, seen: bool = True, at_ns: int = 13
     ]
 
 
-def election(start_offset: int = 6, settings: RunSettings = EARLY, **looks: Any) -> Callable[[Story], None]:
+def election(start_offset: int = 6, asked: RunSettings = EARLY, **looks: Any) -> Callable[[Story], None]:
     """Values 3 to 5 of stream 1 were acknowledged at offsets 6 to 8 and are lost; others took their place."""
 
     def plant(story: Story) -> None:
         lose_acked(story)
-        story.settings = settings
+        story.settings = asked
         elect(story, start_offset, **looks)
 
     return plant
