@@ -112,4 +112,5 @@ def _unclean(settings: RunSettings) -> Iterator[Allowance]:
     yield Allowance("lost-write", None, reason)
     yield Allowance("log-gap", "sequences", reason)
     yield Allowance("inconsistent-offsets", None, reason)
+    yield Allowance("sequence-gap", None, reason)
     yield Allowance("duplicate", "vanished", f"{reason}; a value that was read and lost is sent again")

@@ -45,7 +45,7 @@ def write_long_run(
         name="long",
         seed=1,
         run_id=RUN_ID,
-        started="2026-01-01T00:00:00Z",
+        started="2023-11-14T22:13:00Z",
         settings=RunSettings(brokers=len(BROKERS), partitions=partitions),
         topics=[TopicSpec(TOPIC, partitions, len(BROKERS))],
         final=final,

@@ -12,16 +12,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tests.support import side_files
 from tests.support.batches import BatchFields, Record, encode_batch
 from verifier.evidence.history import HistoryRow, HistoryWriter
 from verifier.evidence.run_directory import RunDirectory, append_json_line, write_json_atomic
-from verifier.evidence.run_model import FinalPartition, PhaseSpan, RunModel, RunSettings, TopicSpec
+from verifier.evidence.run_model import ChildProcess, FinalPartition, PhaseSpan, RunModel, RunSettings, TopicSpec
 from verifier.evidence.values import FLAG_SENTINEL, encode
 
 TOPIC = "t"
 RUN_ID = 77
 SENTINEL_STREAM = 1000
 SECOND = 1_000_000_000
+#: When every batch was made, unless a test says otherwise: 20 s into the run.
+MADE_MS = 1_700_000_000_000
+#: Every id that the cluster handed out is below.
+PRODUCER_IDS_BELOW = 10_000
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,8 @@ class Batch:
     sentinel: bool = False
     spoil: Callable[[bytes], bytes] | None = None
     raw_values: tuple[bytes, ...] = ()
+    timestamp_ms: int = MADE_MS
+    attributes: int = 0
 
     @property
     def next_offset(self) -> int:
@@ -56,6 +63,8 @@ class Batch:
             producer_epoch=self.producer_epoch,
             base_sequence=self.base_sequence,
             codec=self.codec,
+            attributes=self.attributes,
+            base_timestamp=self.timestamp_ms,
         )
         data = encode_batch([Record(value) for value in plain], fields)
         return self.spoil(data) if self.spoil else data
@@ -88,6 +97,17 @@ class Story:
     journals: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     topic_config: dict[str, str] = field(default_factory=dict)
     split_at: int = 0  # a new segment after so many batches; 0: one segment
+    index_interval: int = 4096
+    killed: set[int] = field(default_factory=set)  # brokers without the mark of a clean stop, besides those with a tail
+    stopped: set[int] = field(default_factory=set)  # brokers that stopped cleanly even with a tail
+    exits: dict[int, int] = field(default_factory=dict)  # how a broker's process ended, if the run noted it
+    phases: list[PhaseSpan] = field(
+        default_factory=lambda: [PhaseSpan("warm-up", 0, 10 * SECOND), PhaseSpan("chaos", 10 * SECOND, 50 * SECOND)]
+    )
+    producer_ids_below: int | None = PRODUCER_IDS_BELOW
+    configuration: dict[str, Any] = field(default_factory=dict)
+    #: (broker, path below its data directory) -> what becomes of the file's bytes, None if there is none
+    side_files: dict[tuple[int, str], Callable[[bytes], bytes | None]] = field(default_factory=dict)
 
     def leader_log(self, partition: int) -> list[Batch]:
         """The batches of the final leader: the very list, to be mutated."""
@@ -113,11 +133,14 @@ class Story:
             name="story",
             seed=1,
             run_id=RUN_ID,
-            started="2026-01-01T00:00:00Z",
-            ended="2026-01-01T00:01:00Z",
+            started="2023-11-14T22:13:00Z",
+            ended="2023-11-14T22:14:00Z",
             settings=replace(self.settings, brokers=brokers, partitions=len(self.partitions)),
             topics=[TopicSpec(TOPIC, len(self.partitions), brokers, config=self.topic_config)],
-            phases=[PhaseSpan("warm-up", 0, 10 * SECOND), PhaseSpan("chaos", 10 * SECOND, 50 * SECOND)],
+            phases=self.phases,
+            producer_ids_below=self.producer_ids_below,
+            configuration=self.configuration,
+            children=[ChildProcess(f"broker-{broker}", 1, 0.0, code) for broker, code in self.exits.items()],
             faults_requested=self.faults_requested,
             final=final,
             load_processes=sorted(self.rows),
@@ -161,11 +184,54 @@ class Story:
                 home.mkdir(parents=True)
                 for base_offset, data in self._segments(batches, place.tails.get(broker, b"")):
                     (home / f"{base_offset:020d}.log").write_bytes(data)
+        for broker in sorted({broker for place in self.partitions.values() for broker in place.replicas}):
+            self._write_side_files(directory.node(broker) / "data", broker)
         return directory
 
-    def _segments(self, batches: list[Batch], tail: bytes) -> Iterator[tuple[int, bytes]]:
+    def _write_side_files(self, data: Path, broker: int) -> None:
+        """Everything beside the logs of one broker, as it is after a clean stop, then what the test makes of it."""
+        files: dict[str, bytes] = {}
+        marks: dict[str, dict[tuple[str, int], int]] = {name: {} for name in ("recovery-point", "replication", "log-start")}
+        tails = False
+        for index, place in self.partitions.items():
+            if broker not in place.replicas:
+                continue
+            batches, home = place.replicas[broker], f"{TOPIC}-{index}"
+            tails |= bool(place.tails.get(broker))
+            parts = self._parts(batches)
+            first, end = (batches[0].base_offset, batches[-1].next_offset) if batches else (0, 0)
+            start = max(first, place.log_start_offset)
+            for part in parts:
+                base = part[0].base_offset if part else 0
+                sized = [(batch, len(batch.encode())) for batch in part]
+                files[f"{home}/{base:020d}.index"], files[f"{home}/{base:020d}.timeindex"] = side_files.indexes(
+                    base, sized, self.index_interval
+                )
+            for offset in {end, *(part[0].base_offset for part in parts[1:])}:
+                if 0 < offset <= end:
+                    files[f"{home}/{offset:020d}.snapshot"] = side_files.snapshot(offset, batches)
+            files[f"{home}/leader-epoch-checkpoint"] = side_files.leader_epochs(batches, start, 1)
+            marks["recovery-point"][TOPIC, index] = end
+            marks["replication"][TOPIC, index] = min(place.high_watermark, end)
+            if place.log_start_offset > first:
+                marks["log-start"][TOPIC, index] = place.log_start_offset
+        files |= {f"{name}-offset-checkpoint": side_files.offsets(rows) for name, rows in marks.items()}
+        if broker in self.stopped or not (tails or broker in self.killed):
+            files[".kafka_cleanshutdown"] = b'{"version":0,"brokerEpoch":-1}'
+        for name, change in [(name, change) for (whose, name), change in self.side_files.items() if whose == broker]:
+            changed = change(files.pop(name, b""))
+            if changed is not None:
+                files[name] = changed
+        for name, content in files.items():
+            (data / name).write_bytes(content)
+
+    def _parts(self, batches: list[Batch]) -> list[list[Batch]]:
+        """The batches of each segment; one, empty, of an empty log."""
         step = self.split_at or max(len(batches), 1)
-        parts = [batches[index : index + step] for index in range(0, len(batches), step)] or [[]]
+        return [batches[index : index + step] for index in range(0, len(batches), step)] or [[]]
+
+    def _segments(self, batches: list[Batch], tail: bytes) -> Iterator[tuple[int, bytes]]:
+        parts = self._parts(batches)
         for number, part in enumerate(parts):
             data = b"".join(batch.encode() for batch in part)
             base_offset = part[0].base_offset if part else 0

@@ -275,7 +275,7 @@ def torn_tail_above(story: Story, random: Random, place: Partition) -> None:
 def zombie_tail(story: Story, random: Random, place: Partition) -> None:
     """Legal: a replica holds batches above the high watermark that nobody else has."""
     broker = random.choice(sorted(place.replicas))
-    place.replicas[broker].append(Batch(place.high_watermark, ((1, 999_999),), leader_epoch=0))
+    place.replicas[broker].append(Batch(place.high_watermark, ((1, 999_999),)))
     if random.random() < 0.5:
         place.log_end_offsets[broker] += 1
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from verifier.anomalies import values
+from verifier.anomalies import files, headers, values
 from verifier.anomalies.model import Anomaly
 
 __all__ = ["ANOMALIES", "BY_NAME", "NAMES", "Anomaly", "group"]
 
 #: In the order in which a report leads with them: what destroys evidence first, what merely shows it last.
-ANOMALIES: tuple[Anomaly, ...] = (*values.ANOMALIES,)
+ANOMALIES: tuple[Anomaly, ...] = (*values.ANOMALIES, *headers.ANOMALIES, *files.ANOMALIES)
 
 BY_NAME: Mapping[str, Anomaly] = {anomaly.name: anomaly for anomaly in ANOMALIES}
 NAMES: tuple[str, ...] = tuple(BY_NAME)

@@ -151,6 +151,7 @@ class RunModel(Model):
     configuration: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     topology: dict[str, Any] = field(default_factory=dict)
+    producer_ids_below: int | None = None  # ids handed out end before it, by /latest_producer_id_block at the end
     load_processes: list[str] = field(default_factory=list)  # names whose history must exist
     interrupted: bool = False
     problems: list[str] = field(default_factory=list)  # what kept the run from being complete evidence

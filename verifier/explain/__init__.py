@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from verifier.explain import values
+from verifier.explain import files, headers, values
 from verifier.explain.names import batch_name, producer_name, value_name
 from verifier.facts import Found
 
 __all__ = ["batch_name", "producer_name", "sentence", "value_name"]
 
-_SENTENCES: Mapping[str, Callable[[Found], str]] = {**values.SENTENCES}
+_SENTENCES: Mapping[str, Callable[[Found], str]] = {
+    **values.SENTENCES,
+    **headers.SENTENCES,
+    **files.SENTENCES,
+}
 
 
 def sentence(found: Found) -> str:

@@ -6,14 +6,14 @@ answers on the same mutated runs. Each module of this package has the checks of 
 
 from __future__ import annotations
 
-from tests.verifier.oracle import values
+from tests.verifier.oracle import files, headers, values
 from tests.verifier.oracle.model import Anomaly
 from tests.verifier.oracle.reading import load, read_batch
 from verifier.evidence.run_directory import RunDirectory
 
 __all__ = ["Anomaly", "find_all", "read_batch"]
 
-CHECKS = (*values.CHECKS,)
+CHECKS = (*values.CHECKS, *headers.CHECKS, *files.CHECKS)
 
 
 def find_all(directory: RunDirectory) -> list[Anomaly]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from verifier.evidence.run_model import FinalPartition
+from verifier.evidence.run_model import FinalPartition, RunModel
 
 
 class Anomaly(NamedTuple):
@@ -47,6 +48,10 @@ class Batch:
     crc_ok: bool
     producer: tuple[int, int]
     problem: str | None
+    timestamps: tuple[int, int] = (0, 0)  # base and newest
+    base_sequence: int = -1
+    control: bool = False
+    position: int = 0
     slots: list[Slot] = field(default_factory=list)
 
 
@@ -67,6 +72,8 @@ class Evidence:
     rows: list[dict[str, Any]]
     asked: int  # below this offset records were to be deleted
     begins: dict[int, int]  # where the log of each broker begins, by its own journal
+    run: RunModel
+    homes: dict[int, Path]  # the directory of each replica
 
     @property
     def judged_from(self) -> int:

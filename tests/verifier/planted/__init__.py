@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tests.support.stories import Story, clean
-from tests.verifier.planted import values
+from tests.verifier.planted import files, headers, values
 from tests.verifier.planted.model import Planted
 
 __all__ = ["PLANTED", "Planted", "planted_story"]
 
-PLANTED: Mapping[str, Planted] = {**values.PLANTED}
+PLANTED: Mapping[str, Planted] = {**values.PLANTED, **headers.PLANTED, **files.PLANTED}
 
 
 def planted_story(name: str) -> Story:

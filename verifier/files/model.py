@@ -1,0 +1,26 @@
+"""What a rule says of a file: plain data, and the names of the files. Owns no rule."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+INDEX, CHECKPOINT, SNAPSHOT, TAIL = "index-mismatch", "checkpoint-mismatch", "snapshot-mismatch", "torn-tail"
+
+LEADER_EPOCH = "leader-epoch-checkpoint"
+RECOVERY_POINT = "recovery-point-offset-checkpoint"
+HIGH_WATERMARK = "replication-offset-checkpoint"
+LOG_START = "log-start-offset-checkpoint"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+
+
+class Finding(NamedTuple):
+    """``count`` places in one file that are wrong in the same way; ``offset`` is the lowest of them, None if there are
+    no offsets to tell, and ``problem`` says it of that one in words.
+    """
+
+    check: str
+    cause: str | None
+    file: str
+    offset: int | None
+    count: int
+    problem: str
