@@ -1,8 +1,9 @@
 """Spark's Python Data Sources over the evidence. Owns how files become DataFrames: one partition per file.
 
 ``gapless-segments`` reads ``.log`` files through ``verifier.segments``, ``gapless-histories`` reads history files
-through ``verifier.evidence.history``, ``gapless-files`` what stands beside the logs through ``verifier.files``. The bytes never cross the JVM; what crosses is one Arrow row per run.
-``verifier.staging`` is how evidence on this machine is read instead, by the very same generators of rows.
+through ``verifier.evidence.history``, ``gapless-files`` what stands beside the logs through ``verifier.files``. The
+bytes never cross the JVM; what crosses is one Arrow row per run. ``verifier.staging`` is how evidence on this machine
+is read instead, by the very same generators of rows.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from verifier.evidence.arrow_stream import HistoryError
+from verifier.evidence.history import READ_SCHEMA, history_file, read_history
 from verifier.files import rows as file_rows
 from verifier.files.replica import ReplicaDirectory
-from verifier.evidence.history import READ_SCHEMA, history_file, read_history
 from verifier.segments import rows
 
 _SPARK_TYPES = {"string": "string", "int32": "int", "int64": "bigint"}

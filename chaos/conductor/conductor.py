@@ -20,6 +20,7 @@ from chaos.conductor.live import Live
 from chaos.conductor.load import Load
 from chaos.conductor.observer import Observer
 from chaos.conductor.phase import CHAOS, START
+from chaos.conductor.producer_ids import producer_ids_below
 from chaos.conductor.record import RunRecord
 from chaos.conductor.resources import Resources, disk_problem, running
 from chaos.conductor.settings import ExperimentSettings
@@ -228,6 +229,8 @@ class Conductor:
                 self._record.problem(problem)
         finally:
             self._record.update(final=final.partitions)
+        below = await producer_ids_below(self._deployment.zookeeper_address)
+        self._record.update(producer_ids_below=below)
 
     def _complete(self) -> bool:
         return not self._record.model.problems and all(each.status == "ok" for each in self._record.model.final)

@@ -1,4 +1,5 @@
-"""The files beside a log as a right broker leaves them after a clean stop: obvious, slow, sharing no line with a reader.
+"""The files beside a log as a right broker leaves them after a clean stop: obvious, slow, sharing no line with a
+reader.
 
 Made from what each replica holds, so that whatever a test does to a log, its files fit it; a test that wants them
 otherwise changes them afterwards (``Story.side_files``). The rules are those of kafka-semantics 3 and 4.1. The CRC is

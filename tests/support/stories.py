@@ -191,7 +191,9 @@ class Story:
     def _write_side_files(self, data: Path, broker: int) -> None:
         """Everything beside the logs of one broker, as it is after a clean stop, then what the test makes of it."""
         files: dict[str, bytes] = {}
-        marks: dict[str, dict[tuple[str, int], int]] = {name: {} for name in ("recovery-point", "replication", "log-start")}
+        marks: dict[str, dict[tuple[str, int], int]] = {
+            name: {} for name in ("recovery-point", "replication", "log-start")
+        }
         tails = False
         for index, place in self.partitions.items():
             if broker not in place.replicas:

@@ -1,4 +1,4 @@
-"""What the checks of files beside the log share: findings of one kind as anomalies. Owns no rule (``verifier.files``)."""
+"""What the checks of files beside the log share: findings as anomalies. The rules are ``verifier.files``'s."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ def findings(tables: Tables, check: str) -> DataFrame:
         cause=F.col("cause"),
         stream=None,
         sequence=None,
-        count="count",
+        count="places",
         detail=["broker", "file", "problem"],
     )

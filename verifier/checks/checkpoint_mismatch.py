@@ -1,8 +1,8 @@
 """checkpoint-mismatch: a small text file of a replica or its broker contradicts the log.
 
 Definition. Of any replica: a checkpoint that cannot be read (cause ``unreadable``); ``leader-epoch-checkpoint`` with
-epochs or starts that do not ascend, that begin beyond the log's end, or that are not those of the batches from the log's
-start on (cause ``epochs``). After a clean stop also: a checkpoint that is not there (cause ``missing``);
+epochs or starts that do not ascend, that begin beyond the log's end, or that are not those of the batches from the
+log's start on (cause ``epochs``). After a clean stop also: a checkpoint that is not there (cause ``missing``);
 ``recovery-point-offset-checkpoint`` other than the log's end, all of which was synced (cause ``recovery-point``);
 ``replication-offset-checkpoint`` beyond the log's end or, on the final leader, below the high watermark that the final
 phase saw (cause ``high-watermark``); ``log-start-offset-checkpoint`` beyond the log's end or, on the final leader, with

@@ -4,8 +4,8 @@ Definition. On any replica, a batch whose producer id is not -1 (none) and lies 
 handed out by the end of the run. Ids are handed out in blocks that follow each other from 0 on, each recorded in
 ``/latest_producer_id_block`` before any id of it is given to a client; ``run.json`` has where the newest block ends
 (``producer_ids_below``). If that could not be read, only ids below -1 are told. Batches that are corrupt are
-``log-corrupt``'s. Legal: an id of a block that no history tells of, for a client may end before it learned its id, other
-clients may write too, and blocks have room that nobody was given.
+``log-corrupt``'s. Legal: an id of a block that no history tells of, for a client may end before it learned its id,
+other clients may write too, and blocks have room that nobody was given.
 
     /latest_producer_id_block: 1000..1999        file: [0..9 p41] [10..19 p7000]        nobody was given 7000
 """

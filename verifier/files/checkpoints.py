@@ -1,8 +1,9 @@
 """``checkpoint-mismatch``: the small text files of a replica and its broker against the log. Pure.
 
-Owns what each number must be, after a stop in good order and after any other (kafka-semantics 4.3 and 4.4). After a kill
-the offset checkpoints lag, and the recovery point and the high watermark may even lie above a log that had just been
-cut; nothing is said of them then. A file that cannot be read is wrong after any stop: all are replaced in one step.
+Owns what each number must be, after a stop in good order and after any other (kafka-semantics 4.3 and 4.4). After a
+kill the offset checkpoints lag, and the recovery point and the high watermark may even lie above a log that had just
+been cut; nothing is said of them then. A file that cannot be read is wrong after any stop: all are replaced in one
+step.
 """
 
 from __future__ import annotations
@@ -33,8 +34,11 @@ class Known:
     log_start_offset: int | None = None
 
 
-def leader_epochs(data: bytes | None, *, has_batches: bool, clean: bool, end_offset: int) -> Iterator[Finding]:
-    """What is wrong with ``leader-epoch-checkpoint`` by itself; None: there is no such file."""
+def leader_epochs(data: bytes | None, *, has_batches: bool, clean: bool, end_offset: int | None) -> Iterator[Finding]:
+    """What is wrong with ``leader-epoch-checkpoint`` by itself; ``data`` None: there is no such file. ``end_offset`` None:
+
+    the log may just have been cut, so that epochs may begin above its end.
+    """
     if data is None:
         if has_batches or clean:
             yield _mismatch("missing", LEADER_EPOCH, None, "it is not there")
@@ -49,8 +53,8 @@ def leader_epochs(data: bytes | None, *, has_batches: bool, clean: bool, end_off
             problem = f"epoch {next_epoch} at {next_start} does not come after epoch {epoch} at {start}"
             yield _mismatch("epochs", LEADER_EPOCH, next_start, problem)
     for epoch, start in entries:
-        # an epoch may begin where the log ends; after a kill the log may have been cut and this not yet
-        if start > end_offset and clean:
+        # an epoch may begin where the log ends
+        if end_offset is not None and start > end_offset:
             problem = f"epoch {epoch} starts at {start}, beyond the end of the log, {end_offset}"
             yield _mismatch("epochs", LEADER_EPOCH, start, problem)
 
@@ -71,7 +75,9 @@ def epochs_of_batches(data: bytes | None, headers: Headers, from_offset: int) ->
     if where.size:
         at = int(where[np.argmin(headers.base_offsets[where])])
         epoch = None if said[at] < 0 else int(said[at])
-        problem = f"epoch {epoch} for offset {headers.base_offsets[at]}, the batch there has {headers.leader_epochs[at]}"
+        problem = (
+            f"epoch {epoch} for offset {headers.base_offsets[at]}, the batch there has {headers.leader_epochs[at]}"
+        )
         yield _mismatch("epochs", LEADER_EPOCH, int(headers.base_offsets[at]), problem, int(where.size))
 
 

@@ -1,4 +1,4 @@
-"""Which replicas' files are read, and what the run noted of their brokers' ends. Owns the search; reads no such file."""
+"""Which replicas' files are read, and what the run noted of their brokers' ends. Owns the search; reads none."""
 
 from __future__ import annotations
 

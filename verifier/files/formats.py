@@ -2,8 +2,8 @@
 
 Owns the layouts: ``.index`` has entries {offset - base i32, position i32}, ``.timeindex`` {timestamp i64, offset - base
 i32}; a checkpoint is text: version 0, the count, a line each; ``.snapshot`` is version i16, CRC-32C, count i32 and 46
-bytes a producer. ``.producers`` is gapless's own file beside it: version i16, CRC-32C, leader epoch i32, count i32, then
-int64s: of each producer its id, epoch, flags, last timestamp and number of batches, and five numbers a batch.
+bytes a producer. ``.producers`` is gapless's own file beside it: version i16, CRC-32C, leader epoch i32, count i32,
+then int64s: of each producer its id, epoch, flags, last timestamp and number of batches, and five numbers a batch.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def snapshot(data: bytes) -> list[Producer]:
     _check(data, version, crc)
     if len(data) != _SNAPSHOT_HEAD.size + count * _SNAPSHOT_ENTRY.size:
         raise FormatError(f"{len(data)} bytes for {count} producers")
-    return [Producer(*row[:6]) for row in _SNAPSHOT_ENTRY.iter_unpack(data[_SNAPSHOT_HEAD.size :])]
+    return [Producer._make(row[:6]) for row in _SNAPSHOT_ENTRY.iter_unpack(data[_SNAPSHOT_HEAD.size :])]
 
 
 def histories(data: bytes) -> list[Producer]:
@@ -146,8 +146,8 @@ def histories(data: bytes) -> list[Producer]:
         if len(head) < 5 or end > len(numbers) or end < at + 5:
             raise FormatError(f"{len(data)} bytes for {count} producers")
         newest = numbers[end - _BATCH_NUMBERS : end] if head[4] else None
-        last = (-1, -1, 0) if newest is None else (newest[1], newest[3], newest[3] - newest[2])
-        found.append(Producer(head[0], head[1], *last, head[3]))
+        sequence, offset, delta = (-1, -1, 0) if newest is None else (newest[1], newest[3], newest[3] - newest[2])
+        found.append(Producer(head[0], head[1], sequence, offset, delta, head[3]))
         at = end
     if at != len(numbers):
         raise FormatError(f"{len(data)} bytes for {count} producers")

@@ -14,7 +14,7 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 
 
 class Finding(NamedTuple):
-    """``count`` places in one file that are wrong in the same way; ``offset`` is the lowest of them, None if there are
+    """``places`` in one file, so many, that are wrong in the same way; ``offset`` is the lowest of them, None if there are
     no offsets to tell, and ``problem`` says it of that one in words.
     """
 
@@ -22,5 +22,5 @@ class Finding(NamedTuple):
     cause: str | None
     file: str
     offset: int | None
-    count: int
+    places: int
     problem: str

@@ -1,9 +1,9 @@
 """All rules, asked of one replica's directory. Owns the order in which its files are read, and what a stop promises.
 
-A broker that stopped cleanly left ``.kafka_cleanshutdown``, made last of all; one whose process ended with status 0 must
-have. Then everything is flushed, sealed and noted. After any other stop less is promised, and it is the next start that
-mends: indexes of the last segment may lag or point beyond a log that had just been cut, bytes that are no batch may
-end it, checkpoints may lag.
+A broker that stopped cleanly left ``.kafka_cleanshutdown``, made last of all; one whose process ended with status 0
+must have. Then everything is flushed, sealed and noted. After any other stop less is promised, and it is the next start
+that mends: indexes of the last segment may lag or point beyond a log that had just been cut, bytes that are no batch
+may end it, checkpoints may lag.
 """
 
 from __future__ import annotations
@@ -51,8 +51,11 @@ def _marker(replica: ReplicaDirectory) -> Path:
     return Path(replica.path).parent / model.CLEAN_SHUTDOWN
 
 
-def check(replica: ReplicaDirectory) -> Iterator[Finding]:
-    """Everything that is wrong with the files of one replica. Raises ``OSError``."""
+def check(replica: ReplicaDirectory, *, strict: bool = False) -> Iterator[Finding]:
+    """Everything that is wrong with the files of one replica. Raises ``OSError``.
+
+    ``strict``: what a kill may leave is told as well, of the last segment's indexes and of epochs beyond the log's end.
+    """
     directory, clean = Path(replica.path), is_clean(replica)
     if not _marker(replica).exists() and replica.ended_in_order:
         problem = "it is not there, though the broker's process ended in good order"
@@ -70,8 +73,8 @@ def check(replica: ReplicaDirectory) -> Iterator[Finding]:
         headers = read_headers(log)
         batches += headers.positions.size
         is_last = log == logs[-1]
-        if clean or not is_last:
-            yield from _indexes(log, headers, clean=clean)
+        if clean or strict or not is_last:
+            yield from _indexes(log, headers, clean=clean, closed=clean or not is_last)
         if clean and headers.tail:
             size = headers.size_bytes - headers.tail_position
             problem = f"{size} {headers.tail} bytes at byte {headers.tail_position}, after a stop in good order"
@@ -88,12 +91,14 @@ def check(replica: ReplicaDirectory) -> Iterator[Finding]:
         high_watermark=replica.high_watermark if leads else None,
         log_start_offset=replica.log_start_offset if leads else None,
     )
-    yield from checkpoints.leader_epochs(epochs, has_batches=batches > 0, clean=clean, end_offset=end)
+    yield from checkpoints.leader_epochs(
+        epochs, has_batches=batches > 0, clean=clean, end_offset=end if clean or strict else None
+    )
     for name in checkpoints.OFFSET_FILES:
         yield from checkpoints.offset_checkpoint(name, _bytes(directory.parent / name), known, clean=clean)
 
 
-def _indexes(log: Path, headers: Headers, *, clean: bool) -> Iterator[Finding]:
+def _indexes(log: Path, headers: Headers, *, clean: bool, closed: bool) -> Iterator[Finding]:
     for suffix in (".index", ".timeindex"):
         path = log.with_suffix(suffix)
         data = _bytes(path)
@@ -103,7 +108,7 @@ def _indexes(log: Path, headers: Headers, *, clean: bool) -> Iterator[Finding]:
         elif suffix == ".index":
             yield from indexes.offset_index(path.name, data, headers)
         else:
-            yield from indexes.time_index(path.name, data, headers, closed=True)
+            yield from indexes.time_index(path.name, data, headers, closed=closed)
 
 
 class _Producers:

@@ -1,7 +1,7 @@
 """What the rules say of every replica's files, as Arrow rows: what Spark is handed. Owns the columns, no judgement.
 
 One row per finding (``verifier.files.model.Finding``), and one per replica, whose ``check`` is null, with its stop
-(``clean``) and the number of its files in ``count``.
+(``clean``) and the number of its files in ``places``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COLUMNS = {
     "cause": "string",
     "file": "string",
     "offset": "bigint",
-    "count": "bigint",
+    "places": "bigint",
     "problem": "string",
 }
 _ARROW: dict[str, pa.DataType] = {
@@ -46,5 +46,5 @@ def read_replica(replica: ReplicaDirectory) -> pa.RecordBatch:
         "clean": is_clean(replica),
     }
     rows: list[dict[str, Any]] = [whose | found._asdict() for found in check(replica)]
-    rows.append(whose | {"count": sum(1 for _ in Path(replica.path).iterdir())})
+    rows.append(whose | {"places": sum(1 for _ in Path(replica.path).iterdir())})
     return pa.RecordBatch.from_pylist(rows, schema=SCHEMA)

@@ -2,8 +2,8 @@
 
 Owns the replay and the comparison (kafka-semantics 3). A snapshot has of each producer its newest batch below the
 snapshot's offset. Legal are producers whose batches the log no longer has, because its start has moved; producers that
-are not there because ``producer.id.expiration.ms`` had passed; and that snapshots are absent, but for the one at the end
-of a log that was stopped cleanly.
+are not there because ``producer.id.expiration.ms`` had passed; and that snapshots are absent, but for the one at the
+end of a log that was stopped cleanly.
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ def compare(
     wrong = sorted(each for each in found.keys() & expected.keys() if found[each] != expected[each])
     lacking = sorted(each for each in expected.keys() - found.keys() if expected[each].timestamp > expired_ms)
     strangers = sorted(
-        each for each in found.keys() - expected.keys() if not (first_offset > 0 and found[each].last_offset < first_offset)
+        each
+        for each in found.keys() - expected.keys()
+        if not (first_offset > 0 and found[each].last_offset < first_offset)
     )
     if wrong:
         one = wrong[0]

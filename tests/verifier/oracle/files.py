@@ -164,9 +164,7 @@ def wrong_offset(evidence: Evidence, broker: int, name: str, rows: list[list[str
     return "log-start" if offset > end or (leads and begins != final.log_start_offset) else None
 
 
-def wrong_epochs(
-    evidence: Evidence, broker: int, home: Path, clean: bool
-) -> Iterator[tuple[str, int | None]]:
+def wrong_epochs(evidence: Evidence, broker: int, home: Path, clean: bool) -> Iterator[tuple[str, int | None]]:
     batches, end = evidence.replicas[broker].batches, log_end(evidence, broker)
     data = read(home / "leader-epoch-checkpoint")
     if data is None:
@@ -186,7 +184,9 @@ def wrong_epochs(
     first = segments(evidence, broker)[0][0]
     noted = lines(read(home.parent / "log-start-offset-checkpoint") or b"", 3)
     if noted is not None:
-        mine = [int(row[2]) for row in noted if (row[0], int(row[1])) == (evidence.final.topic, evidence.final.partition)]
+        mine = [
+            int(row[2]) for row in noted if (row[0], int(row[1])) == (evidence.final.topic, evidence.final.partition)
+        ]
         first = max([first, *mine])
         if not clean:
             first = max(first, min((start for _, start in said), default=0))

@@ -80,9 +80,21 @@ def read_replica(files: list[Path], run_id: int) -> Replica:
 
 def read_batch(data: bytes, segment: int, run_id: int) -> Batch:
     """One batch; what is wrong with it is said in one word."""
-    base_offset, _, epoch, magic, crc, attributes, delta, first_time, newest_time, producer_id, producer_epoch, sequence, count = (
-        struct.unpack_from(">qiibIhiqqqhii", data)
-    )
+    (
+        base_offset,
+        _,
+        epoch,
+        magic,
+        crc,
+        attributes,
+        delta,
+        first_time,
+        newest_time,
+        producer_id,
+        producer_epoch,
+        sequence,
+        count,
+    ) = struct.unpack_from(">qiibIhiqqqhii", data)
     crc_ok = crc32c.crc32c(data[21:]) == crc
     codec = attributes & 7
     problem = None

@@ -137,12 +137,14 @@ PLANTED: Mapping[str, Planted] = {
     "indexes with many entries": Planted(indexed),
     "many segments": Planted(many_segments),
     "an index that is cut within an entry": Planted(
-        both(indexed, changed(INDEX, lambda data: data + b"\1\2")), index("size", offset=None),
+        both(indexed, changed(INDEX, lambda data: data + b"\1\2")),
+        index("size", offset=None),
         neighbor="an index with room at its end",
     ),
     "an index with room at its end": Planted(both(indexed, changed(INDEX, lambda data: data + bytes(800)))),
     "an index entry beyond its file": Planted(
-        both(indexed, changed(INDEX, lambda data: data[:-4] + struct.pack(">i", 90_000))), index("outside", offset=24),
+        both(indexed, changed(INDEX, lambda data: data[:-4] + struct.pack(">i", 90_000))),
+        index("outside", offset=24),
         neighbor="an index with fewer entries",
     ),
     "an index with fewer entries": Planted(both(indexed, changed(INDEX, lambda data: data[:8]))),
@@ -153,24 +155,29 @@ PLANTED: Mapping[str, Planted] = {
         patched(INDEX, 0, struct.pack(">i", 4)), index("batch", offset=4), neighbor="indexes with many entries"
     ),
     "an index that does not ascend": Planted(
-        both(indexed, changed(INDEX, lambda data: data[:16] + data[:8])), index("order", offset=5),
+        both(indexed, changed(INDEX, lambda data: data[:16] + data[:8])),
+        index("order", offset=5),
         neighbor="an index with fewer entries",
     ),
     "the index of a killed broker's last segment": Planted(both(killed, patched(INDEX, 4, struct.pack(">i", 1)))),
     "the index of a killed broker's closed segment": Planted(
-        both(many_segments, killed, holds(INDEX, struct.pack(">ii", 5, 1))), index("batch", offset=5),
+        both(many_segments, killed, holds(INDEX, struct.pack(">ii", 5, 1))),
+        index("batch", offset=5),
         neighbor="the index of a killed broker's last segment",
     ),
     "a time entry beyond its segment": Planted(
-        both(indexed, changed(TIME_INDEX, lambda data: data[:-4] + struct.pack(">i", 900))), index("outside", offset=900),
+        both(indexed, changed(TIME_INDEX, lambda data: data[:-4] + struct.pack(">i", 900))),
+        index("outside", offset=900),
         neighbor="indexes with many entries",
     ),
     "a time entry of another time": Planted(
-        patched(TIME_INDEX, 0, struct.pack(">q", 5)), index("timestamp", offset=5),
+        patched(TIME_INDEX, 0, struct.pack(">q", 5)),
+        index("timestamp", offset=5),
         neighbor="indexes with many entries",
     ),
     "a time index without its last entry": Planted(
-        both(indexed, changed(TIME_INDEX, lambda data: data[:-12])), index("newest", offset=None),
+        both(indexed, changed(TIME_INDEX, lambda data: data[:-12])),
+        index("newest", offset=None),
         neighbor="a killed broker's time index without its last entry",
     ),
     "a killed broker's time index without its last entry": Planted(
@@ -179,7 +186,9 @@ PLANTED: Mapping[str, Planted] = {
     "no index": Planted(absent(INDEX), index("missing", offset=None), neighbor="no index after a kill"),
     "no index after a kill": Planted(both(killed, absent(INDEX))),
     "a checkpoint that is no checkpoint": Planted(
-        both(killed, holds(EPOCHS, b"0\n2\n1 0\n")), checkpoint("unreadable"), neighbor="no offset checkpoints after a kill"
+        both(killed, holds(EPOCHS, b"0\n2\n1 0\n")),
+        checkpoint("unreadable"),
+        neighbor="no offset checkpoints after a kill",
     ),
     "a broker's checkpoint that is no checkpoint": Planted(
         holds(HIGH_WATERMARK, b"1\n0\n"), checkpoint("unreadable"), neighbor="no offset checkpoints after a kill"
@@ -198,17 +207,20 @@ PLANTED: Mapping[str, Planted] = {
     ),
     "an epoch without any batch": Planted(holds(EPOCHS, b"0\n2\n1 0\n4 25\n")),
     "an epoch beyond the end": Planted(
-        holds(EPOCHS, b"0\n2\n1 0\n4 26\n"), checkpoint("epochs", offset=26),
+        holds(EPOCHS, b"0\n2\n1 0\n4 26\n"),
+        checkpoint("epochs", offset=26),
         neighbor="an epoch beyond the end after a kill",
     ),
     "an epoch beyond the end after a kill": Planted(both(killed, holds(EPOCHS, b"0\n2\n1 0\n4 26\n"))),
     "epochs that begin behind the log's beginning": Planted(
-        holds(EPOCHS, b"0\n1\n1 3\n"), checkpoint("epochs", offset=0),
+        holds(EPOCHS, b"0\n1\n1 3\n"),
+        checkpoint("epochs", offset=0),
         neighbor="epochs that begin behind the log's beginning after a kill",
     ),
     "epochs that begin behind the log's beginning after a kill": Planted(both(killed, holds(EPOCHS, b"0\n1\n1 3\n"))),
     "a recovery point below the end": Planted(
-        holds(RECOVERY_POINT, told(24)), checkpoint("recovery-point"),
+        holds(RECOVERY_POINT, told(24)),
+        checkpoint("recovery-point"),
         neighbor="a recovery point that lags after a kill",
     ),
     "a recovery point that lags after a kill": Planted(both(killed, holds(RECOVERY_POINT, told(3)))),
@@ -216,16 +228,20 @@ PLANTED: Mapping[str, Planted] = {
         holds(HIGH_WATERMARK, told(26)), checkpoint("high-watermark"), neighbor="a follower's high watermark that lags"
     ),
     "a leader's high watermark that lags": Planted(
-        changed(HIGH_WATERMARK, lambda data: told(24), broker=LEADER), checkpoint("high-watermark"),
+        changed(HIGH_WATERMARK, lambda data: told(24), broker=LEADER),
+        checkpoint("high-watermark"),
         neighbor="a follower's high watermark that lags",
     ),
     "a follower's high watermark that lags": Planted(holds(HIGH_WATERMARK, told(3))),
     "a high watermark beyond the end after a kill": Planted(both(killed, holds(HIGH_WATERMARK, told(26)))),
     "a log start that nobody saw": Planted(
-        changed(LOG_START, lambda data: told(3), broker=LEADER), checkpoint("log-start"), neighbor="a log start that was told"
+        changed(LOG_START, lambda data: told(3), broker=LEADER),
+        checkpoint("log-start"),
+        neighbor="a log start that was told",
     ),
     "a log start beyond the end": Planted(
-        holds(LOG_START, told(26)), {("checkpoint-mismatch", "log-start"): {"count": 1}},
+        holds(LOG_START, told(26)),
+        {("checkpoint-mismatch", "log-start"): {"count": 1}},
         neighbor="a log start that was told",
     ),
     "a log start that was told": Planted(
@@ -243,7 +259,8 @@ PLANTED: Mapping[str, Planted] = {
         changed(SNAPSHOT, lambda data: data[:-1] + b"\7"), snapshot("unreadable"), neighbor="many segments"
     ),
     "a snapshot with another sequence": Planted(
-        producers(lambda rows: [(*rows[0][:2], rows[0][2] + 1, *rows[0][3:]), *rows[1:]]), snapshot("entry"),
+        producers(lambda rows: [(*rows[0][:2], rows[0][2] + 1, *rows[0][3:]), *rows[1:]]),
+        snapshot("entry"),
         neighbor="many segments",
     ),
     "a snapshot without a producer": Planted(
@@ -257,12 +274,14 @@ PLANTED: Mapping[str, Planted] = {
     ),
     "a snapshot with a producer of deleted batches": Planted(both(trimmed, stranger(3))),
     "a snapshot beyond the end": Planted(
-        holds(f"{HOME}/{26:020d}.snapshot", side_files.snapshot_of([])), snapshot("beyond", offset=26),
+        holds(f"{HOME}/{26:020d}.snapshot", side_files.snapshot_of([])),
+        snapshot("beyond", offset=26),
         neighbor="a snapshot in the middle",
     ),
     "a snapshot in the middle": Planted(
         holds(
-            f"{HOME}/{3:020d}.snapshot", side_files.snapshot(3, [Batch(0, ((1, 0), (1, 1), (1, 2)), producer_id=1001, base_sequence=0)])
+            f"{HOME}/{3:020d}.snapshot",
+            side_files.snapshot(3, [Batch(0, ((1, 0), (1, 1), (1, 2)), producer_id=1001, base_sequence=0)]),
         )
     ),
     "no snapshot": Planted(absent(SNAPSHOT), snapshot("missing"), neighbor="no snapshot after a kill"),

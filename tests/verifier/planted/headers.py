@@ -142,13 +142,21 @@ PLANTED: Mapping[str, Planted] = {
     ),
     "a new epoch from 0": Planted(new_epoch),
     "a new epoch that does not begin at 0": Planted(
-        both(new_epoch, everywhere(4, producer_epoch=1, base_sequence=1), everywhere(6, producer_epoch=1, base_sequence=4)),
+        both(
+            new_epoch,
+            everywhere(4, producer_epoch=1, base_sequence=1),
+            everywhere(6, producer_epoch=1, base_sequence=4),
+        ),
         {("sequence-gap", "first"): {"count": 1, "offset": 12}},
         neighbor="any first sequence under Kafka's rule",
     ),
     "any first sequence under Kafka's rule": Planted(
-        both(kafka_rule, new_epoch, everywhere(4, producer_epoch=1, base_sequence=1),
-             everywhere(6, producer_epoch=1, base_sequence=4))
+        both(
+            kafka_rule,
+            new_epoch,
+            everywhere(4, producer_epoch=1, base_sequence=1),
+            everywhere(6, producer_epoch=1, base_sequence=4),
+        )
     ),  # fmt: skip
     "any first sequence behind a moved log start": Planted(
         both(log_start_moved, sequences_of(2, [30, 33, 36, 39])),
@@ -175,7 +183,9 @@ PLANTED: Mapping[str, Planted] = {
         neighbor="a producer id that no history tells of",
     ),
     "a producer id that no history tells of": Planted(everywhere(8, producer_id=PRODUCER_IDS_BELOW - 1)),
-    "a producer id where it is not known what was handed out": Planted(both(unknown_below(None), everywhere(8, **STRANGE))),
+    "a producer id where it is not known what was handed out": Planted(
+        both(unknown_below(None), everywhere(8, **STRANGE))
+    ),
     "a producer id below all": Planted(
         both(unknown_below(None), everywhere(8, producer_id=-2)),
         {("unknown-producer-id", None): {"count": 3, "offset": 24}},
