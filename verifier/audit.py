@@ -143,7 +143,7 @@ def _histories(runs: Sequence[RunEvidence]) -> list[sources.HistoryFilePath]:
 def _load(
     spark: SparkSession, runs: Sequence[RunEvidence], here: staging.Staged | None
 ) -> tuple[DataFrame, DataFrame, DataFrame]:
-    """The rows of all histories, of all segments and of the files beside them: quick to ask again, however they are read."""
+    """The rows of histories, of segments and of the files beside them: quick to ask again, however they are read."""
     if here is not None:
         histories, segments, beside = (
             spark.read.parquet(str(path)) for path in (here.histories, here.segments, here.files)

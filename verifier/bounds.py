@@ -54,7 +54,7 @@ def bounds(model: RunModel) -> Bounds:
 
 
 def expired_ms(model: RunModel) -> int:
-    """A producer whose newest batch has this timestamp or an older one may have been forgotten by the end of the run."""
+    """A producer whose newest batch is not younger may have been forgotten by the end of the run."""
     latest_ms = bounds(model).latest_ms
     broker = model.configuration.get("broker")
     setting = str(broker.get("producer.id.expiration.ms", "")) if isinstance(broker, dict) else ""

@@ -50,7 +50,7 @@ class Place:
     brokers: tuple[int, ...]
     from_offset: int
     starts: tuple[int, ...]
-    bounds: Bounds = Bounds()
+    bounds: Bounds
 
 
 @dataclass(frozen=True, slots=True)

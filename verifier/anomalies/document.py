@@ -25,9 +25,9 @@ _HEAD = """# Anomalies
 What the verifier looks for: one check each, with its definition and a small example. Each definition says what is
 legal, too. [verifier.md](verifier.md) tells how a run is judged; what the settings of a run permit is in its report.
 
-Some words are used throughout. The *final leader* of a partition is the one that the final phase found. The *limit* of a
-replica is the smaller of the final high watermark and the replica's own log end offset; from its *start*, the log start,
-up to there it is compared. `s1/3` is sequence 3 of stream 1.
+Some words are used throughout. The *final leader* of a partition is the one that the final phase found. The *limit* of
+a replica is the smaller of the final high watermark and the replica's own log end offset; from its *start*, the log
+start, up to there it is compared. `s1/3` is sequence 3 of stream 1.
 
 An anomaly may *bring* others: where both are found in the same partitions, the report shows those below it.
 """

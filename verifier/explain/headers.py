@@ -39,7 +39,8 @@ def _sequence_duplicate(found: Found) -> str:
 def _unknown_producer_id(found: Found) -> str:
     below = found.detail.get("producer_ids_below")
     handed_out = "ids begin at 0" if below is None else f"only ids below {below} were ever handed out"
-    return f"{_where(found)}: the batch at offset {found.offset} is of producer {found.detail['producer_id']}; {handed_out}"
+    told = f"the batch at offset {found.offset} is of producer {found.detail['producer_id']}"
+    return f"{_where(found)}: {told}; {handed_out}"
 
 
 def _timestamp_outside_run(found: Found) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -35,9 +36,9 @@ class Known:
 
 
 def leader_epochs(data: bytes | None, *, has_batches: bool, clean: bool, end_offset: int | None) -> Iterator[Finding]:
-    """What is wrong with ``leader-epoch-checkpoint`` by itself; ``data`` None: there is no such file. ``end_offset`` None:
+    """What is wrong with ``leader-epoch-checkpoint`` by itself; ``data`` None: there is no such file.
 
-    the log may just have been cut, so that epochs may begin above its end.
+    ``end_offset`` None: the log may just have been cut, so that epochs may begin above its end.
     """
     if data is None:
         if has_batches or clean:
@@ -48,7 +49,7 @@ def leader_epochs(data: bytes | None, *, has_batches: bool, clean: bool, end_off
     except FormatError as error:
         yield _mismatch("unreadable", LEADER_EPOCH, None, str(error))
         return
-    for (epoch, start), (next_epoch, next_start) in zip(entries, entries[1:], strict=False):
+    for (epoch, start), (next_epoch, next_start) in pairwise(entries):
         if next_epoch <= epoch or next_start <= start:
             problem = f"epoch {next_epoch} at {next_start} does not come after epoch {epoch} at {start}"
             yield _mismatch("epochs", LEADER_EPOCH, next_start, problem)
@@ -125,5 +126,5 @@ def offset_checkpoint(name: str, data: bytes | None, known: Known, *, clean: boo
             yield _mismatch("log-start", name, None, problem)
 
 
-def _mismatch(cause: str, name: str, offset: int | None, problem: str, count: int = 1) -> Finding:
-    return Finding(CHECKPOINT, cause, name, offset, count, problem)
+def _mismatch(cause: str, name: str, offset: int | None, problem: str, places: int = 1) -> Finding:
+    return Finding(CHECKPOINT, cause, name, offset, places, problem)

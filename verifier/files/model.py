@@ -14,8 +14,9 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 
 
 class Finding(NamedTuple):
-    """``places`` in one file, so many, that are wrong in the same way; ``offset`` is the lowest of them, None if there are
-    no offsets to tell, and ``problem`` says it of that one in words.
+    """What is wrong in the same way at so many ``places`` in one file.
+
+    ``offset`` is the lowest of them, None if there are no offsets to tell; ``problem`` says it of that one in words.
     """
 
     check: str

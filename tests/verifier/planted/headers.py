@@ -53,6 +53,12 @@ def sequences_of(stream: int, base_sequences: list[int], **fields: Any) -> Calla
     return lambda story: story.everywhere(0, change)
 
 
+def new_epoch_from_1(story: Story) -> None:
+    """The producer of stream 1 begins a new epoch with its third batch, at sequence 1."""
+    for index, base_sequence in ((4, 1), (6, 4)):
+        everywhere(index, producer_epoch=1, base_sequence=base_sequence)(story)
+
+
 def new_epoch(story: Story) -> None:
     """Legal: the producer of stream 1 begins a new epoch with its third batch, at sequence 0."""
 
@@ -142,22 +148,11 @@ PLANTED: Mapping[str, Planted] = {
     ),
     "a new epoch from 0": Planted(new_epoch),
     "a new epoch that does not begin at 0": Planted(
-        both(
-            new_epoch,
-            everywhere(4, producer_epoch=1, base_sequence=1),
-            everywhere(6, producer_epoch=1, base_sequence=4),
-        ),
+        new_epoch_from_1,
         {("sequence-gap", "first"): {"count": 1, "offset": 12}},
         neighbor="any first sequence under Kafka's rule",
     ),
-    "any first sequence under Kafka's rule": Planted(
-        both(
-            kafka_rule,
-            new_epoch,
-            everywhere(4, producer_epoch=1, base_sequence=1),
-            everywhere(6, producer_epoch=1, base_sequence=4),
-        )
-    ),  # fmt: skip
+    "any first sequence under Kafka's rule": Planted(both(kafka_rule, new_epoch_from_1)),
     "any first sequence behind a moved log start": Planted(
         both(log_start_moved, sequences_of(2, [30, 33, 36, 39])),
     ),
