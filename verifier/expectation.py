@@ -84,6 +84,8 @@ def _repeated(settings: RunSettings) -> Iterator[Allowance]:
             ("log-duplicate", None),
             ("nonmonotonic-send", None),
             ("log-reorder", "values"),
+            ("sequence-duplicate", None),
+            ("sequence-gap", None),
         ):
             yield Allowance(check, cause, reason)
 

@@ -476,7 +476,9 @@ def stop_otherwise(story: Story, random: Random, target: Story) -> None:
         case 0:
             story.killed ^= {broker}
         case 1:
-            story.stopped ^= {broker}
+            story.stopped.add(broker)
+            place = random.choice([each for _, each in sorted(story.partitions.items())])
+            place.tails[broker] = Batch(place.high_watermark, ((77, 0),)).encode()[: random.randrange(1, 70)]
         case _:
             story.exits[broker] = random.choice([code for code in (0, -9, 1) if code != story.exits.get(broker)])
 

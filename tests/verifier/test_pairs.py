@@ -10,6 +10,7 @@ import pytest
 
 from tests.verifier.conftest import Judged
 from tests.verifier.planted import PLANTED
+from verifier import explain
 from verifier.anomalies import files, headers
 
 #: The anomalies whose every cause must have a pair.
@@ -46,3 +47,12 @@ def test_the_one_is_red_and_the_other_silent(judged: dict[str, Judged], name: st
     checks = {check for check, _ in own(name)}
     assert checks <= {found.check for found in judged[f"planted: {name}"].audit.found}
     assert not checks & {found.check for found in judged[f"planted: {neighbor}"].audit.found}
+
+
+@pytest.mark.integration
+@pytest.mark.timeout(600)
+def test_every_example_can_be_told(judged: dict[str, Judged]) -> None:
+    """Whatever is found has a sentence that names its place."""
+    for each in judged.values():
+        for found in each.audit.found:
+            assert explain.sentence(found).startswith(f"{found.topic}-{found.partition}: ")
