@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 
 from tests.support.batches import BatchFields, Record, encode_batch
+from tests.support.side_files import leader_epochs
 from tests.support.stories import RUN_ID, SENTINEL_STREAM, TOPIC, Batch, row
 from verifier.evidence.history import HistoryWriter
 from verifier.evidence.run_directory import RunDirectory, write_json_atomic
@@ -68,6 +69,7 @@ def _write_partition(
     homes = [directory.node(broker) / "data" / f"{TOPIC}-{index}" for broker in BROKERS]
     for home in homes:
         home.mkdir(parents=True)
+        (home / "leader-epoch-checkpoint").write_bytes(leader_epochs([], 0, 1))
     stream, encoder = index + 1, ValueEncoder(RUN_ID, index + 1, value_bytes)
     histories["producers"].append(row("reserve", "invoke", index, stream, 0, batches * size - 1, -1))
     segment, segment_base = bytearray(), 0

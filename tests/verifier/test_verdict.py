@@ -223,11 +223,24 @@ EARLY = {("lost-write", None), ("log-gap", "sequences"), ("inconsistent-offsets"
         (RunSettings(idempotence=False, retries=0), set()),
         (
             RunSettings(unknown_producer="kafka"),
-            {("duplicate", None), ("log-duplicate", None), ("nonmonotonic-send", None), ("log-reorder", "values")},
+            {
+                ("duplicate", None),
+                ("log-duplicate", None),
+                ("nonmonotonic-send", None),
+                ("log-reorder", "values"),
+                ("sequence-duplicate", None),
+                ("sequence-gap", None),
+            },
         ),
         (
             RunSettings(unclean_leader_election=True),
-            {("lost-write", None), ("log-gap", "sequences"), ("inconsistent-offsets", None), ("duplicate", "vanished")},
+            {
+                ("lost-write", None),
+                ("log-gap", "sequences"),
+                ("inconsistent-offsets", None),
+                ("duplicate", "vanished"),
+                ("sequence-gap", None),
+            },
         ),
     ],
 )

@@ -68,9 +68,10 @@ def check(replica: ReplicaDirectory, *, strict: bool = False) -> Iterator[Findin
     known = Known(replica.topic, replica.partition, first_offset, first_offset)
     epochs_from = checkpoints.first_judged(epochs, known, log_starts, clean=clean)
     producers = _Producers(directory, first_offset, replica.expired_ms)
-    headers, batches = None, 0
+    end, batches = first_offset, 0
     for log in logs:
         headers = read_headers(log)
+        end = headers.next_offset
         batches += headers.positions.size
         is_last = log == logs[-1]
         if clean or strict or not is_last:
@@ -81,8 +82,6 @@ def check(replica: ReplicaDirectory, *, strict: bool = False) -> Iterator[Findin
             yield Finding(model.TAIL, None, log.name, headers.next_offset, 1, problem)
         yield from checkpoints.epochs_of_batches(epochs, headers, epochs_from)
         yield from producers.segment(headers)
-    assert headers is not None
-    end = headers.next_offset
     yield from producers.end(end, clean=clean)
     leads = replica.high_watermark >= 0
     known = replace(
