@@ -401,25 +401,31 @@ def write_unreserved(story: Story, random: Random, place: Partition) -> None:
         batches[index] = replace(batches[index], values=(stranger, *batches[index].values[1:]))
 
 
-def _change_headers(
-    story: Story, random: Random, place: Partition, fits: Callable[[Batch], object], fields: Any
-) -> None:
+def _change_headers(random: Random, place: Partition, fits: Callable[[Batch], object], fields: Any) -> None:
     """A batch that fits has other header fields, on all replicas or one; ``fields`` gives them for a batch."""
     index = random.choice(_where(place, fits))
-    changed = fields(_leader_log(place)[index])
-    for batches in _some(_with(place, index), random):
+    chosen = _some(_with(place, index), random)
+    changed = fields(chosen[0][index])
+    for batches in chosen:
         batches[index] = replace(batches[index], **changed)
 
 
 @one_of(a_partition(_leader_log))
 def change_epoch(story: Story, random: Random, place: Partition) -> None:
     """A batch, or all from it on, is of another leader epoch."""
-    epoch = random.choice([0, 2, 3])
+    epochs = (0, 1, 2, 3)
     if random.random() < 0.5:
-        _change_headers(story, random, place, lambda batch: True, lambda batch: {"leader_epoch": epoch})
+        _change_headers(
+            random,
+            place,
+            lambda batch: True,
+            lambda batch: {"leader_epoch": random.choice([each for each in epochs if each != batch.leader_epoch])},
+        )
         return
     index = random.randrange(len(_leader_log(place)))
-    for batches in _some(_with(place, index), random):
+    chosen = _some(_with(place, index), random)
+    epoch = random.choice([each for each in epochs if each != chosen[0][index].leader_epoch])
+    for batches in chosen:
         batches[index:] = [replace(batch, leader_epoch=epoch) for batch in batches[index:]]
 
 
@@ -432,7 +438,7 @@ def change_sequence(story: Story, random: Random, place: Partition) -> None:
         sequence = (batch.base_sequence + random.choice(moves)) % 2**31
         return random.choice([{"base_sequence": sequence}, {"producer_epoch": batch.producer_epoch + 1}])
 
-    _change_headers(story, random, place, lambda batch: batch.base_sequence >= 0, fields)
+    _change_headers(random, place, lambda batch: batch.base_sequence >= 0, fields)
 
 
 @one_of(a_partition(_leader_log))
@@ -443,7 +449,7 @@ def change_producer(story: Story, random: Random, place: Partition) -> None:
         others = [each for each in (-2, -1, 1001, 1002, PRODUCER_IDS_BELOW) if each != batch.producer_id]
         return {"producer_id": random.choice(others)}
 
-    _change_headers(story, random, place, lambda batch: True, fields)
+    _change_headers(random, place, lambda batch: True, fields)
 
 
 @one_of(a_partition(_leader_log))
@@ -451,7 +457,6 @@ def change_time(story: Story, random: Random, place: Partition) -> None:
     """A batch is older or newer, within the run or not."""
     moves = [-1, 5, 10**6, -(10**6), 10**12, -MADE_MS, -MADE_MS - 1]
     _change_headers(
-        story,
         random,
         place,
         lambda batch: True,
