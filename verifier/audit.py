@@ -31,6 +31,8 @@ from verifier.excuses import Excuses
 from verifier.expectation import Expectation
 from verifier.explain.events import event_text
 from verifier.facts import Audit, Found
+from verifier.files.find import replica_directories
+from verifier.files.replica import ReplicaDirectory
 from verifier.lag import read_lags
 from verifier.segments.rows import SegmentFile, find_segments
 from verifier.witness import Witness, witness
@@ -97,7 +99,7 @@ def staged(
     directory: Path, runs: Sequence[RunEvidence], progress: Progress = lambda _: None, abandoned: Event | None = None
 ) -> staging.Staged:
     """All evidence of these runs, for Spark on this machine; see ``staging.stage``."""
-    return staging.stage(directory, _segments(runs), _histories(runs), progress, abandoned)
+    return staging.stage(directory, _segments(runs), _histories(runs), _replicas(runs), progress, abandoned)
 
 
 def audit(
@@ -108,7 +110,7 @@ def audit(
 ) -> dict[str, Audit]:
     """What Spark finds out about each run, by its name. ``here``: the runs' rows, if Spark need not read the files."""
     models = {run.name: run.model for run in runs}
-    history, segments = _load(spark, runs, here)
+    history, segments, files = _load(spark, runs, here)
     # Spark plans a query in the thread that asks for it; two ask, so that both cores have work
     with ThreadPoolExecutor(THREADS) as pool:
         counting = pool.submit(collect.replica_files, segments)
@@ -116,7 +118,7 @@ def audit(
         replicas = counting.result()
         places = [place for run in runs for place in tables.judged(run.name, run.model, run.replicas, run.deletions)]
         readers = [reader for fact in facts.values() for reader in fact.readers]
-        built = tables.build(spark, segments, history, places, readers)
+        built = tables.build(spark, segments, history, files, places, readers)
         progress("comparing what was told, stored and read")
         waiting = pool.submit(collect.gaps, history)
         regions, sentinels = collect.regions(built)
@@ -147,7 +149,7 @@ def audit(
             anomalies={check: rows[run.name] for check, rows in every.items() if run.name in rows},
         )
     events.close()
-    for frame in (built.claims, built.ledger, built.jumps, segments, history):
+    for frame in (built.claims, built.ledger, built.jumps, segments, history, files):
         frame.unpersist()
     return audits
 
@@ -156,20 +158,29 @@ def _segments(runs: Sequence[RunEvidence]) -> list[SegmentFile]:
     return [segment for run in runs for segment in run.segments]
 
 
+def _replicas(runs: Sequence[RunEvidence]) -> list[ReplicaDirectory]:
+    return [replica for run in runs for replica in replica_directories(run.model, run.segments)]
+
+
 def _histories(runs: Sequence[RunEvidence]) -> list[sources.HistoryFilePath]:
     return [sources.HistoryFilePath(run.name, str(path)) for run in runs for path in run.histories]
 
 
-def _load(spark: SparkSession, runs: Sequence[RunEvidence], here: staging.Staged | None) -> tuple[DataFrame, DataFrame]:
-    """The rows of all histories and of all segments: quick to ask again, however they are read."""
+def _load(
+    spark: SparkSession, runs: Sequence[RunEvidence], here: staging.Staged | None
+) -> tuple[DataFrame, DataFrame, DataFrame]:
+    """The rows of histories, of segments and of the files beside them: quick to ask again, however they are read."""
     if here is not None:
-        return spark.read.parquet(str(here.histories)), spark.read.parquet(str(here.segments))
-    files, histories = _segments(runs), _histories(runs)
+        histories, segments, beside = (
+            spark.read.parquet(str(path)) for path in (here.histories, here.segments, here.files)
+        )
+        return histories, segments, beside
+    replicas = _replicas(runs)
     sources.register(spark)
     # as many parts as there is to do at once, not as there are files: starting each, and asking each, costs its time
     parts = PARTS_PER_CORE * spark.sparkContext.defaultParallelism
-    loaded = sources.load_histories(spark, histories), sources.load_segments(spark, files, parts)
-    return loaded[0].coalesce(parts).cache(), loaded[1].cache()
+    loaded = sources.load_histories(spark, _histories(runs)), sources.load_segments(spark, _segments(runs), parts)
+    return loaded[0].coalesce(parts).cache(), loaded[1].cache(), sources.load_files(spark, replicas, parts).cache()
 
 
 def _run_checks(

@@ -107,6 +107,8 @@ def _repeated(settings: RunSettings) -> Iterator[Allowance]:
             ("log-duplicate", None),
             ("nonmonotonic-send", None),
             ("log-reorder", "values"),
+            ("sequence-duplicate", None),
+            ("sequence-gap", None),
         ):
             yield Allowance(check, cause, RETRY, reason)
 
@@ -151,6 +153,7 @@ def _unclean(settings: RunSettings) -> Iterator[Allowance]:
     yield Allowance("lost-write", None, ELECTION, reason)
     yield Allowance("log-gap", "sequences", ELECTION, reason)
     yield Allowance("inconsistent-offsets", None, ELECTION, reason)
+    yield Allowance("sequence-gap", None, ELECTION, reason)
     yield Allowance("duplicate", "vanished", ELECTION, f"{reason}; a value that was read and lost is sent again")
     for check in ("poll-skip", "int-poll-skip", "nonmonotonic-poll", "int-nonmonotonic-poll"):
         cut_off = f"{reason}; a reader whose position is cut off goes on where the log has something"

@@ -17,6 +17,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from verifier.files.replica import ReplicaDirectory
+from verifier.files.rows import SCHEMA as FILES_SCHEMA
+from verifier.files.rows import read_replica
 from verifier.segments import rows
 from verifier.sources import HISTORY_SCHEMA, HistoryFilePath, history_rows
 
@@ -34,22 +37,24 @@ class Abandoned(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """The two files."""
+    """The three files."""
 
     segments: Path
     histories: Path
+    files: Path
 
 
 def stage(
     directory: Path,
     segments: Sequence[rows.SegmentFile],
     histories: Sequence[HistoryFilePath],
+    replicas: Sequence[ReplicaDirectory] = (),
     progress: Progress = lambda _: None,
     abandoned: Event | None = None,
 ) -> Staged:
     """Write all rows below ``directory``, which is made. Raises ``OSError``, and ``Abandoned`` once that is set."""
     directory.mkdir(parents=True)
-    staged = Staged(directory / "segments.parquet", directory / "histories.parquet")
+    staged = Staged(directory / "segments.parquet", directory / "histories.parquet", directory / "files.parquet")
 
     def wanted(files: Sequence[Any]) -> Iterator[Any]:
         for number, file in enumerate(files, start=1):
@@ -61,6 +66,7 @@ def stage(
 
     _write(staged.histories, HISTORY_SCHEMA, (batch for file in wanted(histories) for batch in history_rows(file)))
     _write(staged.segments, rows.SCHEMA, (batch for file in wanted(segments) for batch in rows.read_segment(file)))
+    _write(staged.files, FILES_SCHEMA, (read_replica(replica) for replica in wanted(replicas)))
     return staged
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from verifier import anomaly_files
+from verifier.checks.stalled import stalled
 from verifier.closing import Closing, gather
 from verifier.deletions import Deletions, complaints, deletions
 from verifier.evidence.run_directory import RunDirectory
@@ -21,7 +22,6 @@ from verifier.evidence.run_model import RunModel
 from verifier.recoveries import memory, recoveries, summary
 from verifier.report import write_reports
 from verifier.sessions import Sessions
-from verifier.stalled import stalled
 from verifier.surroundings import gather as gather_surroundings
 from verifier.unavailability import to_json, unavailability
 from verifier.verdict import Verdict, decide, undecidable

@@ -155,6 +155,7 @@ def first_record(experiment: Experiment, schedule: Schedule, repro: str, now_ns:
         final=[],
         interrupted=False,
         problems=[],
+        producer_ids_below=None,
     )
 
 

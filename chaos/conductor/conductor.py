@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from chaos.conductor.declared import declared_evidence, topic_ids
 from chaos.conductor.deployment import Deployment, StartFailure
 from chaos.conductor.final import FinalState
 from chaos.conductor.health import LagMeter, harness_health
@@ -21,6 +22,7 @@ from chaos.conductor.live import Live
 from chaos.conductor.load import Load
 from chaos.conductor.observer import Observer
 from chaos.conductor.phase import CHAOS, START
+from chaos.conductor.producer_ids import producer_ids_below
 from chaos.conductor.record import RunRecord
 from chaos.conductor.resources import Resources, disk_problem, running
 from chaos.conductor.target import Target
@@ -30,8 +32,6 @@ from chaos.faults.base import until
 from chaos.links import LinkError
 from chaos.schedules.model import Schedule
 from cluster.client import NewTopic
-from cluster.client.errors import AdminError
-from verifier.evidence.declared import DeclaredEvidence
 from verifier.evidence.run_model import TopicSpec
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,6 @@ LOAD_STARTS_MS = 30_000
 HEALED_MS = 60_000
 SETTLED_MS = 20_000
 STATUS_EVERY_S = 1.0
-TOPIC_IDS_MS = 5_000
 #: Statuses are written once a second.
 RECOVERY_MARGIN_MS = 2_500
 
@@ -149,14 +148,9 @@ class Conductor:
 
     async def _declare(self) -> None:
         """Say what the run will leave before anything of it is there: the verifier accounts for all of it."""
-        replicas = (await self._observer.view()).partitions
-        evidence = DeclaredEvidence(
-            processes=self._load.declared,
-            brokers=list(self._deployment.broker_ids),
-            replicas={f"{self._settings.topic}-{index}": sorted(seen.replicas) for index, seen in replicas.items()},
-            planned_faults=len(self._schedule.injections),
-        )
-        self._record.update(evidence=evidence)
+        view, planned = await self._observer.view(), len(self._schedule.injections)
+        whose = self._load.declared, self._deployment.broker_ids, self._settings.topic
+        self._record.update(evidence=declared_evidence(*whose, view, planned))
 
     async def _load_is_flowing(self) -> int:
         """Wait for the first acknowledged and the first read record; the time then, in monotonic ms."""
@@ -265,19 +259,9 @@ class Conductor:
             for problem in await self._load.final_read(final.partitions):
                 self._record.problem(problem)
         finally:
-            self._record.update(final=final.partitions, final_topic_ids=await self._topic_ids())
-
-    async def _topic_ids(self) -> dict[str, str]:
-        """The topic ids as the cluster tells them now; none if it does not answer."""
-        admin = self._observer.admin(TOPIC_IDS_MS)
-        try:
-            described = await admin.describe([self._settings.topic])
-        except (OSError, TimeoutError, AdminError) as error:
-            log.warning("the topic ids at the end are not known: %r", error)
-            return {}
-        finally:
-            await admin.close()
-        return {name: "" if topic.topic_id is None else str(topic.topic_id) for name, topic in described.items()}
+            below = await producer_ids_below(self._deployment.zookeeper_address)
+            ids = await topic_ids(self._observer, settings.topic)
+            self._record.update(final=final.partitions, final_topic_ids=ids, producer_ids_below=below)
 
     def _complete(self) -> bool:
         return not self._record.model.problems and all(each.status == "ok" for each in self._record.model.final)

@@ -211,6 +211,7 @@ class Asked:
             "unknown_producer": _broker("gapless.unknown.producer"),
             "replica_lag_time_max_ms": _broker("replica.lag.time.max.ms"),
             "session_timeout_ms": _broker("zookeeper.session.timeout.ms"),
+            "producer_id_expiration_ms": _broker("producer.id.expiration.ms"),
         },
     )
     topic_config: tuple[str, ...] = declared(

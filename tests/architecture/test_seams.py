@@ -28,7 +28,10 @@ EXCEPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
         "the command line reads the user's files, names runs by the wall clock and starts what stays behind",
     ),
     "loadgen.documents": (("read_bytes",), "it reads the files that users write, before anything runs"),
-    "verifier": (("read_text", "write_text", "rmtree"), "it reads a finished run's files and writes its report"),
+    "verifier": (
+        ("read_bytes", "read_text", "write_text", "rmtree"),
+        "it reads a finished run's files and writes its report",
+    ),
 }
 
 

@@ -59,6 +59,7 @@ RESOLVED = {
     "message_timestamp_type": "CreateTime",
     "replica_lag_time_max_ms": 4000,
     "session_timeout_ms": 2000,
+    "producer_id_expiration_ms": 86_400_000,
     "rate": 500.0,
     "users": 6,
     "load_processes": 2,

@@ -12,6 +12,7 @@ from pathlib import Path
 from tests.support.batches import BatchFields, Record, encode_batch
 from tests.support.closed import TOPIC_ID, closed, declared, partition_metadata, write_series
 from tests.support.settings import run_model, settings
+from tests.support.side_files import leader_epochs
 from tests.support.stories import RUN_ID, SECOND, SENTINEL_STREAM, TOPIC, Batch, row
 from verifier.evidence import seal
 from verifier.evidence.history import HistoryWriter
@@ -50,7 +51,7 @@ def write_long_run(
         name="long",
         seed=1,
         run_id=RUN_ID,
-        started="2026-01-01T00:00:00Z",
+        started="2023-11-14T22:13:00Z",
         settings=settings(brokers=len(BROKERS), partitions=partitions, rate=0.0),
         topics=[TopicSpec(TOPIC, partitions, len(BROKERS), TOPIC_ID)],
         final=final,
@@ -77,6 +78,7 @@ def _write_partition(
     for home in homes:
         home.mkdir(parents=True)
         (home / "partition.metadata").write_text(partition_metadata(), encoding="utf-8")
+        (home / "leader-epoch-checkpoint").write_bytes(leader_epochs([], 0, 1))
     stream, encoder = index + 1, ValueEncoder(RUN_ID, index + 1, value_bytes)
     histories["producers"].append(row("reserve", "invoke", index, stream, 0, batches * size - 1, -1))
     segment, segment_base = bytearray(), 0

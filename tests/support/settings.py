@@ -43,5 +43,6 @@ def run_model(**changes: Any) -> RunModel:
         "final": [],
         "interrupted": False,
         "problems": [],
+        "producer_ids_below": None,
     }
     return RunModel(**{**begun, **changes})

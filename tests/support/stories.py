@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tests.support import side_files
 from tests.support.batches import BatchFields, Record, encode_batch
 from tests.support.closed import TOPIC_ID, closed, declared, partition_metadata, write_series
 from tests.support.settings import run_model, settings
@@ -19,13 +20,17 @@ from verifier.evidence import seal
 from verifier.evidence.declared import DeclaredEvidence
 from verifier.evidence.history import HistoryRow, HistoryWriter
 from verifier.evidence.run_directory import RunDirectory, append_json_line, write_json_atomic
-from verifier.evidence.run_model import FinalPartition, RunModel, RunSettings, TopicSpec
+from verifier.evidence.run_model import ChildProcess, FinalPartition, PhaseSpan, RunModel, RunSettings, TopicSpec
 from verifier.evidence.values import FLAG_SENTINEL, encode
 
 TOPIC = "t"
 RUN_ID = 77
 SENTINEL_STREAM = 1000
 SECOND = 1_000_000_000
+#: When every batch was made, unless a test says otherwise: 20 s into the run.
+MADE_MS = 1_700_000_000_000
+#: Every id that the cluster handed out is below.
+PRODUCER_IDS_BELOW = 10_000
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,8 @@ class Batch:
     sentinel: bool = False
     spoil: Callable[[bytes], bytes] | None = None
     raw_values: tuple[bytes, ...] = ()
+    timestamp_ms: int = MADE_MS
+    attributes: int = 0
 
     @property
     def next_offset(self) -> int:
@@ -60,6 +67,8 @@ class Batch:
             producer_epoch=self.producer_epoch,
             base_sequence=self.base_sequence,
             codec=self.codec,
+            attributes=self.attributes,
+            base_timestamp=self.timestamp_ms,
         )
         data = encode_batch([Record(value) for value in plain], fields)
         return self.spoil(data) if self.spoil else data
@@ -94,6 +103,14 @@ class Story:
     streams: tuple[int, ...] = ()
     leaders: list[dict[str, Any]] = field(default_factory=list)
     split_at: int = 0  # a new segment after so many batches; 0: one segment
+    index_interval: int = 4096
+    killed: set[int] = field(default_factory=set)  # brokers without the mark of a clean stop, besides those with a tail
+    stopped: set[int] = field(default_factory=set)  # brokers that stopped cleanly even with a tail
+    exits: dict[int, int] = field(default_factory=dict)  # how a broker's process ended, if the run noted it
+    phases: list[PhaseSpan] = field(default_factory=list)  # none: those of a run that went as it should
+    producer_ids_below: int | None = PRODUCER_IDS_BELOW
+    #: (broker, path below its data directory) -> what becomes of the file's bytes, None if there is none
+    side_files: dict[tuple[int, str], Callable[[bytes], bytes | None]] = field(default_factory=dict)
 
     def leader_log(self, partition: int) -> list[Batch]:
         """The batches of the final leader: the very list, to be mutated."""
@@ -115,20 +132,40 @@ class Story:
             for index, place in self.partitions.items()
         ]  # fmt: skip
         brokers = len(next(iter(self.partitions.values())).log_end_offsets)
+        whole = closed(self.evidence())
+        children = [self._ended(child) for child in whole["children"]]
         return run_model(
             name="story",
             seed=1,
             run_id=RUN_ID,
-            started="2026-01-01T00:00:00Z",
-            ended="2026-01-01T00:01:00Z",
+            started="2023-11-14T22:13:00Z",
+            ended="2023-11-14T22:14:00Z",
             settings=replace(self.settings, brokers=brokers, partitions=len(self.partitions), rate=0.0),
             topics=[TopicSpec(TOPIC, len(self.partitions), brokers, TOPIC_ID, self.topic_config)],
+            producer_ids_below=self.producer_ids_below,
             faults_requested=self.faults_requested,
             final=final,
             final_topic_ids={TOPIC: TOPIC_ID},
             repro="gapless run --seed 1",
-            **closed(self.evidence()),
+            **{**whole, "children": children, **({"phases": self.phases} if self.phases else {})},
         )
+
+    @property
+    def brokers(self) -> list[int]:
+        """The brokers that hold anything."""
+        return sorted({broker for place in self.partitions.values() for broker in place.replicas})
+
+    def is_marked(self, broker: int) -> bool:
+        """Whether a broker left the mark of a clean stop."""
+        tails = any(place.tails.get(broker) for place in self.partitions.values())
+        return broker in self.stopped or not (tails or broker in self.killed)
+
+    def _ended(self, child: ChildProcess) -> ChildProcess:
+        """How a process ended: a broker as it was said to have, else in order if it is marked."""
+        name, _, number = child.name.rpartition("-")
+        if name != "broker":
+            return child
+        return replace(child, exit_code=self.exits.get(int(number), 0 if self.is_marked(int(number)) else None))
 
     def evidence(self) -> DeclaredEvidence:
         """What the run declared before its load began."""
@@ -173,13 +210,56 @@ class Story:
                 (home / "partition.metadata").write_text(partition_metadata(), encoding="utf-8")
                 for base_offset, data in self._segments(batches, place.tails.get(broker, b"")):
                     (home / f"{base_offset:020d}.log").write_bytes(data)
+        for broker in self.brokers:
+            self._write_side_files(directory.node(broker) / "data", broker)
         write_series(directory, self.evidence())
         seal.take(directory)
         return directory
 
-    def _segments(self, batches: list[Batch], tail: bytes) -> Iterator[tuple[int, bytes]]:
+    def _write_side_files(self, data: Path, broker: int) -> None:
+        """Everything beside the logs of one broker, as it is after a clean stop, then what the test makes of it."""
+        files: dict[str, bytes] = {}
+        marks: dict[str, dict[tuple[str, int], int]] = {
+            name: {} for name in ("recovery-point", "replication", "log-start")
+        }
+        for index, place in self.partitions.items():
+            if broker not in place.replicas:
+                continue
+            batches, home = place.replicas[broker], f"{TOPIC}-{index}"
+            parts = self._parts(batches)
+            first, end = (batches[0].base_offset, batches[-1].next_offset) if batches else (0, 0)
+            start = max(first, place.log_start_offset)
+            for part in parts:
+                base = part[0].base_offset if part else 0
+                sized = [(batch, len(batch.encode())) for batch in part]
+                files[f"{home}/{base:020d}.index"], files[f"{home}/{base:020d}.timeindex"] = side_files.indexes(
+                    base, sized, self.index_interval
+                )
+            for offset in {end, *(part[0].base_offset for part in parts[1:])}:
+                if 0 < offset <= end:
+                    files[f"{home}/{offset:020d}.snapshot"] = side_files.snapshot(offset, batches)
+            files[f"{home}/leader-epoch-checkpoint"] = side_files.leader_epochs(batches, start, 1)
+            marks["recovery-point"][TOPIC, index] = end
+            marks["replication"][TOPIC, index] = min(place.high_watermark, end)
+            if place.log_start_offset > first:
+                marks["log-start"][TOPIC, index] = place.log_start_offset
+        files |= {f"{name}-offset-checkpoint": side_files.offsets(rows) for name, rows in marks.items()}
+        if self.is_marked(broker):
+            files[".kafka_cleanshutdown"] = b'{"version":0,"brokerEpoch":-1}'
+        for name, change in [(name, change) for (whose, name), change in self.side_files.items() if whose == broker]:
+            changed = change(files.pop(name, b""))
+            if changed is not None:
+                files[name] = changed
+        for name, content in files.items():
+            (data / name).write_bytes(content)
+
+    def _parts(self, batches: list[Batch]) -> list[list[Batch]]:
+        """The batches of each segment; one, empty, of an empty log."""
         step = self.split_at or max(len(batches), 1)
-        parts = [batches[index : index + step] for index in range(0, len(batches), step)] or [[]]
+        return [batches[index : index + step] for index in range(0, len(batches), step)] or [[]]
+
+    def _segments(self, batches: list[Batch], tail: bytes) -> Iterator[tuple[int, bytes]]:
+        parts = self._parts(batches)
         for number, part in enumerate(parts):
             data = b"".join(batch.encode() for batch in part)
             base_offset = part[0].base_offset if part else 0

@@ -17,7 +17,19 @@ from typing import Any
 import crc32c
 from hypothesis import strategies as st
 
-from tests.support.stories import RUN_ID, SECOND, SENTINEL_STREAM, Batch, Partition, Story, clean, row
+from tests.support.stories import (
+    MADE_MS,
+    PRODUCER_IDS_BELOW,
+    RUN_ID,
+    SECOND,
+    SENTINEL_STREAM,
+    TOPIC,
+    Batch,
+    Partition,
+    Story,
+    clean,
+    row,
+)
 from verifier.evidence.history import HistoryRow
 from verifier.evidence.values import encode
 
@@ -275,7 +287,7 @@ def torn_tail_above(story: Story, random: Random, place: Partition) -> None:
 def zombie_tail(story: Story, random: Random, place: Partition) -> None:
     """Legal: a replica holds batches above the high watermark that nobody else has."""
     broker = random.choice(sorted(place.replicas))
-    place.replicas[broker].append(Batch(place.high_watermark, ((1, 999_999),), leader_epoch=0))
+    place.replicas[broker].append(Batch(place.high_watermark, ((1, 999_999),)))
     if random.random() < 0.5:
         place.log_end_offsets[broker] += 1
 
@@ -503,12 +515,139 @@ def tell_no_offsets(story: Story, random: Random, rows: list[HistoryRow]) -> Non
     story.settings = replace(story.settings, acks="0", idempotence=False)
 
 
+def _change_headers(random: Random, place: Partition, fits: Callable[[Batch], object], fields: Any) -> None:
+    """A batch that fits has other header fields, on all replicas or one; ``fields`` gives them for a batch."""
+    index = random.choice(_where(place, fits))
+    chosen = _some(_with(place, index), random)
+    changed = fields(chosen[0][index])
+    for batches in chosen:
+        batches[index] = replace(batches[index], **changed)
+
+
+@one_of(a_partition(_leader_log))
+def change_epoch(story: Story, random: Random, place: Partition) -> None:
+    """A batch, or all from it on, is of another leader epoch."""
+    epochs = (0, 1, 2, 3)
+    if random.random() < 0.5:
+        _change_headers(
+            random,
+            place,
+            lambda batch: True,
+            lambda batch: {"leader_epoch": random.choice([each for each in epochs if each != batch.leader_epoch])},
+        )
+        return
+    index = random.randrange(len(_leader_log(place)))
+    chosen = _some(_with(place, index), random)
+    epoch = random.choice([each for each in epochs if each != chosen[0][index].leader_epoch])
+    for batches in chosen:
+        batches[index:] = [replace(batch, leader_epoch=epoch) for batch in batches[index:]]
+
+
+@one_of(a_partition(lambda place: _where(place, lambda batch: batch.base_sequence >= 0)))
+def change_sequence(story: Story, random: Random, place: Partition) -> None:
+    """A batch has another base sequence, or another producer epoch: ahead, behind, that of another, or a new one."""
+    moves = [-3, -1, 1, 3, 2**30, 2**31 - 1]
+
+    def fields(batch: Batch) -> dict[str, Any]:
+        sequence = (batch.base_sequence + random.choice(moves)) % 2**31
+        return random.choice([{"base_sequence": sequence}, {"producer_epoch": batch.producer_epoch + 1}])
+
+    _change_headers(random, place, lambda batch: batch.base_sequence >= 0, fields)
+
+
+@one_of(a_partition(_leader_log))
+def change_producer(story: Story, random: Random, place: Partition) -> None:
+    """A batch is of a producer that another stream has, that nobody was given, or of none."""
+
+    def fields(batch: Batch) -> dict[str, Any]:
+        others = [each for each in (-2, -1, 1001, 1002, PRODUCER_IDS_BELOW) if each != batch.producer_id]
+        return {"producer_id": random.choice(others)}
+
+    _change_headers(random, place, lambda batch: True, fields)
+
+
+@one_of(a_partition(_leader_log))
+def change_time(story: Story, random: Random, place: Partition) -> None:
+    """A batch is older or newer, within the run or not."""
+    moves = [-1, 5, 10**6, -(10**6), 10**12, -MADE_MS, -MADE_MS - 1]
+    _change_headers(
+        random,
+        place,
+        lambda batch: True,
+        lambda batch: {"timestamp_ms": batch.timestamp_ms + random.choice(moves)},
+    )
+
+
+@one_of(a_partition(lambda place: len(place.replicas) > 1))
+def two_tails(story: Story, random: Random, place: Partition) -> None:
+    """Two replicas hold different batches above the high watermark, of one epoch or of two."""
+    epoch = random.choice([1, 2])
+    for broker, sequence in zip(random.sample(sorted(place.replicas), 2), (70, 71), strict=True):
+        place.replicas[broker].append(Batch(place.high_watermark, ((1, sequence),), leader_epoch=epoch))
+        epoch = random.choice([epoch, 2])
+
+
+@one_of(lambda story: [story])
+def stop_otherwise(story: Story, random: Random, target: Story) -> None:
+    """A broker was killed, or left half a batch after a stop in good order, or its end was noted."""
+    broker = random.choice([1, 2])
+    match random.randrange(3):
+        case 0:
+            story.killed ^= {broker}
+        case 1:
+            story.stopped.add(broker)
+            place = random.choice([each for _, each in sorted(story.partitions.items())])
+            place.tails[broker] = Batch(place.high_watermark, ((77, 0),)).encode()[: random.randrange(1, 70)]
+        case _:
+            story.exits[broker] = random.choice([code for code in (0, -9, 1) if code != story.exits.get(broker)])
+
+
+@one_of(lambda story: [story])
+def index_otherwise(story: Story, random: Random, target: Story) -> None:
+    """Legal: indexes have entries for fewer or more batches, and there are more or fewer segments."""
+    story.index_interval = random.choice([each for each in (0, 100, 300, 700) if each != story.index_interval])
+    story.split_at = random.choice([0, 1, 2, 3])
+
+
+@one_of(lambda story: [(broker, index) for index, place in story.partitions.items() for broker in place.replicas])
+def damage_side_file(story: Story, random: Random, target: tuple[int, int]) -> None:
+    """A file beside a log is gone, cut, longer, or other than it was."""
+    broker, index = target
+    home = f"{TOPIC}-{index}"
+    log = story.partitions[index].replicas[broker]
+    end = log[-1].next_offset if log else 0
+    first = log[0].base_offset if log else 0
+    name = random.choice([
+        f"{home}/{first:020d}.index", f"{home}/{first:020d}.timeindex", f"{home}/leader-epoch-checkpoint",
+        f"{home}/{end:020d}.snapshot", f"{home}/{end + 1:020d}.snapshot", "recovery-point-offset-checkpoint",
+        "replication-offset-checkpoint", "log-start-offset-checkpoint", ".kafka_cleanshutdown",
+    ])  # fmt: skip
+    how, where, flip = random.randrange(6), random.random(), random.randrange(1, 256)
+    line = random.randrange(end + 3)
+
+    def change(data: bytes) -> bytes | None:
+        at = int(where * len(data))
+        if how == 0:
+            return None
+        if how == 1:
+            return data[:at]
+        if how == 2:
+            return data + bytes([flip])
+        if how == 3 and name.endswith("checkpoint"):
+            fields = f"{TOPIC} {index}" if "offset" in name else "1"
+            return f"0\n1\n{fields} {line}\n".encode()
+        return data[:at] + bytes([data[at] ^ flip]) + data[at + 1 :] if data else b"\1"
+
+    story.side_files[broker, name] = change
+
+
 MUTATIONS: tuple[Mutation, ...] = (
     drop_batch, lose_and_close_up, repeat_batch, swap_values, swap_batches_in_log, swap_batches_in_file, flip_byte,
     damage_value, cut_file, torn_tail_above, zombie_tail, diverge, lower_high_watermark, raise_log_start,
     make_unavailable, change_send, acknowledge_again, change_reads, stop_reader, shrink_reservation, write_foreign,
     write_unreserved, change_times, change_session, tell_watermarks, raise_epoch, elect, break_link, send_again,
-    tell_no_offsets,
+    tell_no_offsets, change_epoch, change_sequence, change_producer, change_time, two_tails, stop_otherwise,
+    index_otherwise, damage_side_file,
 )  # fmt: skip
 
 

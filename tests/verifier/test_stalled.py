@@ -9,9 +9,9 @@ import pytest
 
 from tests.support.settings import settings
 from tests.verifier.test_verdict import a_run, audit, closing, decide
+from verifier.checks.stalled import stalled
 from verifier.closing import Closing
 from verifier.evidence.run_model import PhaseSpan, RunModel
-from verifier.stalled import stalled
 
 SECOND = 1_000_000_000
 PLACE = ("t", 0)

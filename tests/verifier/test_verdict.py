@@ -280,7 +280,9 @@ EARLY = {
 UNHEARD = {("lost-write", None, DISCONNECT), ("log-gap", "sequences", DISCONNECT)}
 REPEATED = {("duplicate", None, RETRY), ("log-duplicate", None, RETRY)}
 REORDERED = {("nonmonotonic-send", None, RETRY), ("log-reorder", "values", RETRY)}
+FORGOTTEN = {("sequence-duplicate", None, RETRY), ("sequence-gap", None, RETRY)}
 UNCLEAN = {
+    ("sequence-gap", None, ELECTION),
     ("lost-write", None, ELECTION),
     ("log-gap", "sequences", ELECTION),
     ("inconsistent-offsets", None, ELECTION),
@@ -306,7 +308,7 @@ UNCLEAN = {
         (run_settings(idempotence=False, retries=0, client="native"), set()),
         # librdkafka does not count every time it sends a batch again as a retry.
         (run_settings(idempotence=False, retries=0, client="confluent"), REPEATED | REORDERED),
-        (run_settings(unknown_producer="kafka"), REPEATED | REORDERED),
+        (run_settings(unknown_producer="kafka"), REPEATED | REORDERED | FORGOTTEN),
         (run_settings(unknown_producer="kafka", retries=0), set()),
         (run_settings(unclean_leader_election=True), UNCLEAN),
     ],

@@ -8,13 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from verifier.anomalies import readers, serving, timing, values
+from verifier.anomalies import files, headers, readers, serving, timing, values
 from verifier.anomalies.model import Anomaly
 
 __all__ = ["ANOMALIES", "BY_NAME", "NAMES", "Anomaly", "group"]
 
 #: In the order in which a report leads with them: what destroys evidence first, what merely shows it last.
-ANOMALIES: tuple[Anomaly, ...] = (*values.ANOMALIES, *readers.ANOMALIES, *timing.ANOMALIES, *serving.ANOMALIES)
+ANOMALIES: tuple[Anomaly, ...] = (
+    *values.ANOMALIES,
+    *headers.ANOMALIES,
+    *files.ANOMALIES,
+    *readers.ANOMALIES,
+    *timing.ANOMALIES,
+    *serving.ANOMALIES,
+)
 
 BY_NAME: Mapping[str, Anomaly] = {anomaly.name: anomaly for anomaly in ANOMALIES}
 NAMES: tuple[str, ...] = tuple(BY_NAME)

@@ -24,6 +24,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         },
         brings=(
             *("lost-write", "unseen", "log-gap", "log-divergence", "inconsistent-offsets", "log-reorder", "phantom"),
+            *("sequence-gap", "torn-tail", "index-mismatch", "checkpoint-mismatch", "snapshot-mismatch"),
             "poll-skip",
             "int-poll-skip",
         ),
@@ -32,15 +33,21 @@ ANOMALIES: tuple[Anomaly, ...] = (
     Anomaly(
         "lost-write",
         "a value was acknowledged and is not in the log",
-        brings=("inconsistent-offsets", "log-gap", "nonmonotonic-send", "poll-skip", "int-poll-skip"),
+        brings=("inconsistent-offsets", "log-gap", "nonmonotonic-send", "poll-skip", "int-poll-skip", "sequence-gap"),
     ),
     Anomaly(
         "duplicate",
         "readers were handed one value at two offsets",
         {**_COPIES, **_VANISHED},
-        brings=("log-duplicate",),
+        brings=("log-duplicate", "sequence-duplicate", "sequence-gap"),
     ),
-    Anomaly("log-duplicate", "the log holds one value at two offsets", _COPIES, needs=LOG_ALONE),
+    Anomaly(
+        "log-duplicate",
+        "the log holds one value at two offsets",
+        _COPIES,
+        brings=("sequence-duplicate", "sequence-gap"),
+        needs=LOG_ALONE,
+    ),
     Anomaly(
         "phantom",
         "a value that nobody can have written",
@@ -58,7 +65,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
             "values": "a value stands behind one that was sent later",
             "offsets": "a batch goes back to an offset that the file had already passed",
         },
-        brings=("nonmonotonic-send", "inconsistent-offsets", "realtime-order"),
+        brings=("nonmonotonic-send", "inconsistent-offsets", "realtime-order", "epoch-regression", "sequence-gap"),
         needs=LOG_ALONE,
     ),
     Anomaly(
@@ -86,7 +93,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
             "offsets": "offsets that no batch covers",
             "sequences": "acknowledged values are missing while later ones of their stream are there",
         },
-        brings=("poll-skip", "int-poll-skip"),
+        brings=("poll-skip", "int-poll-skip", "sequence-gap"),
     ),
     Anomaly("nonmonotonic-send", "acknowledged or read positions contradict the order of sending"),
     Anomaly("unseen", "an acknowledged value in the log was not handed to a final reader that passed it"),

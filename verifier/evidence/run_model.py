@@ -64,6 +64,7 @@ class RunSettings(Model):
     message_timestamp_type: str  # "CreateTime", "LogAppendTime"
     replica_lag_time_max_ms: int
     session_timeout_ms: int
+    producer_id_expiration_ms: int
     rate: float  # records per second asked for, in all; 0 for as fast as they are acknowledged
     users: int
     load_processes: int
@@ -170,6 +171,7 @@ class RunModel(Model):
     final: list[FinalPartition]
     interrupted: bool
     problems: list[str]  # what kept the run from being complete evidence
+    producer_ids_below: int | None  # ids handed out end before it, by /latest_producer_id_block at the end
     schema: int = SCHEMA
     judging: list[ChildProcess] = field(default_factory=list)  # processes of the verification, after the seal
     ended: str | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from verifier.explain import readers, serving, timing, values
+from verifier.explain import files, headers, readers, serving, timing, values
 from verifier.explain.names import batch_name, producer_name, value_name
 from verifier.facts import Found
 
@@ -16,6 +16,8 @@ __all__ = ["batch_name", "producer_name", "sentence", "value_name"]
 
 _SENTENCES: Mapping[str, Callable[[Found], str]] = {
     **values.SENTENCES,
+    **headers.SENTENCES,
+    **files.SENTENCES,
     **readers.SENTENCES,
     **timing.SENTENCES,
     **serving.SENTENCES,

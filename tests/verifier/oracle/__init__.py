@@ -6,7 +6,7 @@ answers on the same mutated runs. Each module of this package has the checks of 
 
 from __future__ import annotations
 
-from tests.verifier.oracle import excuses, readers, timing, values
+from tests.verifier.oracle import excuses, files, headers, readers, timing, values
 from tests.verifier.oracle.model import Anomaly, Evidence
 from tests.verifier.oracle.reading import load, read_batch
 from verifier.evidence.run_directory import RunDirectory
@@ -15,7 +15,7 @@ __all__ = ["Anomaly", "find_all", "read_batch"]
 
 REPEATED = ("duplicate", "log-duplicate", "nonmonotonic-send", "log-reorder")
 
-CHECKS = (*values.CHECKS, *readers.CHECKS, *timing.CHECKS)
+CHECKS = (*values.CHECKS, *headers.CHECKS, *files.CHECKS, *readers.CHECKS, *timing.CHECKS)
 
 
 def find_all(directory: RunDirectory) -> list[Anomaly]:

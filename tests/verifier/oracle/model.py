@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from verifier.evidence.run_model import FinalPartition, RunModel
@@ -49,6 +50,10 @@ class Batch:
     crc_ok: bool
     producer: tuple[int, int]
     problem: str | None
+    timestamps: tuple[int, int] = (0, 0)  # base and newest
+    base_sequence: int = -1
+    control: bool = False
+    position: int = 0
     slots: list[Slot] = field(default_factory=list)
 
 
@@ -72,6 +77,7 @@ class Evidence:
     run: RunModel
     leaders: list[dict[str, Any]]  # what the conductor saw of leaders
     faults: list[dict[str, Any]]
+    homes: dict[int, Path]  # the directory of each replica
 
     @property
     def judged_from(self) -> int:

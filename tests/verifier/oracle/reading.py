@@ -26,15 +26,16 @@ def load(directory: RunDirectory) -> list[Evidence]:
         if final.status != "ok" or any("compact" in topic.config.get("cleanup.policy", "") for topic in run.topics):
             continue
         name = f"{final.topic}-{final.partition}"
-        replicas = {}
+        replicas, homes = {}, {}
         for broker in directory.broker_ids():
             files = sorted(directory.node(broker).rglob(f"{name}/*.log"))
             if files:
                 replicas[broker] = read_replica(files, run.run_id)
+                homes[broker] = files[0].parent
         own = [row for row in rows if (row["topic"], row["partition"]) == (final.topic, final.partition)]
         deletions = read_deletions(directory, run, final, own)
         leaders, faults = directory.read_leaders(), directory.read_faults()
-        found.append(Evidence(final, replicas, own, *deletions, run, leaders, faults))
+        found.append(Evidence(final, replicas, own, *deletions, run, leaders, faults, homes))
     return found
 
 
@@ -69,6 +70,7 @@ def read_replica(files: list[Path], run_id: int) -> Replica:
                 replica.tails.append((next_offset, "torn"))
                 break
             batch = read_batch(data[position : position + 12 + length], int(path.stem), run_id)
+            batch.position = position
             replica.batches.append(batch)
             next_offset = batch.next_offset
             position += 12 + length
@@ -77,9 +79,21 @@ def read_replica(files: list[Path], run_id: int) -> Replica:
 
 def read_batch(data: bytes, segment: int, run_id: int) -> Batch:
     """One batch; what is wrong with it is said in one word."""
-    base_offset, _, epoch, magic, crc, attributes, delta, _, _, producer_id, producer_epoch, _, count = (
-        struct.unpack_from(">qiibIhiqqqhii", data)
-    )
+    (
+        base_offset,
+        _,
+        epoch,
+        magic,
+        crc,
+        attributes,
+        delta,
+        first_time,
+        newest_time,
+        producer_id,
+        producer_epoch,
+        sequence,
+        count,
+    ) = struct.unpack_from(">qiibIhiqqqhii", data)
     crc_ok = crc32c.crc32c(data[21:]) == crc
     codec = attributes & 7
     problem = None
@@ -87,7 +101,7 @@ def read_batch(data: bytes, segment: int, run_id: int) -> Batch:
         problem = "header"
     batch = Batch(
         segment, base_offset, base_offset + delta + 1, len(data), epoch, crc, crc_ok,
-        (producer_id, producer_epoch), problem,
+        (producer_id, producer_epoch), problem, (first_time, newest_time), sequence, bool(attributes & 0x20),
     )  # fmt: skip
     if magic != 2 or attributes & 0x20 or (codec and not crc_ok):
         return batch

@@ -9,12 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tests.support.stories import Story, clean
-from tests.verifier.planted import excuses, readers, timing, values
+from tests.verifier.planted import excuses, files, headers, readers, timing, values
 from tests.verifier.planted.model import Planted
 
 __all__ = ["PLANTED", "Planted", "planted_story"]
 
-PLANTED: Mapping[str, Planted] = {**values.PLANTED, **excuses.PLANTED, **readers.PLANTED, **timing.PLANTED}
+PLANTED: Mapping[str, Planted] = {
+    **values.PLANTED,
+    **excuses.PLANTED,
+    **headers.PLANTED,
+    **files.PLANTED,
+    **readers.PLANTED,
+    **timing.PLANTED,
+}
 
 
 def planted_story(name: str) -> Story:

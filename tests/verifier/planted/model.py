@@ -11,7 +11,11 @@ from tests.support.stories import Story
 
 @dataclass(frozen=True)
 class Planted:
-    """``expected``: (check, cause) -> what the example must show, by field name of ``Found``."""
+    """``expected``: (check, cause) -> what the example must show, by field name of ``Found``.
+
+    ``neighbor``: the name of what looks most like it and is legal, so that nothing of this may be found there.
+    """
 
     plant: Callable[[Story], None]
     expected: Mapping[tuple[str, str | None], Mapping[str, Any]] = field(default_factory=dict)
+    neighbor: str | None = None

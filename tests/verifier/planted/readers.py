@@ -99,12 +99,17 @@ PLANTED: Mapping[str, Planted] = {
     ),
     "a reader begins behind what was deleted": Planted(begin_behind_the_deleted),
     "readers pass over a hole": Planted(
-        pass_over_a_hole, {("log-gap", "offsets"): {"count": 1, "size": 3, "offset": 3}}
+        pass_over_a_hole,
+        {
+            ("log-gap", "offsets"): {"count": 1, "size": 3, "offset": 3},
+            ("sequence-gap", "first"): {"count": 1, "offset": 9},
+        },
     ),
     "a reader passes over what another one read": Planted(
         pass_over_what_another_read,
         {
             ("log-gap", "offsets"): {"count": 1, "size": 3, "offset": 3},
+            ("sequence-gap", "first"): {"count": 1, "offset": 9},
             ("inconsistent-offsets", "read"): {"count": 3, "offset": 3},
             ("poll-skip", None): {**SKIPPED, "count": 2, "size": 6},
         },

@@ -242,7 +242,16 @@ def late_incarnation(story: Story) -> None:
     """Legal: a producer ended by a fatal error; what it had in flight arrives behind its successor's first batch."""
     log = story.leader_log(0)
     story.partitions[0].replicas = {
-        broker: [replace(log[2], base_offset=0, producer_id=3000), log[1], replace(log[0], base_offset=6), *log[3:]]
+        broker: [
+            replace(log[2], base_offset=0, producer_id=3000, base_sequence=0),
+            log[1],
+            replace(log[0], base_offset=6),
+            log[3],
+            replace(log[4], producer_id=3000, base_sequence=3),
+            log[5],
+            replace(log[6], producer_id=3000, base_sequence=6),
+            *log[7:],
+        ]
         for broker in story.partitions[0].replicas
     }
     for process, rows in story.rows.items():
@@ -481,6 +490,17 @@ def legal(mutation: Callable[[Story, Any], None]) -> Callable[[Story], None]:
 
 
 COPIED = {"stream": 1, "sequence": 0, "offset": 0, "count": 3}
+#: The headers of a batch that stands a second time at offset 25 say so too.
+REPEATED = {
+    ("sequence-duplicate", None): {"count": 1, "size": 2, "offset": 0},
+    ("sequence-gap", "backwards"): {"count": 1, "offset": 25},
+}
+#: The headers of batches that changed their places.
+REVERSED = {
+    ("sequence-gap", "first"): {"count": 1, "offset": 0},
+    ("sequence-gap", "backwards"): {"count": 1, "offset": 6},
+    ("sequence-gap", "skipped"): {"count": 1, "offset": 12},
+}
 
 PLANTED: Mapping[str, Planted] = {
     "clean": Planted(lambda story: None),
@@ -494,6 +514,7 @@ PLANTED: Mapping[str, Planted] = {
             ("lost-write", None): {"count": 3, "stream": 1, "sequence": 3, "offset": 6},
             ("inconsistent-offsets", "acknowledged"): {"count": 3, "offset": 6},
             ("log-gap", "sequences"): {"count": 1, "size": 3, "stream": 1, "sequence": 3, "offset": 6},
+            ("sequence-gap", "skipped"): {"count": 1, "offset": 9},
         },
     ),
     "skipped by a final reader": Planted(
@@ -504,10 +525,10 @@ PLANTED: Mapping[str, Planted] = {
         },
     ),
     "stored twice": Planted(
-        append_copy, {("duplicate", "broker"): COPIED, ("log-duplicate", "broker"): {**COPIED, "size": 6}}
+        append_copy, {("duplicate", "broker"): COPIED, ("log-duplicate", "broker"): {**COPIED, "size": 6}, **REPEATED}
     ),
     "stored twice and not read twice": Planted(
-        lambda story: append_copy(story, read=False), {("log-duplicate", "broker"): {**COPIED, "size": 6}}
+        lambda story: append_copy(story, read=False), {("log-duplicate", "broker"): {**COPIED, "size": 6}, **REPEATED}
     ),
     "sent again": Planted(
         lambda story: append_copy(story, producer_id=5000),
@@ -533,10 +554,17 @@ PLANTED: Mapping[str, Planted] = {
             ("log-reorder", "values"): {"count": 3, "stream": 1, "sequence": 0, "offset": 6},
             ("nonmonotonic-send", None): {"count": 3, "stream": 1, "sequence": 0, "offset": 6},
             ("realtime-order", None): {"count": 3, "stream": 1, "sequence": 3, "offset": 0},
+            **REVERSED,
         },
     ),
     "a file out of order": Planted(swap_in_file, {("log-reorder", "offsets"): {"count": 1, "offset": 3}}),
-    "a hole": Planted(hole_of_unknowns, {("log-gap", "offsets"): {"count": 1, "size": 3, "offset": 3}}),
+    "a hole": Planted(
+        hole_of_unknowns,
+        {
+            ("log-gap", "offsets"): {"count": 1, "size": 3, "offset": 3},
+            ("sequence-gap", "first"): {"count": 1, "offset": 9},
+        },
+    ),
     "a flipped byte": Planted(corrupt_batch, {("log-corrupt", "batch"): {"count": 1, "size": 3, "offset": 3}}),
     "a damaged value": Planted(
         corrupt_value, {("log-corrupt", "value"): {"count": 1, "stream": 2, "sequence": 2, "offset": 5}}
@@ -545,9 +573,20 @@ PLANTED: Mapping[str, Planted] = {
         zeros_at_end,
         {("log-corrupt", "tail"): {"count": 1, "offset": 24}, ("log-divergence", "missing"): {"offset": 24}},
     ),
-    "another epoch": Planted(diverge(leader_epoch=7), {("log-divergence", "different"): {"count": 1, "offset": 3}}),
+    "another epoch": Planted(
+        diverge(leader_epoch=7),
+        {
+            ("log-divergence", "different"): {"count": 1, "offset": 3},
+            ("epoch-regression", None): {"count": 7, "offset": 6},
+            ("checkpoint-mismatch", "epochs"): {"count": 7, "offset": 6},
+        },
+    ),
     "other content": Planted(
-        diverge(values=((2, 0), (2, 1), (2, 77))), {("log-divergence", "different"): {"count": 1, "offset": 3}}
+        diverge(values=((2, 0), (2, 1), (2, 77))),
+        {
+            ("log-divergence", "different"): {"count": 1, "offset": 3},
+            ("split-brain", None): {"count": 1, "size": 2, "offset": 3},
+        },
     ),
     "a replica that lacks a batch": Planted(
         lambda story: on_follower(story, lambda batches: batches.pop(1)),
@@ -558,6 +597,7 @@ PLANTED: Mapping[str, Planted] = {
         {
             ("log-divergence", "different"): {"count": 1, "offset": 0},
             ("log-divergence", "extra"): {"count": 1, "offset": 1},
+            ("split-brain", None): {"count": 1, "size": 2, "offset": 0},
         },
     ),
     "never reserved": Planted(
@@ -637,6 +677,8 @@ PLANTED: Mapping[str, Planted] = {
             ("nonmonotonic-send", None): {"count": 3, "stream": 1, "sequence": 0, "offset": 6},
             ("duplicate", "client-resend"): {"count": 3, "stream": 1, "sequence": 3, "offset": 0},
             ("log-duplicate", "client-resend"): {"count": 3, "stream": 1, "sequence": 3, "offset": 0},
+            **REVERSED,
+            ("sequence-gap", "first"): {"count": 2, "offset": 0},
         },
     ),
     "a copy below the start of the log": Planted(
@@ -644,22 +686,27 @@ PLANTED: Mapping[str, Planted] = {
         {
             ("log-reorder", "values"): {"count": 3, "stream": 1, "sequence": 0, "offset": 25},
             ("nonmonotonic-send", None): {"count": 3, "stream": 1, "sequence": 0, "offset": 25},
+            ("sequence-gap", "backwards"): {"count": 1, "offset": 25},
         },
     ),
     "stored three times": Planted(
-        three_copies, {("duplicate", "mixed"): COPIED, ("log-duplicate", "mixed"): {**COPIED, "size": 9}}
+        three_copies, {("duplicate", "mixed"): COPIED, ("log-duplicate", "mixed"): {**COPIED, "size": 9}, **REPEATED}
     ),
     "written twice by a replica": Planted(
         written_twice_in_file, {("log-reorder", "offsets"): {"count": 1, "offset": 3}}
     ),
     "written twice by the leader": Planted(
-        written_twice_in_leader, {("log-reorder", "offsets"): {"count": 1, "offset": 3}}
+        written_twice_in_leader,
+        {
+            ("log-reorder", "offsets"): {"count": 1, "offset": 3},
+            ("sequence-gap", "backwards"): {"count": 1, "offset": 3},
+        },
     ),
     "lost, and acknowledged in the wrong order": Planted(
         lost_with_reversed_offsets, {("lost-write", None): {"count": 3, "stream": 2, "offset": 889}}
     ),
     "acknowledged at its second copy": Planted(
-        acknowledged_at_its_copy, {("duplicate", "broker"): COPIED, ("log-duplicate", "broker"): COPIED}
+        acknowledged_at_its_copy, {("duplicate", "broker"): COPIED, ("log-duplicate", "broker"): COPIED, **REPEATED}
     ),
     "far out of order": Planted(far_backwards, {("log-reorder", "offsets"): {"count": 2, "offset": 3}}),
     "anything above the high watermark": Planted(wild_tail),
