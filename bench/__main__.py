@@ -22,6 +22,7 @@ OTHERS = {
     "endurance": "ten million records with faults: memory of the load, bytes of its history (25 min)",
     "verify": "wall, CPU and memory of a verdict at 2 and 10 million records; --small for the run of 60 s (5 min)",
     "proxy": "our proxy beside a direct connection (1 min)",
+    "cycles": "a million transactions with planted circles: read, judged, found (6 min)",
 }
 BENCHMARKS = {**COST, **OTHERS}
 

@@ -56,16 +56,19 @@ def locust_commands(settings: LoadSettings, run: RunDirectory, web_port: int | N
     settings.write(settings_path(run))
     for group, users, bootstrap in (
         (PRODUCERS, settings.producers, settings.producers_bootstrap),
-        (READERS, settings.readers, settings.readers_bootstrap),
+        (READERS, len(settings.readers), settings.readers_bootstrap),
     ):
         if users and not bootstrap:
             raise SettingsError(f"{group}_bootstrap is empty")
     commands = []
+    no_readers = ("--kafka-readers", "0")
     for name, first_stream, producers in shares(settings):
-        first = ("--kafka-first-stream", str(first_stream))
-        commands.append(_command(name, "ProducerUser", producers, settings.producers_bootstrap, settings, run, *first))
-    if settings.readers:
-        commands.append(_command(READERS, "ReaderUser", settings.readers, settings.readers_bootstrap, settings, run))
+        own = ["--kafka-first-stream", str(first_stream), *no_readers]
+        commands.append(_command(name, "ProducerUser", producers, settings.producers_bootstrap, settings, run, *own))
+    for name, clients in readers(settings):
+        own = ["--kafka-readers", ",".join(clients)]
+        address = settings.readers_bootstrap
+        commands.append(_command(name, "ReaderUser", len(clients), address, settings, run, *own))
     if web_port is not None and settings.producers:
         commands[0] = _with_web(commands[0], web_port)
     return commands
@@ -88,6 +91,12 @@ def shares(settings: LoadSettings) -> list[tuple[str, int, int]]:
         name = PRODUCERS if processes == 1 else f"{PRODUCERS}-{index + 1}"
         found.append((name, settings.first_stream + first, count))
     return found
+
+
+def readers(settings: LoadSettings) -> list[tuple[str, tuple[str, ...]]]:
+    """The live readers' processes, one per client: name, and the client of each of its readers. Pure."""
+    clients = dict.fromkeys(settings.readers)
+    return [(f"{READERS}-{client}", (client,) * settings.readers.count(client)) for client in clients]
 
 
 def sentinel_command(run: RunDirectory, bootstrap: str, deadline_s: float, client: str = "confluent") -> list[str]:
@@ -118,7 +127,6 @@ def _command(
         *("--host", bootstrap, "--users", str(users), "--spawn-rate", str(min(users, 100))),
         *("--stop-timeout", f"{stop_timeout_s:g}", "--exit-code-on-error", "0", "--only-summary"),
         *("--csv", str(output), "--html", f"{output}.html", "--json-file", str(output), "--loglevel", "INFO"),
-        *("--kafka-readers", str(settings.readers)),
         *options,
     ]
     # a stray LOCUST_* variable of the user's shell would change the run

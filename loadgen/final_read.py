@@ -17,7 +17,7 @@ from cluster.seams.clock import Clock, SystemClock
 from loadgen.clients.base import RecordReader
 from loadgen.reading import PartitionReader
 from loadgen.recorder import Recorder
-from loadgen.settings import SettingsError
+from loadgen.settings import FINAL_CLIENTS, SettingsError
 from loadgen.tool import BAD_ARGUMENTS, DONE, INCOMPLETE, parser, put_result, reader_factory, resolve, start_logging
 
 POLL_RECORDS = 2000
@@ -73,6 +73,7 @@ def read_through(
             if one.first_offset < 0:
                 one.first_offset = offset
         recorder.tick()
+    partitions.finish()
     return seen
 
 
@@ -90,7 +91,9 @@ def parse_through(text: str) -> dict[int, int]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit status."""
-    arguments_parser = parser("loadgen.final_read", "Read every partition from offset 0 through given offsets.")
+    arguments_parser = parser(
+        "loadgen.final_read", "Read every partition from offset 0 through given offsets.", FINAL_CLIENTS
+    )
     arguments_parser.add_argument("--through", required=True, metavar="JSON", help='{"<partition>": offset, ...}')
     parsed = arguments_parser.parse_args(argv)
     start_logging()

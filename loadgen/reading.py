@@ -1,24 +1,38 @@
 """Reading by assignment: all partitions from given offsets, every record recorded in the order of delivery.
 
-Owns the next offset of each partition and when an assignment is made anew. Does not own the client, nor how often it
-is polled. An offset is never reset: a reader that cannot go on says so and asks again for the very same offset.
+Owns the next offset of each partition, when an assignment is made anew, and what is recorded of a poll. Does not own
+the client, nor how often it is polled. An offset is never reset: a reader that cannot go on says so and asks again for
+the very same offset.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from cluster.seams.clock import Clock
-from loadgen.clients.base import RecordReader
+from loadgen.clients.base import RecordReader, Watermarks
 from loadgen.recorder import Recorder
 from loadgen.runs import ReadRecord, coalesce_records
-from verifier.evidence.history import Phase
+from verifier.evidence.history import HistoryRow, Phase
 
 REASSIGN_NS = 500_000_000
+#: Empty polls are summed up for so long at most, so that the file tells of a reader that gets nothing.
+IDLE_NS = 1_000_000_000
+
+
+@dataclass(slots=True)
+class _Idle:
+    """Polls in a row that brought nothing."""
+
+    count: int = 0
+    op: int = -1
+    invoke_ns: int = -1
+    complete_ns: int = -1
 
 
 class PartitionReader:
-    """Reads partitions of one topic with one consumer. Call ``start`` once, then ``poll`` as often as you like."""
+    """Reads partitions of one topic with one consumer. ``start``, ``poll`` as often as you like, ``finish``."""
 
     def __init__(
         self,
@@ -40,6 +54,10 @@ class PartitionReader:
         self._phase: Phase = phase
         self._session = -1
         self._reassign_ns: int | None = None
+        self._idle = _Idle()
+        # What the last empty poll left known, and what of it is written.
+        self._known: Mapping[int, Watermarks] = {}
+        self._written: dict[int, Watermarks] = {}
 
     @property
     def next_offsets(self) -> dict[int, int]:
@@ -53,8 +71,15 @@ class PartitionReader:
 
     def start(self) -> None:
         """Assign all partitions at their next offsets, under a new session number."""
+        self._write_idle()
         self._session = self._recorder.next_session()
         self._reassign_ns = None
+        self._written.clear()
+        op, invoke_ns = self._recorder.next_op(), self._clock.monotonic_ns()
+        # before the client is told: a record that it hands out belongs to an assignment that is on record
+        for partition, offset in self._next.items():
+            row = HistoryRow("assign", "ok", self._topic, partition, first_offset=offset, last_offset=offset)
+            self._append(row, op, invoke_ns, invoke_ns)
         self._reader.assign(self._topic, self._next)
 
     def poll(self, max_records: int, timeout_s: float) -> list[ReadRecord]:
@@ -63,28 +88,80 @@ class PartitionReader:
         if self._reassign_ns is not None and invoke_ns >= self._reassign_ns:
             self.start()
         polled = self._reader.poll(max_records, timeout_s)
+        looked_at = {record.partition for record in polled.records} or set(self._next)
+        known = {partition: self._reader.watermarks(self._topic, partition) for partition in looked_at}
+        # after the watermarks: what a row says was known by its ``complete_ns``
+        op, complete_ns = self._recorder.next_op(), self._clock.monotonic_ns()
         if polled.records:
-            self._record(polled.records, invoke_ns)
+            self._write_idle()
+            self._record(polled.records, known, op, invoke_ns, complete_ns)
+        else:
+            self._count_idle(known, op, invoke_ns, complete_ns)
         for error in polled.errors:
             self._recorder.error(error, topic=self._topic, session=self._session)
         if polled.broken and self._reassign_ns is None:
             self._reassign_ns = self._clock.monotonic_ns() + REASSIGN_NS
         return polled.records
 
-    def _record(self, records: list[ReadRecord], invoke_ns: int) -> None:
-        rows = coalesce_records(
+    def finish(self) -> None:
+        """Nothing more is read: what was summed up is written."""
+        self._write_idle()
+
+    def _record(
+        self, records: list[ReadRecord], known: Mapping[int, Watermarks], op: int, invoke_ns: int, complete_ns: int
+    ) -> None:
+        polled = coalesce_records(
             records,
             topic=self._topic,
             run_id=self._run_id,
             invoke_ns=invoke_ns,
-            complete_ns=self._clock.monotonic_ns(),
+            complete_ns=complete_ns,
             session=self._session,
             phase=self._phase,
+            op=op,
         )
         size_bytes = sum(len(record.value) for record in records if record.value is not None)
-        self._recorder.polled(self._topic, rows, size_bytes)
+        rows = [_with_watermarks(row, known[row.partition]) for row in polled.rows]
+        self._recorder.polled(self._topic, polled._replace(rows=rows), size_bytes)
+        self._written |= known
         for partition, offset, _ in records:
             self._next[partition] = offset + 1
 
+    def _count_idle(self, known: Mapping[int, Watermarks], op: int, invoke_ns: int, complete_ns: int) -> None:
+        if self._idle.count and any(
+            known[each].high_watermark < old.high_watermark for each, old in self._known.items()
+        ):
+            # the higher one is not to be forgotten: that it was known before is what makes the lower one strange
+            self._write_idle()
+        idle = self._idle
+        if not idle.count:
+            idle.invoke_ns = invoke_ns
+        idle.count += 1
+        idle.op, idle.complete_ns = op, complete_ns
+        self._known = known
+        if complete_ns - idle.invoke_ns >= IDLE_NS:
+            self._write_idle()
+
+    def _write_idle(self) -> None:
+        """One row for each partition of which something new was learned; one without a partition if there is none."""
+        idle, self._idle = self._idle, _Idle()
+        if not idle.count:
+            return
+        news = {
+            number: known for number, known in self._known.items() if known != self._written.get(number, Watermarks())
+        }
+        self._written |= news
+        for partition, known in (news or {-1: Watermarks()}).items():
+            row = _with_watermarks(HistoryRow("idle", "ok", self._topic, partition, count=idle.count), known)
+            self._append(row, idle.op, idle.invoke_ns, idle.complete_ns)
+
+    def _append(self, row: HistoryRow, op: int, invoke_ns: int, complete_ns: int) -> None:
+        row = row._replace(op=op, invoke_ns=invoke_ns, complete_ns=complete_ns)
+        self._recorder.history.append(row._replace(phase=self._phase, session=self._session))
+
     def __repr__(self) -> str:
         return f"PartitionReader({self._topic}, session={self._session}, next={self._next})"
+
+
+def _with_watermarks(row: HistoryRow, known: Watermarks) -> HistoryRow:
+    return row._replace(high_watermark=known.high_watermark, last_stable_offset=known.last_stable_offset)

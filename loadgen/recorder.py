@@ -76,6 +76,7 @@ class Recorder:
         self._status, self._series = status, series
         self._observer = observer
         self._sessions = itertools.count(1)
+        self._ops = itertools.count(1)
         self._noted: dict[tuple[int, str], int] = {}
         self._point_ns = clock.monotonic_ns()
         self.tally = Tally(process, self._point_ns)
@@ -87,6 +88,10 @@ class Recorder:
     def next_session(self) -> int:
         """A number for a new assignment, never given twice in this process, so that readers do not mix."""
         return next(self._sessions)
+
+    def next_op(self) -> int:
+        """A number for a call of a reader: what one poll brought has the same."""
+        return next(self._ops)
 
     def reserve(self, who: StreamIdentity, first: int, last: int) -> None:
         """These sequences may be sent once this returns: the file has been told."""
@@ -117,6 +122,7 @@ class Recorder:
             if run.error is None:
                 latencies_ns = [now_ns - intended_ns for intended_ns in run.intended_ns]
                 self.tally.count("acked", run.records)
+                self.tally.acknowledged(who.partition, now_ns)
                 self.tally.latencies(latencies_ns)
             else:
                 self.producer_errors[name_of(run.error)] = run.error
@@ -130,8 +136,22 @@ class Recorder:
     def never_sent(self, who: StreamIdentity, first: int, last: int) -> None:
         """Reserved sequences that were certainly never handed to a client."""
         now_ns = self._clock.monotonic_ns()
-        row = _stream_row("send", "fail", who, first, last, now_ns, now_ns)
-        self.history.append(row._replace(error="never handed to the client"))
+        self.history.append(_stream_row("unsent", "fail", who, first, last, now_ns, now_ns))
+
+    def retried(self, who: StreamIdentity, first: int, last: int, since_ns: int, records: int, reason: str) -> None:
+        """The client sends ``records`` of these sequences again, or may; they were outstanding since ``since_ns``."""
+        self._client_event("retry", who, first, last, since_ns, records, reason)
+
+    def disconnected(self, who: StreamIdentity, first: int, last: int, since_ns: int, reason: str) -> None:
+        """The client lost a connection, with these sequences outstanding; both are -1 if none were."""
+        self._client_event("disconnect", who, first, last, since_ns, 1, reason)
+
+    def _client_event(
+        self, f: Function, who: StreamIdentity, first: int, last: int, since_ns: int, count: int, reason: str
+    ) -> None:
+        now_ns = self._clock.monotonic_ns()
+        row = _stream_row(f, "info", who, first, last, min(since_ns, now_ns), now_ns)
+        self.history.append(row._replace(count=count, error=reason))
 
     def polled(self, topic: str, polled: PolledRows, size_bytes: int) -> None:
         """What one poll of a reader brought."""

@@ -140,8 +140,9 @@ def coalesce_records(
     complete_ns: int,
     session: int,
     phase: Phase = "load",
+    op: int = -1,
 ) -> PolledRows:
-    """The rows of one poll in the order of delivery.
+    """The rows of one poll, the call number ``op``, in the order of delivery.
 
     A row spans consecutive offsets of one partition that hold consecutive sequences of one stream, or that hold no
     value of this run for one and the same reason (stream and sequences are -1 then, ``error`` says why).
@@ -155,7 +156,9 @@ def coalesce_records(
     def finish() -> None:
         if first_offset >= 0:
             what = (topic, partition, stream, first_sequence, last_sequence, first_offset, last_offset)
-            row = HistoryRow("poll", "ok", *what, invoke_ns, complete_ns, error=error, phase=phase, session=session)
+            row = HistoryRow(
+                "poll", "ok", *what, invoke_ns, complete_ns, error=error, phase=phase, session=session, op=op
+            )
             rows.append(row)
 
     for record in records:

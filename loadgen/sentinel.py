@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from cluster.seams.clock import Clock, SystemClock
 from loadgen.clients.base import SenderFactory, SentResult
 from loadgen.recorder import Recorder, StreamIdentity
-from loadgen.settings import SettingsError
+from loadgen.settings import CONFLUENT, KAFKA_PYTHON, SettingsError
 from loadgen.tool import BAD_ARGUMENTS, DONE, INCOMPLETE, parser, put_result, resolve, sender_factory, start_logging
 from verifier.evidence.history import HistoryRow
 from verifier.evidence.values import FLAG_SENTINEL, SENTINEL_STREAM, ValueEncoder
@@ -43,6 +43,7 @@ class Sentinels:
         self._recorder = recorder
         self._clock = clock
         self.offsets: dict[int, int | None] = dict.fromkeys(partitions)
+        self._tried = dict.fromkeys(partitions, 0)
 
     def place(self, deadline_s: float, pause: Callable[[float], object]) -> bool:
         """Attempt until every partition has its sentinel (True) or the deadline has passed (False)."""
@@ -54,6 +55,8 @@ class Sentinels:
             if left_s <= 0 or self._attempt(attempt, min(ATTEMPT_TIMEOUT_S, left_s)):
                 break
             pause(PAUSE_S)
+        for partition, tried in self._tried.items():
+            self._recorder.never_sent(self._identity(partition, 0), tried, RESERVE - 1)
         return None not in self.offsets.values()
 
     def _attempt(self, attempt: int, timeout_s: float) -> bool:
@@ -68,6 +71,7 @@ class Sentinels:
         }
         for partition, result in self._make_sender().send(self._topic, values, timeout_s).items():
             self._record(partition, attempt, invoke_ns, result)
+            self._tried[partition] = attempt + 1
             self.offsets[partition] = result.offset
         self._recorder.tick()
         return None not in self.offsets.values()
@@ -103,7 +107,8 @@ class Sentinels:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit status."""
-    parsed = parser("loadgen.sentinel", "Place one acknowledged sentinel in every partition.").parse_args(argv)
+    clients = (CONFLUENT, KAFKA_PYTHON)
+    parsed = parser("loadgen.sentinel", "Place one acknowledged sentinel in every partition.", clients).parse_args(argv)
     start_logging()
     try:
         arguments = resolve(parsed)

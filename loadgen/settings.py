@@ -28,6 +28,12 @@ READERS = "readers"
 #: Which client producers and readers use: librdkafka through confluent-kafka, or this project's own.
 CONFLUENT, NATIVE = "confluent", "native"
 CLIENTS = (NATIVE, CONFLUENT)
+#: The final phase has one more, which blocks and so is no client for Locust's greenlets.
+KAFKA_PYTHON = "kafka-python"
+FINAL_CLIENTS = (CONFLUENT, KAFKA_PYTHON, NATIVE)
+#: Readers of different clients: what one of them passes over, or is handed twice, the other one sees.
+DEFAULT_READERS = (CONFLUENT, NATIVE)
+DEFAULT_FINAL_READERS = (CONFLUENT, KAFKA_PYTHON)
 
 #: Keys of a client that a load decides itself, and why nobody else can.
 _OWN_KEYS = {
@@ -50,6 +56,7 @@ class LoadSettings:
     records unacknowledged. ``value_bytes`` is the size of a value, header included, or a distribution of sizes.
     ``producer_config`` and ``consumer_config`` are the client's own keys, on top of the defaults of its adapter in
     ``loadgen.clients``. Stream ``i`` writes to partition ``i % partitions``. The producers are shared by ``processes``.
+    ``readers`` has the client of each live reader, ``final_readers`` those of the final phase.
     """
 
     run_id: int
@@ -65,7 +72,8 @@ class LoadSettings:
     outstanding: int = 0
     shape: ShapeSpec = "constant"
     producers: int = 4
-    readers: int = 1
+    readers: tuple[str, ...] = DEFAULT_READERS
+    final_readers: tuple[str, ...] = DEFAULT_FINAL_READERS
     processes: int = 1
     value_bytes: SizeSpec = 200
     keys: KeySpec = "none"
@@ -80,7 +88,6 @@ class LoadSettings:
             ("run_id", 0),
             ("partitions", 1),
             ("producers", 0),
-            ("readers", 0),
             ("processes", 1),
             ("outstanding", 0),
             ("first_stream", 0),
@@ -95,6 +102,9 @@ class LoadSettings:
             raise SettingsError("topic is empty")
         if self.client not in CLIENTS:
             raise SettingsError(f"client is {self.client!r}; there are {', '.join(CLIENTS)}")
+        for name, known in (("readers", CLIENTS), ("final_readers", FINAL_CLIENTS)):
+            if unknown := [client for client in getattr(self, name) if client not in known]:
+                raise SettingsError(f"{name} has {unknown[0]!r}; there are {', '.join(known)}")
         try:
             parse_shape(self.shape), parse_sizes(self.value_bytes), parse_keys(self.keys)
         except SpecError as error:
@@ -147,6 +157,7 @@ class LoadSettings:
         known = {each.name for each in fields(cls)}
         if unknown := set(values) - known:
             raise SettingsError(f"{path}: unknown load settings: {', '.join(sorted(unknown))}")
+        values |= {name: tuple(values[name]) for name in ("readers", "final_readers") if name in values}
         try:
             return cls(**values)
         except TypeError as error:

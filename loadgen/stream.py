@@ -14,10 +14,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from cluster.client.producer.outcomes import recorded_outcome
 from cluster.seams.clock import Clock
-from loadgen.clients.base import ClientCallbacks, ClientRefusal, Failure, ProducerClient, ProducerFactory
+from loadgen.clients.base import ClientCallbacks, ClientRefusal, Failure, ProducerClient, ProducerFactory, Retried
 from loadgen.recorder import Recorder, StreamIdentity
 from loadgen.records import StreamRecords
 from loadgen.runs import Delivery, OffsetTrust, SendRun, coalesce_deliveries, ranges
@@ -164,11 +165,41 @@ class ProducerStream:
     def _new_incarnation(self, number: int) -> Incarnation:
         current = Incarnation(number, OffsetTrust(acknowledged=self._acks != "0"))
         current.client = self._make_client(
-            ClientCallbacks(current.on_delivery, current.errors.append, current.on_identity)
+            ClientCallbacks(
+                current.on_delivery,
+                current.errors.append,
+                current.on_identity,
+                partial(self._retried, current),
+                partial(self._disconnected, current),
+            )
         )
         self._current = current
         self._recorder.incarnation(self._who(), self._next_sequence, known=False)
         return current
+
+    def _retried(self, incarnation: Incarnation, told: Retried) -> None:
+        """The client sends again: which sequences, or else all that may have been among them.
+
+        Deliveries that were reported before it are collected when the poll is over: their sequences still count as
+        outstanding here, and the range is too wide by them, never too narrow.
+        """
+        if incarnation is not self._current or not self._outstanding:
+            return
+        first = min(self._outstanding) if told.first is None else told.first
+        last = self._next_sequence - 1 if told.last is None else told.last
+        self._recorder.retried(
+            self._who(), first, last, self._outstanding_since(first), told.records, f"retry: {told.reason}"
+        )
+
+    def _disconnected(self, incarnation: Incarnation, reason: str) -> None:
+        if incarnation is not self._current:
+            return
+        first = min(self._outstanding, default=-1)
+        last = max(self._outstanding, default=-1)
+        self._recorder.disconnected(self._who(), first, last, self._outstanding_since(first), f"disconnect: {reason}")
+
+    def _outstanding_since(self, sequence: int) -> int:
+        return self._outstanding.get(sequence, self._clock.monotonic_ns())
 
     def _collect(self) -> None:
         """Record identity, errors and deliveries that the last poll brought."""

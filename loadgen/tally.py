@@ -35,6 +35,7 @@ class Tally:
         self._total: Counter[Counted] = Counter()
         self._latencies_ns = array("q")
         self._loop_lag_ms = 0.0
+        self._last_acked_ns: dict[int, int] = {}
 
     def count(self, what: Counted, number: int = 1) -> None:
         self._interval[what] += number
@@ -46,6 +47,10 @@ class Tally:
     def latencies(self, latencies_ns: Iterable[int]) -> None:
         """One latency per record."""
         self._latencies_ns.extend(latencies_ns)
+
+    def acknowledged(self, partition: int, now_ns: int) -> None:
+        """Something was acknowledged in this partition."""
+        self._last_acked_ns[partition] = now_ns
 
     def loop_lag(self, lag_ms: float) -> None:
         """How late the process's own ticker woke; the interval keeps the worst."""
@@ -73,6 +78,7 @@ class Tally:
             total_unknown=self._total["unknown"],
             total_errors=self._total["errors"],
             total_fatal=self._total["fatal"],
+            last_acked_ns={str(partition): at_ns for partition, at_ns in self._last_acked_ns.items()},
         )
         self._interval_start_ns = now_ns
         self._interval.clear()

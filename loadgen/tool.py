@@ -9,19 +9,18 @@ import argparse
 import json
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 from cluster.seams.clock import Clock
 from loadgen.clients.base import ReaderFactory, SenderFactory
-from loadgen.settings import LoadSettings, SettingsError
+from loadgen.clients.choice import reader
+from loadgen.settings import CONFLUENT, LoadSettings, SettingsError
 
 #: Exit status: all done; not all done; bad arguments.
 DONE, INCOMPLETE, BAD_ARGUMENTS = 0, 1, 254
-
-CONFLUENT, KAFKA_PYTHON = "confluent", "kafka-python"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +43,14 @@ class _Parser(argparse.ArgumentParser):
         self.exit(BAD_ARGUMENTS, f"{self.prog}: {message}\n")
 
 
-def parser(program: str, description: str) -> argparse.ArgumentParser:
-    """A parser with the shared arguments."""
+def parser(program: str, description: str, clients: Sequence[str]) -> argparse.ArgumentParser:
+    """A parser with the shared arguments; the first of ``clients`` is the default."""
     arguments = _Parser(prog=f"python -m {program}", description=description)
     arguments.add_argument("--settings", required=True, metavar="FILE", help="the load's settings, as JSON")
     arguments.add_argument("--bootstrap", required=True, metavar="HOST:PORT[,...]")
     arguments.add_argument("--history", required=True, metavar="FILE.arrow", help="where to record; replaced")
     arguments.add_argument("--deadline-s", type=float, default=60.0, help="give up after so many seconds (60)")
-    arguments.add_argument("--client", choices=[CONFLUENT, KAFKA_PYTHON], default=CONFLUENT)
+    arguments.add_argument("--client", choices=clients, default=clients[0])
     return arguments
 
 
@@ -78,14 +77,7 @@ def sender_factory(arguments: ToolArguments, clock: Clock) -> SenderFactory:
 
 def reader_factory(arguments: ToolArguments) -> ReaderFactory:
     """Makes a fresh consumer; no offset of it is ever reset."""
-    bootstrap, process, given = arguments.bootstrap, arguments.process, arguments.settings.consumer_config
-    if arguments.client == CONFLUENT:
-        from loadgen.clients.confluent import ConfluentReader
-
-        return lambda: ConfluentReader(bootstrap, process, given)
-    from loadgen.clients.kafka_python import KafkaPythonReader
-
-    return lambda: KafkaPythonReader(bootstrap, process, given)
+    return lambda: reader(arguments.client, arguments.bootstrap, arguments.process, arguments.settings)
 
 
 def start_logging() -> None:

@@ -10,7 +10,8 @@ import logging
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
-from loadgen.clients.confluent import client_logger, describe_exception
+from loadgen.clients.confluent import describe_exception
+from loadgen.clients.librdkafka_attempts import client_logger
 from loadgen.limits import LargestRecord, advice, known_sizes, topic_limits, unless_compressed
 from loadgen.settings import LoadSettings, SettingsError
 

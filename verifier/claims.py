@@ -23,7 +23,7 @@ ACK, FAIL, LOG, READ, RESERVED = range(5)
 LONGEST_RUN = 10_000_000
 
 #: What two claims must have in common so that one can continue the other, beside their place and stream.
-_WHOSE = ("source", "bit", "sentinel", "producer_id", "producer_epoch")
+_WHOSE = ("source", "bit", "sentinel", "producer_id", "producer_epoch", "reader")
 
 
 def all_claims(history: DataFrame, reader_bits: DataFrame, log: DataFrame) -> DataFrame:
@@ -99,7 +99,7 @@ def _joined(claims: DataFrame) -> DataFrame:
         .withColumn("number", F.sum("begins").over(order.rowsBetween(Window.unboundedPreceding, 0)))
         .groupBy(*alike, "number")
         .agg(F.min("sequence").alias("sequence"), F.min("offset").alias("offset"), F.sum("values").alias("values"))
-        .drop("shift", "number")
+        .drop("shift", "number", "reader")
     )
 
 
@@ -121,12 +121,16 @@ def _claims(frame: DataFrame, source: Column, bit: Column, sentinel: Column) -> 
         sentinel.alias("sentinel"),
         F.lit(None).cast("bigint").alias("producer_id"),
         F.lit(None).cast("int").alias("producer_epoch"),
+        # two readers tell the same in runs of different lengths: mixed, none would continue another
+        F.when(F.col("f") == "poll", F.col("process")).alias("reader"),
     ).filter(F.col("values") > 0)
 
 
 def _acks(history: DataFrame) -> DataFrame:
     """Acknowledgements and certain failures."""
-    told = history.filter(F.col("f").isin("send", "sentinel") & F.col("type").isin("ok", "fail") & well_formed())
+    told = history.filter(
+        F.col("f").isin("send", "sentinel", "unsent") & F.col("type").isin("ok", "fail") & well_formed()
+    )
     source = F.when(F.col("type") == "ok", ACK).otherwise(FAIL)
     return _claims(told, source, F.lit(0), F.col("f") == "sentinel")
 
@@ -158,6 +162,7 @@ def _log_claims(log: DataFrame) -> DataFrame:
         "sentinel",
         "producer_id",
         "producer_epoch",
+        F.lit(None).cast("string").alias("reader"),
     )
 
 

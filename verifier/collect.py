@@ -15,14 +15,16 @@ from pyspark.sql import functions as F
 from verifier.asking import Rows
 from verifier.claims import well_formed
 from verifier.evidence.run_model import RunModel
-from verifier.facts import Facts, Gap, HistoryState, ReaderReach, Region, ReplicaFiles
+from verifier.facts import Facts, Gap, ReaderReach, Region, ReplicaFiles
 from verifier.tables import NAMED, Place, Tables
 
 
 def ask_history(history: DataFrame) -> DataFrame:
     """One pass over the histories: what was told, by whom, how far readers came, how the files ended."""
     values = F.col("last_sequence") - F.col("first_sequence") + 1
-    concerns_values = F.col("f").isin("send", "sentinel", "reserve") | ((F.col("f") == "poll") & (F.col("stream") >= 0))
+    concerns_values = F.col("f").isin("send", "sentinel", "unsent", "reserve") | (
+        (F.col("f") == "poll") & (F.col("stream") >= 0)
+    )
     summed = F.sum(F.when(concerns_values & well_formed(), values).otherwise(0))
     return history.groupBy("run", "process", "file", "f", "type", "phase", "topic", "partition").agg(
         summed.alias("values"),
@@ -46,19 +48,16 @@ def _facts_of(run: str, model: RunModel, rows: Sequence[dict[str, Any]]) -> Fact
         chosen = (row for row in rows if row["f"] == f and row["type"] == outcome and phase in (None, row["phase"]))
         return sum(int(row["values"]) for row in chosen)
 
-    files = sorted((row for row in rows if row["f"] == "file"), key=lambda row: row["file"])
     return Facts(
         acked=total("send", "ok"),
         unknown=total("send", "info"),
         failed=total("send", "fail"),
+        never_sent=total("unsent", "fail"),
         read=total("poll", "ok"),
         final_read=total("poll", "ok", "final"),
         malformed_rows=sum(int(row["malformed"]) for row in rows),
-        histories=tuple(
-            HistoryState(row["process"], row["file"], row["type"], int(row["last_sequence"]), row["error"])
-            for row in files
-        ),
         readers=tuple(_readers(run, model, rows)),
+        live_readers=tuple(sorted({row["process"] for row in rows if (row["f"], row["phase"]) == ("poll", "load")})),
     )
 
 

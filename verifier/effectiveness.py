@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """One injection as it happened. ``end_ns`` is None if it was never healed; times are monotonic."""
+    """One injection as it happened. ``end_ns`` is None if it was never healed; times are monotonic.
+
+    It was healed from ``healed_ns`` on, and over at ``end_ns``, when the cluster was seen to have recovered (``healed``
+    says whether it was). ``probe`` is what was seen while it lasted, ``heal_probe`` what was seen afterwards.
+    """
 
     fault: str
     target: str
@@ -24,28 +28,75 @@ class Injected:
     effective: bool
     skipped: bool
     probe: Mapping[str, Any]
+    number: int = -1
+    healed_ns: int | None = None
+    healed: bool = False
+    heal_probe: Mapping[str, Any] = field(default_factory=dict)
 
 
-def injections(entries: Iterable[Mapping[str, Any]]) -> list[Injected]:
-    """Pair each ``inject`` with its ``heal`` (same fault and target); a ``skip`` stands alone.
+@dataclass(frozen=True, slots=True)
+class FaultRecord:
+    """What ``faults.jsonl`` says: the injections in the order of their beginning, and why it cannot be believed."""
 
-    Whether it bit is said by the heal, which knows all of it (a dropped response shows only when the retry came).
+    injected: tuple[Injected, ...] = ()
+    complaints: tuple[str, ...] = ()
+
+
+def fault_record(entries: Iterable[Mapping[str, Any]], planned: int) -> FaultRecord:
+    """Join ``inject`` and ``heal`` by the number of the injection. Raises ``ValueError`` or ``TypeError`` for what is
+
+    no entry. Whether a fault bit is said by the heal, which knows all of it (a dropped response shows only when the
+    retry came). Each of the ``planned`` injections has one end: healed, skipped, or left out for want of time.
     """
-    found: list[Injected] = []
+    by_number: dict[int, dict[str, Mapping[str, Any]]] = {}
+    complaints: list[str] = []
     for entry in entries:
-        fault, target, phase = str(entry.get("fault")), str(entry.get("target")), entry.get("phase")
-        start_ns, end_ns = int(entry.get("start_ns") or 0), int(entry.get("end_ns") or 0)
-        effective, probe = bool(entry.get("effective")), dict(entry.get("probe") or {})
-        if phase != "heal":
-            skipped = phase != "inject"
-            found.append(Injected(fault, target, start_ns, None, effective and not skipped, skipped, probe))
-            continue
-        for index, earlier in enumerate(found):
-            if (earlier.fault, earlier.target) == (fault, target) and earlier.end_ns is None and not earlier.skipped:
-                probe = {**earlier.probe, **probe}
-                found[index] = Injected(fault, target, earlier.start_ns, end_ns, effective, False, probe)
-                break
-    return found
+        number, phase = int(entry.get("number", -1)), str(entry.get("phase"))
+        phases = by_number.setdefault(number, {})
+        if phase in phases or phase not in ("inject", "heal", "skip", "left-out"):
+            complaints.append(f"faults.jsonl has {phase!r} of injection {number} twice, or it is no phase")
+        phases.setdefault(phase, entry)
+    for number, phases in sorted(by_number.items()):
+        if not 0 <= number < planned:
+            complaints.append(f"faults.jsonl has an injection {number}; {planned} were planned")
+        elif set(phases) not in _ENDS:
+            complaints.append(
+                f"injection {number} ({_name(phases)}) has {' and '.join(sorted(phases))} and no proper end"
+            )
+        elif len({_name(phases), *(str(each.get("fault")) for each in phases.values())}) > 1:
+            complaints.append(f"injection {number} began and ended as different faults")
+    absent = [str(number) for number in range(planned) if number not in by_number]
+    if absent:
+        complaints.append(f"nothing is recorded of planned injections {', '.join(absent)}")
+    injected = [_joined(number, phases) for number, phases in by_number.items() if set(phases) & {"inject", "skip"}]
+    return FaultRecord(tuple(sorted(injected, key=lambda each: (each.start_ns, each.number))), tuple(complaints))
+
+
+#: The phases that an injection has in the end.
+_ENDS = ({"inject", "heal"}, {"skip"}, {"left-out"})
+
+
+def _name(phases: Mapping[str, Mapping[str, Any]]) -> str:
+    return str(next(iter(phases.values())).get("fault"))
+
+
+def _joined(number: int, phases: Mapping[str, Mapping[str, Any]]) -> Injected:
+    begun = phases.get("inject") or phases["skip"]
+    heal = phases.get("heal")
+    said = heal or begun
+    return Injected(
+        fault=str(begun.get("fault")),
+        target=str(begun.get("target")),
+        start_ns=int(begun.get("start_ns") or 0),
+        end_ns=None if heal is None else int(heal.get("end_ns") or 0),
+        effective=bool(said.get("effective")) and "skip" not in phases,
+        skipped="skip" in phases,
+        probe=dict(begun.get("probe") or {}),
+        number=number,
+        healed_ns=None if heal is None else int(heal.get("start_ns") or 0),
+        healed=bool(heal and heal.get("healed")),
+        heal_probe=dict((heal or {}).get("probe") or {}),
+    )
 
 
 def ineffective(requested: Sequence[str], happened: Sequence[Injected]) -> list[str]:

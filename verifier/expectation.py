@@ -1,9 +1,11 @@
-"""The expectation matrix: which anomalies the settings of a run allow, and why. Pure.
+"""The expectation matrix: which anomalies the settings of a run permit, and which event excuses each. Pure.
 
-What is not listed here is forbidden. Each rule is tested by a control run with the protection off, which must show the
-anomaly. Two things are deliberately not allowed by any acks setting: ``unseen`` (what stands in the log below the high
-watermark is delivered, however it was acknowledged) and ``inconsistent-offsets`` by a reader (readers are only handed
-what every in-sync replica has, so a clean election never takes it back).
+What is not listed here is forbidden; and what is listed is allowed only where the event that makes it legal is in the
+evidence (``verifier.excuses``): a setting without the event allows nothing, nor does an event without the setting. Each
+rule is tested by a control run with the protection off, which must show the anomaly. Two things are deliberately not
+permitted by any acks setting: ``unseen`` (what stands in the log below the high watermark is delivered, however it was
+acknowledged) and ``inconsistent-offsets`` by a reader (readers are only handed what every in-sync replica has, so a
+clean election never takes it back).
 """
 
 from __future__ import annotations
@@ -13,28 +15,42 @@ from dataclasses import dataclass
 
 from verifier.evidence.run_model import RunSettings
 
+#: The events: an election cut the value off; a connection that carried it was lost; the client sent it again; a
+#: delivery of its stream timed out while it was outstanding.
+ELECTION, DISCONNECT, RETRY, TIMEOUT = "election", "disconnect", "retry", "timeout"
+EXCUSES = (ELECTION, DISCONNECT, RETRY, TIMEOUT)
+
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """``cause`` None stands for every cause of the check."""
+    """``cause`` None stands for every cause of the check; ``excuse`` is the event without which nothing is allowed."""
 
     check: str
     cause: str | None
+    excuse: str
     reason: str
 
 
 class Expectation:
-    """What is allowed in one run."""
+    """What is permitted in one run."""
 
     def __init__(self, settings: RunSettings) -> None:
         self.allowances = tuple(_rules(settings))
 
-    def reason(self, check: str, cause: str | None) -> str | None:
-        """Why this anomaly is allowed, or None if it is not."""
-        for allowance in self.allowances:
-            if allowance.check == check and allowance.cause in (None, cause):
-                return allowance.reason
-        return None
+    def permitted(self, check: str, cause: str | None) -> str | None:
+        """Why the settings permit this anomaly, given the event; None if they never do."""
+        return next((each.reason for each in self._of(check, cause)), None)
+
+    def reason(self, check: str, cause: str | None, excuse: str | None) -> str | None:
+        """Why this anomaly is allowed, having this event in the evidence, or None if it is not."""
+        return next((each.reason for each in self._of(check, cause) if each.excuse == excuse), None)
+
+    def asks_for(self, check: str) -> bool:
+        """Whether any event could excuse anything of this check: only then does one need to look for events."""
+        return any(each.check == check for each in self.allowances)
+
+    def _of(self, check: str, cause: str | None) -> Iterator[Allowance]:
+        return (each for each in self.allowances if each.check == check and each.cause in (None, cause))
 
     def __repr__(self) -> str:
         return f"Expectation({', '.join(sorted({allowance.check for allowance in self.allowances})) or 'nothing'})"
@@ -44,13 +60,15 @@ def _rules(settings: RunSettings) -> Iterator[Allowance]:
     yield from _acknowledged_early(settings)
     yield from _repeated(settings)
     yield from _unclean(settings)
-    for check in ("duplicate", "log-duplicate"):
-        yield Allowance(
-            check,
-            "client-resend-after-error",
-            "librdkafka sends what was in flight again under a new producer epoch after a delivery timed out "
-            "(its issue 4953): the client's doing, not the cluster's",
-        )
+    if settings.client == "confluent" and settings.retries > 0:
+        for check in ("duplicate", "log-duplicate"):
+            yield Allowance(
+                check,
+                "client-resend-after-error",
+                TIMEOUT,
+                "librdkafka sends what was in flight again under a new producer epoch after a delivery timed out "
+                "(its issue 4953): the client's doing, not the cluster's",
+            )
 
 
 def _acknowledged_early(settings: RunSettings) -> Iterator[Allowance]:
@@ -59,22 +77,27 @@ def _acknowledged_early(settings: RunSettings) -> Iterator[Allowance]:
         return
     whom = "before the broker has it" if settings.acks == "0" else "when the leader alone has it"
     reason = f"acks={settings.acks}: a batch is acknowledged {whom}, and is lost if that leader fails"
-    yield Allowance("lost-write", None, reason)
-    yield Allowance("log-gap", "sequences", f"{reason}; later ones of the stream survive")
-    yield Allowance("inconsistent-offsets", "acknowledged", f"{reason}; the next leader gives its offset to another")
+    yield Allowance("lost-write", None, ELECTION, reason)
+    yield Allowance("log-gap", "sequences", ELECTION, f"{reason}; later ones of the stream survive")
+    yield Allowance(
+        "inconsistent-offsets", "acknowledged", ELECTION, f"{reason}; the next leader gives its offset to another"
+    )
+    if settings.acks == "0":
+        reason = "acks=0: a batch is acknowledged when it is sent, and is lost with the connection that carries it"
+        yield Allowance("lost-write", None, DISCONNECT, reason)
+        yield Allowance("log-gap", "sequences", DISCONNECT, f"{reason}; later ones of the stream survive")
 
 
 def _repeated(settings: RunSettings) -> Iterator[Allowance]:
     """Without idempotence a retry is appended again; with several batches in flight it also changes their order."""
-    if not settings.idempotence and settings.retries > 0:
-        reason = "idempotence is off and retries are on: a batch whose answer was lost is appended again"
-        yield Allowance("duplicate", None, reason)
-        yield Allowance("log-duplicate", None, reason)
+    if reason := _appended_again(settings):
+        yield Allowance("duplicate", None, RETRY, reason)
+        yield Allowance("log-duplicate", None, RETRY, reason)
         reason = _reordered(settings)
         if reason:
-            yield Allowance("nonmonotonic-send", None, reason)
-            yield Allowance("log-reorder", "values", reason)
-    if settings.idempotence and settings.unknown_producer != "gapless":
+            yield Allowance("nonmonotonic-send", None, RETRY, reason)
+            yield Allowance("log-reorder", "values", RETRY, reason)
+    elif settings.unknown_producer != "gapless" and settings.retries > 0:
         reason = (
             f"gapless.unknown.producer={settings.unknown_producer}: a broker that has forgotten a producer "
             "cannot tell its retries"
@@ -84,8 +107,26 @@ def _repeated(settings: RunSettings) -> Iterator[Allowance]:
             ("log-duplicate", None),
             ("nonmonotonic-send", None),
             ("log-reorder", "values"),
+            ("sequence-duplicate", None),
+            ("sequence-gap", None),
         ):
-            yield Allowance(check, cause, reason)
+            yield Allowance(check, cause, RETRY, reason)
+
+
+def _appended_again(settings: RunSettings) -> str:
+    """Why a batch may be appended twice without idempotence; empty if it may not."""
+    if settings.idempotence:
+        return ""
+    if settings.retries > 0:
+        return "idempotence is off and retries are on: a batch whose answer was lost is appended again"
+    if settings.client == "confluent":
+        return (
+            "idempotence is off, and librdkafka, even with retries=0, sends a batch again after an answer that asks "
+            "for new metadata (seen with 2.16): it takes the batch for not stored and counts no retry, but one that "
+            "waited for its followers when the leader epoch changed is in the log: the client's doing, not the "
+            "cluster's"
+        )
+    return ""
 
 
 def _reordered(settings: RunSettings) -> str:
@@ -109,7 +150,12 @@ def _unclean(settings: RunSettings) -> Iterator[Allowance]:
     if not settings.unclean_leader_election:
         return
     reason = "unclean leader election is on: a replica that lacks committed batches may become leader"
-    yield Allowance("lost-write", None, reason)
-    yield Allowance("log-gap", "sequences", reason)
-    yield Allowance("inconsistent-offsets", None, reason)
-    yield Allowance("duplicate", "vanished", f"{reason}; a value that was read and lost is sent again")
+    yield Allowance("lost-write", None, ELECTION, reason)
+    yield Allowance("log-gap", "sequences", ELECTION, reason)
+    yield Allowance("inconsistent-offsets", None, ELECTION, reason)
+    yield Allowance("sequence-gap", None, ELECTION, reason)
+    yield Allowance("duplicate", "vanished", ELECTION, f"{reason}; a value that was read and lost is sent again")
+    for check in ("poll-skip", "int-poll-skip", "nonmonotonic-poll", "int-nonmonotonic-poll"):
+        cut_off = f"{reason}; a reader whose position is cut off goes on where the log has something"
+        yield Allowance(check, None, ELECTION, cut_off)
+    yield Allowance("watermark-regression", None, ELECTION, f"{reason}; the high watermark goes back with them")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: A reader is one bit of a 64-bit integer in the ledger; more would silently share bits, so they are refused.
 MAXIMUM_READERS = 62
@@ -21,17 +24,6 @@ class ReaderReach:
     bit: int
     last_offset: int
     complete: bool
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryState:
-    """How one history file ended: ``closed``, ``torn`` or ``damaged``."""
-
-    process: str
-    file: str
-    state: str
-    torn_bytes: int = 0
-    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +48,13 @@ class Facts:
     acked: int = 0
     unknown: int = 0
     failed: int = 0
+    never_sent: int = 0
     deleted: int = 0  # of those acknowledged: by retention or DeleteRecords
     read: int = 0
     final_read: int = 0
     malformed_rows: int = 0
-    histories: tuple[HistoryState, ...] = ()
     readers: tuple[ReaderReach, ...] = ()
+    live_readers: tuple[str, ...] = ()  # the processes that read while the load ran
     replicas: tuple[ReplicaFiles, ...] = ()
     segments_listed: int = 0
     #: (topic, partition) whose sentinel stands in the final leader's log at its acknowledged offset
@@ -70,10 +63,11 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Anomalies of one check and cause in one partition: how many, and the first of them as the example.
+    """Anomalies of one check, cause and excuse in one partition: how many, and the first of them as the example.
 
     ``size`` is what all of them cover (values, offsets), ``example_size`` what the example does; ``context`` is what
-    surrounds the example.
+    surrounds the example. ``excuse`` is the kind of event that excuses them, if there is one in the evidence, and
+    ``event`` tells it in words: an election is the same for all of them, of other events it is the example's.
     """
 
     check: str
@@ -88,6 +82,8 @@ class Found:
     example_size: int
     detail: Mapping[str, Any]
     context: Mapping[str, Any] = field(default_factory=dict)
+    excuse: str | None = None
+    event: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +98,24 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadLag:
+    """How long after their acknowledgement values were first read live: over a partition, or all (no topic).
+
+    The quantiles are over acknowledgements, each measured at its last value; ``stream`` and ``sequence`` are that of
+    the worst. ``unread`` counts values that no live reader was handed. None where nothing was read.
+    """
+
+    topic: str | None
+    partition: int | None
+    p50_ns: int | None
+    p99_ns: int | None
+    worst_ns: int | None
+    stream: int | None
+    sequence: int | None
+    unread: int
+
+
+@dataclass(frozen=True, slots=True)
 class Region:
     """Values by what was told, what is on disk and what final readers saw: one of the eight regions (peers 7.3)."""
 
@@ -113,10 +127,15 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Everything that Spark found out about one run. ``failures``: checks that raised, with the first line why."""
+    """Everything that Spark found out about one run. ``failures``: checks that raised, with the first line why.
+
+    ``anomalies`` has all that each check found, with the columns of ``verifier.anomaly_files.COLLECTED``.
+    """
 
     facts: Facts
     found: tuple[Found, ...] = ()
     gaps: tuple[Gap, ...] = ()
     regions: tuple[Region, ...] = ()
+    lags: tuple[ReadLag, ...] = ()
     failures: Mapping[str, str] = field(default_factory=dict)
+    anomalies: Mapping[str, pa.Table] = field(default_factory=dict)

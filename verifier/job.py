@@ -1,8 +1,9 @@
-"""``python -m verifier.job RUN_DIR``: one verification in a process of its own, so that ending it ends the JVM.
+"""``python -m verifier.job RUN_DIR...``: verifications in a process of their own, so that ending it ends the JVM.
 
-Exit status 0: a verdict was written, whichever it is. 255: none could be made; 254: another verifier is at work here,
-and nothing was touched. The last line on stderr says why, behind ``NO_VERDICT``. Progress goes to stderr; stdout stays
-empty.
+Exit status 0: every run has a verdict, whichever it is. 255: at least one has none; 254: another verifier is at work on
+the only one, and nothing was touched. The last line on stderr says why, behind ``NO_VERDICT``. Progress goes to stderr;
+stdout stays empty. ``--outcomes FILE`` gets one JSON object a line as soon as a run is done: ``run`` is its path,
+``error`` null or why it has no verdict, ``refused`` whether that is because another verifier is at work on it.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
-from verifier.evidence.run_directory import RunDirectory
+from verifier.evidence.run_directory import RunDirectory, append_json_line
 from verifier.spark import SparkLost, SparkUnavailable
-from verifier.verification import VerifierAtWork, verify
+from verifier.verdict import Verdict
+from verifier.verification import VerifierAtWork, verify_all
 
 logger = logging.getLogger("verifier.job")
 
@@ -26,35 +28,56 @@ NO_VERDICT = "no verdict: "
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Verify the run directory that the arguments name."""
-    parser = argparse.ArgumentParser(prog="verifier.job", description="Judge one run from its evidence.")
-    parser.add_argument("run_directory", help="a run directory, as gapless run leaves it")
+    """Verify the run directories that the arguments name."""
+    parser = argparse.ArgumentParser(prog="verifier.job", description="Judge runs from their evidence.")
+    parser.add_argument("run_directory", nargs="+", help="a run directory, as gapless run leaves it")
     parser.add_argument("--spark-master", default="local[2]", help="where Spark runs (default: %(default)s)")
+    parser.add_argument("--outcomes", type=Path, help="a file that is told of each run when it is done")
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("py4j").setLevel(logging.WARNING)
     # an end on request goes through ``finally``: the JVM is stopped and its files are removed
     signal.signal(signal.SIGTERM, _end)
-    directory = RunDirectory(Path(options.run_directory).resolve())
+    failed: list[str] = []
+    refused: list[str] = []
+
+    def told(directory: RunDirectory, outcome: Verdict | Exception) -> None:
+        error = None
+        if isinstance(outcome, Verdict):
+            logger.info("verdict: %s", outcome.verdict)
+        else:
+            error = _reason(outcome)
+            (refused if isinstance(outcome, VerifierAtWork) else failed).append(error)
+            logger.error("%s%s", NO_VERDICT, error)
+        if options.outcomes is not None:
+            line = {"run": str(directory.path), "error": error, "refused": isinstance(outcome, VerifierAtWork)}
+            append_json_line(options.outcomes, line)
+
+    directories = [RunDirectory(Path(each).resolve()) for each in options.run_directory]
     try:
-        verdict = verify(directory, options.spark_master, lambda text: logger.info("%s", text))
-    except VerifierAtWork as error:
-        logger.error("%s%s", NO_VERDICT, error)
-        return REFUSED
-    except (OSError, ValueError, SparkUnavailable, SparkLost) as error:
-        logger.error("%s%s", NO_VERDICT, error)
-        return FAILED
-    except MemoryError:
-        logger.exception("the verifier failed")
-        logger.error("%sthe verifier ran out of memory", NO_VERDICT)
-        return FAILED
+        verify_all(directories, options.spark_master, lambda text: logger.info("%s", text), told)
     except Exception as error:
-        logger.exception("the verifier failed")
-        reason = (str(error).strip().splitlines() or [repr(error)])[0]
-        logger.error("%sthe verifier failed: %s: %s", NO_VERDICT, type(error).__name__, reason[:300])
+        failed.append(_reason(error))
+        logger.error("%s%s", NO_VERDICT, failed[-1])
         return FAILED
-    logger.info("verdict: %s", verdict.verdict)
-    return 0
+    without = [*failed, *refused]
+    if without and len(directories) > 1:
+        logger.error("%s%d of %d runs have none, the first: %s", NO_VERDICT, len(without), len(directories), without[0])
+    if without == refused and len(directories) == 1:
+        return REFUSED if refused else 0
+    return FAILED if without else 0
+
+
+def _reason(error: Exception) -> str:
+    """One line that says why there is no verdict; what nobody expected is logged whole."""
+    if isinstance(error, MemoryError):
+        logger.error("the verifier failed", exc_info=error)
+        return "the verifier ran out of memory"
+    if isinstance(error, (VerifierAtWork, OSError, ValueError, SparkUnavailable, SparkLost)):
+        return str(error)
+    logger.error("the verifier failed", exc_info=error)
+    reason = (str(error).strip().splitlines() or [repr(error)])[0]
+    return f"the verifier failed: {type(error).__name__}: {reason[:300]}"
 
 
 def _end(_signal: int, _frame: FrameType | None) -> None:

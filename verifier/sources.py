@@ -1,8 +1,9 @@
 """Spark's Python Data Sources over the evidence. Owns how files become DataFrames: one partition per file.
 
 ``gapless-segments`` reads ``.log`` files through ``verifier.segments``, ``gapless-histories`` reads history files
-through ``verifier.history_rows``. The bytes never cross the JVM; what crosses is one Arrow row per run.
-``verifier.staging`` is how evidence on this machine is read instead, by the very same generators of rows.
+through ``verifier.history_rows``, ``gapless-files`` what stands beside the logs through ``verifier.files``. The bytes
+never cross the JVM; what crosses is one Arrow row per run. ``verifier.staging`` is how evidence on this machine is read
+instead, by the very same generators of rows.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
+from verifier.files import rows as file_rows
+from verifier.files.replica import ReplicaDirectory
 from verifier.history_rows import HISTORY_COLUMNS, HistoryFilePath, history_rows
 from verifier.segments import rows
 
@@ -56,6 +59,20 @@ class HistorySource(DataSource):  # type: ignore[misc]
         return _HistoryReader(self.options["files"])
 
 
+class FileSource(DataSource):  # type: ignore[misc]
+    """Option ``files``: a JSON list of parts, each a list of ``ReplicaDirectory`` as lists."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "gapless-files"
+
+    def schema(self) -> str:
+        return columns(file_rows.COLUMNS)
+
+    def reader(self, schema: Any) -> DataSourceReader:
+        return _ReplicaReader(self.options["files"])
+
+
 class _FileReader(DataSourceReader):  # type: ignore[misc]
     def __init__(self, files: str) -> None:
         self._files = files
@@ -76,10 +93,17 @@ class _HistoryReader(_FileReader):
             yield from history_rows(HistoryFilePath(*fields))
 
 
+class _ReplicaReader(_FileReader):
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        for fields in partition.value:
+            yield file_rows.read_replica(ReplicaDirectory(*fields))
+
+
 def register(spark: SparkSession) -> None:
-    """Make both sources known to a session."""
+    """Make the sources known to a session."""
     spark.dataSource.register(SegmentSource)
     spark.dataSource.register(HistorySource)
+    spark.dataSource.register(FileSource)
 
 
 def load_segments(spark: SparkSession, files: Sequence[rows.SegmentFile], parts: int = 1) -> DataFrame:
@@ -90,6 +114,12 @@ def load_segments(spark: SparkSession, files: Sequence[rows.SegmentFile], parts:
     """
     dealt = [files[number::parts] for number in range(min(parts, len(files)))]
     return spark.read.format(SegmentSource.name()).option("files", json.dumps(dealt)).load()
+
+
+def load_files(spark: SparkSession, replicas: Sequence[ReplicaDirectory], parts: int = 1) -> DataFrame:
+    """All rows of the files beside these replicas' logs (``verifier.files.rows``), in at most ``parts`` parts."""
+    dealt = [replicas[number::parts] for number in range(min(parts, len(replicas)))]
+    return spark.read.format(FileSource.name()).option("files", json.dumps(dealt)).load()
 
 
 def load_histories(spark: SparkSession, files: Sequence[HistoryFilePath]) -> DataFrame:

@@ -22,9 +22,10 @@ from pathlib import Path
 from threading import Event
 from typing import IO, cast
 
+from verifier.files.replica import ReplicaDirectory
 from verifier.history_rows import HistoryFilePath
 from verifier.segments import rows
-from verifier.staging_part import HISTORIES, SEGMENTS, PartOrder, write_part
+from verifier.staging_part import FILES, HISTORIES, SEGMENTS, PartOrder, write_part
 
 #: From one line of progress to the next.
 TOLD_FILES = 500
@@ -34,10 +35,13 @@ SHARED_BYTES = 256 << 20
 HISTORY_WEIGHT = 16
 #: A follower's segment, whose records are not decoded, costs this part of a leader's.
 FOLLOWER_WEIGHT = 0.3
+#: What stands beside a replica's log is compared with the headers of its batches alone.
+REPLICA_WEIGHT = 0.1
 #: How long it takes at most to see that nobody waits for the files any more.
 POLL_S = 0.2
 
 Progress = Callable[[str], None]
+_File = rows.SegmentFile | HistoryFilePath | ReplicaDirectory
 
 
 class Abandoned(Exception):
@@ -50,10 +54,11 @@ class StagingFailed(OSError):
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """The directories of both kinds of files, and where Spark puts what it makes of them (``tables``)."""
+    """The directories of the three kinds of rows, and where Spark puts what it makes of them (``tables``)."""
 
     segments: Path
     histories: Path
+    files: Path
     tables: Path
 
 
@@ -61,6 +66,7 @@ def stage(
     directory: Path,
     segments: Sequence[rows.SegmentFile],
     histories: Sequence[HistoryFilePath],
+    replicas: Sequence[ReplicaDirectory] = (),
     progress: Progress = lambda _: None,
     abandoned: Event | None = None,
     processes: int | None = None,
@@ -69,14 +75,14 @@ def stage(
 
     Raises ``OSError``, and ``Abandoned`` once that is set; no process is left then.
     """
-    staged = Staged(directory / SEGMENTS, directory / HISTORIES, directory / "tables")
-    for each in (staged.segments, staged.histories):
+    staged = Staged(directory / SEGMENTS, directory / HISTORIES, directory / FILES, directory / "tables")
+    for each in (staged.segments, staged.histories, staged.files):
         each.mkdir(parents=True)
     if processes is None:
         size_bytes = sum(os.path.getsize(file.path) for files in (segments, histories) for file in files)
         processes = len(os.sched_getaffinity(0)) if size_bytes >= SHARED_BYTES else 0
-    orders = _deal(directory, segments, histories, max(1, processes))
-    watch = _Watch(len(segments) + len(histories), progress, abandoned)
+    orders = _deal(directory, segments, histories, replicas, max(1, processes))
+    watch = _Watch(len(segments) + len(histories) + len(replicas), progress, abandoned)
     if not processes:
         write_part(orders[0], lambda count: watch.read(0, count))
         watch.read(0, watch.total)
@@ -86,17 +92,23 @@ def stage(
 
 
 def _deal(
-    directory: Path, segments: Sequence[rows.SegmentFile], histories: Sequence[HistoryFilePath], parts: int
+    directory: Path,
+    segments: Sequence[rows.SegmentFile],
+    histories: Sequence[HistoryFilePath],
+    replicas: Sequence[ReplicaDirectory],
+    parts: int,
 ) -> list[PartOrder]:
     """The files, each given to the part that has least so far, the heaviest first; in each part in their order."""
 
-    def weight(file: rows.SegmentFile | HistoryFilePath) -> float:
+    def weight(file: _File) -> float:
+        if isinstance(file, ReplicaDirectory):
+            return sum(each.stat().st_size for each in os.scandir(file.path)) * REPLICA_WEIGHT
         size_bytes = os.path.getsize(file.path)
         if isinstance(file, HistoryFilePath):
             return size_bytes * HISTORY_WEIGHT
         return size_bytes if file.values else size_bytes * FOLLOWER_WEIGHT
 
-    files: list[rows.SegmentFile | HistoryFilePath] = [*histories, *segments]
+    files: list[_File] = [*histories, *segments, *replicas]
     load = [(0.0, part) for part in range(parts)]
     given: list[list[int]] = [[] for _ in range(parts)]
     for heaviness, index in sorted(((weight(file), index) for index, file in enumerate(files)), reverse=True):
@@ -112,6 +124,7 @@ def _deal(
                 number,
                 [file for file in own if isinstance(file, rows.SegmentFile)],
                 [file for file in own if isinstance(file, HistoryFilePath)],
+                [file for file in own if isinstance(file, ReplicaDirectory)],
             )
         )
     return orders
@@ -202,7 +215,7 @@ def _start(order: PartOrder, said: queue.SimpleQueue[tuple[int, str | None]]) ->
 
 def _check(order: PartOrder, status: int, done: int | None) -> None:
     """Raise ``StagingFailed`` unless the process has read all files of its order."""
-    wanted = len(order.segments) + len(order.histories)
+    wanted = len(order.segments) + len(order.histories) + len(order.replicas)
     if status == 0 and done == wanted:
         return
     how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"

@@ -3,7 +3,7 @@
 ``python -m verifier.staging_part``: reads one JSON object from stdin (``PartOrder``), writes the part, and tells on
 stdout, a JSON object a line, how far it is (``read``), at the end ``done`` with the number of files that it read, or
 ``error``. It ends at once when its stdin does, so that it never outlives the verifier. Owns no row: those of
-``verifier.segments.rows`` and ``verifier.sources``, made by the very same generators.
+``verifier.segments.rows``, ``verifier.history_rows`` and ``verifier.files.rows``, made by the very same generators.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from verifier.files import rows as file_rows
+from verifier.files.replica import ReplicaDirectory
 from verifier.history_rows import HISTORY_SCHEMA, HistoryFilePath, history_rows
 from verifier.segments import rows
 
@@ -28,33 +30,35 @@ GROUP_ROWS = 200_000
 #: How often a process tells how many files it has read.
 TOLD_FILES = 50
 
-SEGMENTS, HISTORIES = "segments", "histories"
+SEGMENTS, HISTORIES, FILES = "segments", "histories", "files"
 
 
 class PartOrder(NamedTuple):
-    """What one part is made of. ``directory`` has the directories ``segments`` and ``histories``."""
+    """What one part is made of. ``directory`` has the directories ``segments``, ``histories`` and ``files``."""
 
     directory: str
     number: int
     segments: list[rows.SegmentFile]
     histories: list[HistoryFilePath]
+    replicas: list[ReplicaDirectory]
 
     def to_json(self) -> str:
         return json.dumps(self)
 
     @classmethod
     def from_json(cls, text: str) -> PartOrder:
-        directory, number, segments, histories = json.loads(text)
+        directory, number, segments, histories, replicas = json.loads(text)
         return cls(
             directory,
             number,
             [rows.SegmentFile(*each) for each in segments],
             [HistoryFilePath(*each) for each in histories],
+            [ReplicaDirectory(*each) for each in replicas],
         )
 
 
 def write_part(order: PartOrder, read: Callable[[int], None]) -> int:
-    """Write the part's two files; ``read`` is called with the number of files before each. Returns it at the end.
+    """Write the part's three files; ``read`` is called with the number of files before each. Returns it at the end.
 
     Raises ``OSError``, and whatever ``read`` raises.
     """
@@ -70,7 +74,12 @@ def write_part(order: PartOrder, read: Callable[[int], None]) -> int:
     name = f"part-{order.number:03d}.parquet"
     _write(Path(order.directory) / HISTORIES / name, HISTORY_SCHEMA, each(order.histories, history_rows))
     _write(Path(order.directory) / SEGMENTS / name, rows.SCHEMA, each(order.segments, rows.read_segment))
+    _write(Path(order.directory) / FILES / name, file_rows.SCHEMA, each(order.replicas, _replica_rows))
     return count
+
+
+def _replica_rows(replica: ReplicaDirectory) -> Iterator[pa.RecordBatch]:
+    yield file_rows.read_replica(replica)
 
 
 def _write(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:

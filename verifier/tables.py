@@ -5,14 +5,16 @@ Several runs can be judged in one job, and no table mixes them: ``place`` is one
 Names of the tables, and what a row of each is:
 
 - ``segments``   a file, batch or run of values of one replica (``verifier.segments.rows``), with what judging needs of
-  its replica: ``is_leader`` (of the final leader), and ``start`` and ``limit``, the offsets from which on and below
-  which it may be compared.
+  its replica: ``is_leader`` (of the final leader), ``start`` and ``limit``, the offsets from which on and below
+  which it may be compared, and the bounds of its headers (``verifier.bounds``).
+- ``files``      what is wrong with a file beside the log of one replica (``verifier.files.rows``).
 - ``history``    a row of a history that concerns a judged partition, as it was written.
 - ``log``        a run of values of the final leader's log, between its start and final high watermark, with the batch.
 - ``claims``     who says which values stand where (``verifier.claims``).
 - ``ledger``     all claims on one value in one row: what was told, what is on disk, what was read. A row stands for all
   ``values`` that follow each other and of which the same is said.
 - ``positions``  all claims on one offset in one row, likewise.
+- ``jumps``      a row that a reader was handed and that does not begin where its session stood (``checks.polls``).
 
 Only partitions that the final phase found ``ok`` are judged: without a leader there is no log to judge by.
 """
@@ -27,6 +29,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from verifier.bounds import Bounds, bounds
+from verifier.checks.polls import jumps_of
 from verifier.claims import all_claims, ledger_of, positions_of
 from verifier.deletions import Deletions
 from verifier.evidence.run_model import FinalPartition, RunModel
@@ -49,6 +53,7 @@ class Place:
     brokers: tuple[int, ...]
     from_offset: int
     starts: tuple[int, ...]
+    bounds: Bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +63,13 @@ class Tables:
     places: Sequence[Place]
     replicas: DataFrame
     segments: DataFrame
+    files: DataFrame
     history: DataFrame
     log: DataFrame
     claims: DataFrame
     ledger: DataFrame
     positions: DataFrame
+    jumps: DataFrame
 
 
 def judged(run: str, model: RunModel, replicas: Set[tuple[str, int, int]], deletions: Deletions) -> list[Place]:
@@ -71,9 +78,10 @@ def judged(run: str, model: RunModel, replicas: Set[tuple[str, int, int]], delet
     ``replicas`` are the (topic, partition, broker) of which any segment was found. Without the leader's files
     everything would look lost, though it is the evidence that is; so would what a compaction removed.
     """
+    within = bounds(model)
     compacted = {topic.name for topic in model.topics if topic.is_compacted}
     return [
-        _place(run, final, replicas, deletions)
+        _place(run, final, replicas, deletions, within)
         for final in model.final
         if final.status == "ok"
         and final.high_watermark >= 0
@@ -82,12 +90,14 @@ def judged(run: str, model: RunModel, replicas: Set[tuple[str, int, int]], delet
     ]
 
 
-def _place(run: str, final: FinalPartition, replicas: Set[tuple[str, int, int]], deletions: Deletions) -> Place:
+def _place(
+    run: str, final: FinalPartition, replicas: Set[tuple[str, int, int]], deletions: Deletions, within: Bounds
+) -> Place:
     name, start = (final.topic, final.partition), final.log_start_offset
     brokers = tuple(broker for broker in _brokers(final) if (*name, broker) in replicas)
     # the leader's own start is what all are measured by
     starts = tuple(start if b == final.leader else deletions.compared_from(b, *name, start) for b in brokers)
-    return Place(run, final, brokers, deletions.judged_from(*name, start), starts)
+    return Place(run, final, brokers, deletions.judged_from(*name, start), starts, within)
 
 
 def _brokers(final: FinalPartition) -> list[int]:
@@ -98,6 +108,7 @@ def build(
     spark: SparkSession,
     segments: DataFrame,
     history: DataFrame,
+    files: DataFrame,
     places: Sequence[Place],
     readers: Sequence[ReaderReach],
     directory: Path | None = None,
@@ -118,11 +129,13 @@ def build(
         places=places,
         replicas=replicas.drop(*NAMED),
         segments=own_segments,
+        files=files.join(replicas, [*NAMED, "broker"]).drop(*NAMED),
         history=own_history.drop("topic", "partition"),
         log=log,
         claims=claims,
         ledger=ledger,
         positions=positions_of(claims),
+        jumps=jumps_of(own_history).cache(),
     )
 
 
@@ -177,12 +190,19 @@ def _replicas(spark: SparkSession, places: Sequence[Place]) -> DataFrame:
             if broker == place.final.leader
             else min(place.final.high_watermark, place.final.log_end_offsets[broker]),
             "start": start,
+            "final_epoch": place.final.leader_epoch,
+            "earliest_ms": place.bounds.earliest_ms,
+            "latest_ms": place.bounds.latest_ms,
+            "producer_ids_below": place.bounds.producer_ids_below,
+            "begins_at_zero": place.bounds.begins_at_zero,
         }
         for number, place in enumerate(places)
         for broker, start in zip(place.brokers, place.starts, strict=True)
     ]
     fields = [_field("run", "topic"), _field("partition", "place", "broker", kind=pa.int32())]
-    fields += [_field("is_leader", kind=pa.bool_()), _field("limit", "start", kind=pa.int64())]
+    fields.append(_field("is_leader", "begins_at_zero", kind=pa.bool_()))
+    numbers = ("limit", "start", "final_epoch", "earliest_ms", "latest_ms", "producer_ids_below")
+    fields.append(_field(*numbers, kind=pa.int64()))
     return _frame(spark, rows, fields)
 
 
@@ -217,5 +237,6 @@ def _log(segments: DataFrame) -> DataFrame:
         .select(
             "place", "stream", "first_sequence", "first_offset", "last_offset", "sentinel", "value_problem", "problem",
             "crc_ok", "broker", "segment", "position", "base_offset", "producer_id", "producer_epoch",
+            "leader_epoch",
         )
     )  # fmt: skip

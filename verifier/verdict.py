@@ -12,11 +12,15 @@ from typing import Any, Literal
 
 from verifier import explain
 from verifier.anomalies import BY_NAME, NAMES, group
+from verifier.closing import Closing
 from verifier.completeness import incomplete
-from verifier.effectiveness import Injected, ineffective
+from verifier.doubts import Evidence, blinded
+from verifier.effectiveness import ineffective
 from verifier.evidence.run_model import RunModel
 from verifier.expectation import Expectation
-from verifier.facts import Audit, Found, Region
+from verifier.facts import Audit, Found
+from verifier.figures import stats
+from verifier.unavailability import longest_gaps
 
 SCHEMA = 1
 
@@ -27,7 +31,10 @@ _VALID: Mapping[State, bool | str] = {"valid": True, "invalid": False, "unknown"
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Anomalies of one check and cause in one partition, with the first of them; ``allowed`` is the reason or None."""
+    """Anomalies of one check, cause and excuse in one partition, with the first of them.
+
+    ``allowed`` is None, or the reason: what the settings permit, and the event in the evidence that makes it legal.
+    """
 
     found: Found
     allowed: str | None
@@ -44,6 +51,8 @@ class Example:
             "partition": found.partition,
             "cause": found.cause,
             "allowed": self.allowed,
+            "excuse": found.excuse,
+            "event": found.event,
             "count": found.count,
             "size": found.size,
             "stream": found.stream,
@@ -60,6 +69,7 @@ class CheckResult:
     """What one check says. ``count`` is all it found, ``allowed_count`` how much of it the settings allow.
 
     ``explained_by`` names the anomaly whose consequence this is, ``failure`` why the check could not be made.
+    ``withheld``: the evidence that it needs cannot be believed, so it says nothing, whatever it found.
     """
 
     name: str
@@ -69,6 +79,7 @@ class CheckResult:
     examples: tuple[Example, ...] = ()
     explained_by: str | None = None
     failure: str | None = None
+    withheld: bool = False
 
     @property
     def forbidden_count(self) -> int:
@@ -83,6 +94,7 @@ class CheckResult:
             "allowed_count": self.allowed_count,
             "explained_by": self.explained_by,
             "failure": self.failure,
+            "withheld": self.withheld,
             "examples": [example.to_json() for example in self.examples],
         }
 
@@ -114,12 +126,22 @@ class Verdict:
         """The same, with one more reason not to call it valid."""
         return replace(self, verdict=worst([self.verdict, "unknown"]), doubts=(*self.doubts, reason))
 
-    def with_figures(self, *, recoveries: Mapping[str, Any], memory_mb: Mapping[str, Any]) -> Verdict:
-        """The same, with figures that decide nothing: how brokers recovered, and the memory of the run's processes."""
+    def with_figures(
+        self,
+        *,
+        recoveries: Mapping[str, Any],
+        memory_mb: Mapping[str, Any],
+        faults: Sequence[Mapping[str, Any]] = (),
+        seal: str | None = None,
+    ) -> Verdict:
+        """The same, with what decides nothing: how brokers recovered, the memory of the run's processes, how long each
+
+        partition went without an acknowledgement during each fault, and the seal's digest.
+        """
         return replace(
             self,
-            availability={**self.availability, "recoveries": recoveries},
-            stats={**self.stats, "memory_mb": memory_mb},
+            availability={**self.availability, "recoveries": recoveries, "faults": list(faults)},
+            stats={**self.stats, "memory_mb": memory_mb, "seal": seal},
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -140,22 +162,27 @@ def worst(states: Sequence[State]) -> State:
     return max(states, key=_RANK.index, default="valid")
 
 
-def decide(run: RunModel, injected: Sequence[Injected], audit: Audit) -> Verdict:
-    """Judge a run by its settings, its faults and what Spark found."""
-    gaps_in_evidence = incomplete(run, audit.facts)
-    doubts = gaps_in_evidence + ineffective(run.faults_requested, injected)
-    checks = _results(Expectation(run.settings), audit, complete=not gaps_in_evidence)
+def decide(run: RunModel, audit: Audit, closing: Closing) -> Verdict:
+    """Judge a run by its settings, its faults, what closes its evidence and what Spark found."""
+    gaps_in_evidence = incomplete(run, audit.facts, closing)
+    injected = closing.faults.injected
+    doubts = [doubt.reason for doubt in gaps_in_evidence] + ineffective(run.faults_requested, injected)
+    blind = blinded(gaps_in_evidence)
+    checks = _results(Expectation(run.settings), audit, blind, complete=not gaps_in_evidence)
     states: list[State] = [check.state for check in checks.values()]
     if doubts:
         states.append("unknown")
+    off = [check.name for check in checks.values() if check.withheld]
+    if off:
+        doubts.append(f"not judged for it: {', '.join(off)}")
     failures = [f"check {check.name} could not be made: {check.failure}" for check in checks.values() if check.failure]
     return Verdict(
         verdict=worst(states),
         accusations=tuple(_accusations(checks)),
         doubts=(*doubts, *failures),
         checks=checks,
-        stats=_stats(injected, audit),
-        availability=_availability(audit),
+        stats=stats(injected, audit),
+        availability=longest_gaps(run, audit.gaps),
     )
 
 
@@ -165,9 +192,12 @@ def undecidable(*reasons: str) -> Verdict:
     return Verdict("unknown", (), reasons, checks, {"acked": 0, "read": 0})
 
 
-def _results(expectation: Expectation, audit: Audit, *, complete: bool) -> dict[str, CheckResult]:
+def _results(
+    expectation: Expectation, audit: Audit, blind: frozenset[Evidence], *, complete: bool
+) -> dict[str, CheckResult]:
     results: dict[str, CheckResult] = {}
-    examples = {name: _examples(expectation, audit, name) for name in NAMES}
+    withheld = {name for name in NAMES if BY_NAME[name].needs & blind}
+    examples = {name: () if name in withheld else _examples(expectation, audit, name) for name in NAMES}
     places = {
         name: frozenset((each.found.topic, each.found.partition) for each in found)
         for name, found in examples.items()
@@ -179,16 +209,24 @@ def _results(expectation: Expectation, audit: Audit, *, complete: bool) -> dict[
         count = sum(example.found.count for example in found)
         allowed = sum(example.found.count for example in found if example.allowed)
         state: State = "invalid" if count > allowed else "valid"
-        if name in audit.failures or (state == "valid" and not complete):
+        if name in audit.failures or name in withheld or (state == "valid" and not complete):
             state = "unknown"
-        results[name] = CheckResult(name, state, count, allowed, found, explained.get(name), audit.failures.get(name))
+        failure = None if name in withheld else audit.failures.get(name)
+        results[name] = CheckResult(
+            name, state, count, allowed, found, explained.get(name), failure, withheld=name in withheld
+        )
     return results
 
 
 def _examples(expectation: Expectation, audit: Audit, name: str) -> tuple[Example, ...]:
     """The forbidden ones first."""
-    found = [Example(each, expectation.reason(name, each.cause)) for each in audit.found if each.check == name]
+    found = [Example(each, _allowed(expectation, each)) for each in audit.found if each.check == name]
     return tuple(sorted(found, key=lambda example: example.allowed is not None))
+
+
+def _allowed(expectation: Expectation, found: Found) -> str | None:
+    reason = expectation.reason(found.check, found.cause, found.excuse)
+    return reason if reason is None or found.event is None else f"{reason}; {found.event}"
 
 
 def _accusations(checks: Mapping[str, CheckResult]) -> list[str]:
@@ -213,63 +251,6 @@ def _leader(check: CheckResult, checks: Mapping[str, CheckResult]) -> str | None
     while leader is not None and checks[leader].explained_by is not None:
         leader = checks[leader].explained_by
     return leader if leader is not None and checks[leader].forbidden_count else None
-
-
-def _stats(injected: Sequence[Injected], audit: Audit) -> dict[str, Any]:
-    facts = audit.facts
-
-    def values(chosen: Sequence[Region]) -> int:
-        return sum(region.values for region in chosen)
-
-    return {
-        "acked": facts.acked,
-        "read": values([region for region in audit.regions if region.seen]),
-        "acked_and_read": values([region for region in audit.regions if region.acked and region.seen]),
-        "in_log": values([region for region in audit.regions if region.logged]),
-        "unknown": facts.unknown,
-        "failed": facts.failed,
-        "deleted": facts.deleted,
-        "deliveries": facts.read,
-        "segments": sum(replica.files for replica in facts.replicas),
-        "bytes": sum(replica.size_bytes for replica in facts.replicas),
-        "batches": sum(replica.batches for replica in facts.replicas),
-        "torn_bytes": sum(replica.size_bytes - replica.walked_bytes for replica in facts.replicas),
-        "final_readers": len({reader.process for reader in facts.readers}),
-        "faults": {
-            "injected": len(injected),
-            "effective": sum(each.effective for each in injected),
-            "skipped": sum(each.skipped for each in injected),
-            "kinds": _kinds(injected),
-        },
-        "regions": [
-            {"acked": region.acked, "in_log": region.logged, "read": region.seen, "values": region.values}
-            for region in sorted(audit.regions, key=lambda r: (not r.acked, not r.logged, not r.seen))
-        ],
-    }
-
-
-def _kinds(injected: Sequence[Injected]) -> dict[str, dict[str, int]]:
-    """How many of each kind of fault were injected, and how many of those bit."""
-    kinds: dict[str, dict[str, int]] = {}
-    for each in injected:
-        counted = kinds.setdefault(each.fault, {"injected": 0, "effective": 0})
-        counted["injected"] += 1
-        counted["effective"] += each.effective
-    return kinds
-
-
-def _availability(audit: Audit) -> dict[str, Any]:
-    """The longest time without an acknowledgement: in all, and per partition."""
-    partitions = {
-        f"{gap.topic}-{gap.partition}": {
-            "longest_gap_ms": round(gap.longest_ns / 1e6, 1),
-            "start_ns": gap.start_ns,
-            "end_ns": gap.end_ns,
-        }
-        for gap in audit.gaps
-    }
-    longest = max((gap.longest_ns for gap in audit.gaps), default=None)
-    return {"longest_gap_ms": None if longest is None else round(longest / 1e6, 1), "partitions": partitions}
 
 
 def result_lines(verdict: Mapping[str, Any], *, seed: int, report: str, repro: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""From a run directory to its verdict and its files: the one way through the verifier. Owns the order of steps."""
+"""From run directories to their verdicts and files: the one way through the verifier. Owns the order of steps."""
 
 from __future__ import annotations
 
@@ -7,17 +7,31 @@ import fcntl
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
+from typing import TYPE_CHECKING
 
-from verifier.effectiveness import Injected, injections
+import pyarrow as pa
+
+from verifier import anomaly_files
+from verifier.checks.stalled import stalled
+from verifier.closing import Closing, gather
+from verifier.deletions import Deletions, complaints, deletions
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.recoveries import memory, recoveries, summary
 from verifier.report import write_reports
+from verifier.sessions import Sessions
+from verifier.surroundings import gather as gather_surroundings
+from verifier.unavailability import to_json, unavailability
 from verifier.verdict import Verdict, decide, undecidable
+
+if TYPE_CHECKING:
+    from verifier.audit import RunEvidence
+    from verifier.facts import Audit
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +39,7 @@ logger = logging.getLogger(__name__)
 SCRATCH = ".verifier"
 
 Progress = Callable[[str], None]
+Told = Callable[[RunDirectory, Verdict | Exception], None]
 
 
 class VerifierAtWork(Exception):
@@ -44,21 +59,46 @@ def verify(
     ``VerifierAtWork``, and touches nothing, if another one judges this directory now.
     """
     directory = run_directory if isinstance(run_directory, RunDirectory) else RunDirectory(Path(run_directory))
-    with _alone(directory):
-        for result in (directory.verdict_json, directory.summary_md, directory.junit_xml, directory.report_html):
-            result.unlink(missing_ok=True)
-        return _verify(directory, spark_master, progress)
+    with Sessions(spark_master) as sessions:
+        return _verify(directory, sessions, progress)
+
+
+def verify_all(
+    directories: Sequence[RunDirectory],
+    spark_master: str = "local[2]",
+    progress: Progress = lambda _: None,
+    told: Told = lambda _directory, _outcome: None,
+) -> None:
+    """Judge several runs one after the other in one Spark session.
+
+    ``told`` is called with each run and its verdict, or what was raised in its place: no run takes another along.
+    """
+    largest = max(each.size_bytes() for each in directories) if len(directories) > 1 else 0
+    with Sessions(spark_master, largest) as sessions:
+        for directory in directories:
+            progress(f"run {directory.path}")
+            outcome: Verdict | Exception
+            try:
+                outcome = _verify(directory, sessions, progress)
+            except Exception as error:
+                outcome = error
+            told(directory, outcome)
 
 
 @contextlib.contextmanager
-def _alone(directory: RunDirectory) -> Iterator[None]:
+def _alone(directory: RunDirectory, sessions: Sessions) -> Iterator[None]:
     """Hold the run directory against other verifiers, and leave no scratch in it, an earlier one's neither.
 
-    The lock is the kernel's and on the directory itself, so that a verifier that was killed leaves none.
+    The lock is the kernel's and on the directory itself, so that a verifier that was killed leaves none. Where the
+    session has its files it is held until that ends.
     """
     scratch = directory.path / SCRATCH
-    descriptor = os.open(directory.path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
+    if sessions.keeps(scratch):
+        yield
+        return
+    with contextlib.ExitStack() as held:
+        descriptor = os.open(directory.path, os.O_RDONLY | os.O_DIRECTORY)
+        held.callback(os.close, descriptor)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -68,65 +108,87 @@ def _alone(directory: RunDirectory) -> Iterator[None]:
         try:
             yield
         finally:
-            shutil.rmtree(scratch, ignore_errors=True)
-    finally:
-        os.close(descriptor)
+            if sessions.keeps(scratch):
+                sessions.at_end(held.pop_all())
+            else:
+                shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _verify(directory: RunDirectory, spark_master: str, progress: Progress) -> Verdict:
+def _verify(directory: RunDirectory, sessions: Sessions, progress: Progress) -> Verdict:
+    with _alone(directory, sessions):
+        for result in (directory.verdict_json, directory.summary_md, directory.junit_xml, directory.report_html):
+            result.unlink(missing_ok=True)
+        shutil.rmtree(directory.anomalies_dir, ignore_errors=True)
+        return _verified(directory, sessions, progress)
+
+
+def _verified(directory: RunDirectory, sessions: Sessions, progress: Progress) -> Verdict:
     run = RunModel.from_json(directory.read_run())
-    injected, complaint = _faults(directory)
-    # Spark ends after the verdict is there: that takes its time, and nobody waits for it
-    with contextlib.ExitStack() as open_until_written:
-        verdict = _judge(directory, run, injected, spark_master, progress, open_until_written)
-        if complaint is not None:
-            verdict = verdict.doubted(complaint)
-        verdict = verdict.with_figures(recoveries=summary(recoveries(directory)), memory_mb=memory(directory))
-        progress("writing the report")
-        write_reports(directory, run, injected, verdict)
+    verdict, anomalies, closing = _judge(directory, run, sessions, progress)
+    injected = closing.faults.injected
+    progress("writing the report")
+    anomaly_files.write(directory.anomalies_dir, anomalies, verdict)
+    around = gather_surroundings(directory, run, verdict, anomalies)
+    verdict = verdict.with_figures(
+        recoveries=summary(recoveries(directory)),
+        memory_mb=memory(directory),
+        faults=to_json(unavailability(run, injected, around.acks), injected),
+        seal=closing.seal,
+    )
+    write_reports(directory, run, injected, verdict, around)
     return verdict
 
 
-def _faults(directory: RunDirectory) -> tuple[list[Injected], str | None]:
-    """The faults as they happened; a record that cannot be read is no reason to judge nothing, but a doubt."""
-    try:
-        return injections(directory.read_faults()), None
-    except (ValueError, TypeError) as error:
-        return [], f"faults.jsonl cannot be read: {error}"
-
-
 def _judge(
-    directory: RunDirectory,
-    run: RunModel,
-    injected: list[Injected],
-    spark_master: str,
-    progress: Progress,
-    open_until_written: contextlib.ExitStack,
-) -> Verdict:
-    from verifier.audit import RunEvidence, audit, staged
-    from verifier.spark import is_local, session
+    directory: RunDirectory, run: RunModel, sessions: Sessions, progress: Progress
+) -> tuple[Verdict, Mapping[str, pa.Table], Closing]:
+    """The verdict, every anomaly by check, and what closes the evidence."""
+    from verifier.audit import RunEvidence
 
-    evidence = RunEvidence.of(directory, run)
+    evidence = RunEvidence.of(directory, run, deletions=Deletions())
     if not evidence.segments and not evidence.histories:
         interrupted = ["the run was interrupted"] if run.interrupted else []
-        return undecidable("the run left neither segments nor histories", *run.problems, *interrupted)
-    scratch, abandoned = directory.path / SCRATCH, Event()
+        closing = gather(directory, run)
+        return undecidable("the run left neither segments nor histories", *run.problems, *interrupted), {}, closing
     progress(f"reading {len(evidence.segments):,} segments and {len(evidence.histories)} histories")
-    with ThreadPoolExecutor(1) as reader:
+    scratch = directory.path / SCRATCH
+    try:
+        evidence, found, closing = _audit(directory, run, evidence, scratch, sessions, progress)
+    finally:
+        shutil.rmtree(scratch / "evidence", ignore_errors=True)
+    found = replace(found, found=(*found.found, *stalled(run, closing)))
+    verdict = decide(run, found, closing)
+    for complaint in complaints(evidence.deletions, run):
+        verdict = verdict.doubted(complaint)
+    return verdict, found.anomalies, closing
+
+
+def _audit(
+    directory: RunDirectory,
+    run: RunModel,
+    evidence: RunEvidence,
+    scratch: Path,
+    sessions: Sessions,
+    progress: Progress,
+) -> tuple[RunEvidence, Audit, Closing]:
+    """What Spark finds out, and what closes the evidence; with the deletions that were asked for in the evidence."""
+    from verifier.audit import audit, staged
+    from verifier.spark import is_local
+
+    abandoned = Event()
+    with ThreadPoolExecutor(2) as reader:
         try:
             # the files are read while Spark starts; its workers read them where this process cannot share any
             rows = None
-            if is_local(spark_master):
+            if is_local(sessions.master):
                 rows = reader.submit(staged, scratch / "evidence", [evidence], progress, abandoned)
-            progress(f"starting Spark ({spark_master})")
-            started = open_until_written.enter_context(
-                session(scratch, spark_master, evidence.size_bytes, archive=True)
-            )
+            gathering = reader.submit(gather, directory, run)
+            progress(f"starting Spark ({sessions.master})")
+            started = sessions.get(scratch, evidence.size_bytes)
+            closing = gathering.result()
+            evidence = replace(evidence, deletions=deletions(directory, run, closing.accounts))
             here = None if rows is None else rows.result()
-            found = audit(started.spark, [evidence], progress, here)[evidence.name]
-            started.check()
+            with sessions.watched():
+                return evidence, audit(started.spark, [evidence], progress, here)[evidence.name], closing
         finally:
             abandoned.set()
-    verdict = decide(run, injected, found)
-    complaint = evidence.deletions.complaint
-    return verdict if complaint is None else verdict.doubted(complaint)

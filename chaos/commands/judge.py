@@ -1,4 +1,4 @@
-"""Has a stored run judged, by the verifier in a process of its own, and says the outcome.
+"""Has stored runs judged, by the verifier in a process of its own, and says the outcome.
 
 Owns how the verifier is started and ended (Spark's JVM must never outlive a run), and the lines that every run ends
 with. The verdict itself is the verifier's.
@@ -10,13 +10,14 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
+from typing import Any, NamedTuple
 
 from chaos.exits import BadRequest
 from cluster.process.supervisor import Child, Supervisor
-from verifier.evidence.run_directory import RunDirectory, read_json
+from verifier.evidence.run_directory import RunDirectory, read_json, read_json_lines
 from verifier.evidence.run_model import RunModel
 from verifier.job import NO_VERDICT, REFUSED
 from verifier.report import write_reports
@@ -35,6 +36,41 @@ def judge(directory: RunDirectory, spark_master: str, *, as_json: bool) -> str:
     return say(directory, as_json=as_json)
 
 
+def judge_all(directories: Sequence[RunDirectory], spark_master: str) -> dict[RunDirectory, str | None]:
+    """Verify several run directories in one Spark session; for each, None or why it has no verdict.
+
+    If the verifier fails over a run, that is left unknown, for that reason; if it dies, it is started again for those
+    behind it. A run that another verifier judges, or whose ``run.json`` cannot be read, has no verdict.
+    """
+    told: dict[RunDirectory, str | None] = {}
+    while len(told) < len(directories):
+        left = [each for each in directories if each not in told]
+        with Supervisor(str(left[0].path)) as supervisor:
+            outcomes = Path(supervisor.temporary_directory()) / "outcomes.jsonl"
+            ended = _run_job(supervisor, left, spark_master, ["--outcomes", str(outcomes)])
+            found = {str(line["run"]): line for line in read_json_lines(outcomes)}
+        for each in left:
+            line = found.get(str(each.path))
+            if line is None:
+                # it died over this one, and the next verifier begins behind it
+                told[each] = _left_unknown(each, _why(ended, ""))
+                break
+            error = line["error"]
+            if error is not None and not line["refused"]:
+                error = _left_unknown(each, f"the verifier has no verdict: {error}; see {ended.log_path}")
+            told[each] = error
+    return told
+
+
+def _left_unknown(directory: RunDirectory, reason: str) -> str | None:
+    """None, or the reason if not even that can be written."""
+    try:
+        write_unjudged(directory, reason)
+    except (OSError, ValueError):
+        return reason
+    return None
+
+
 def run_verifier(
     supervisor: Supervisor, directory: RunDirectory, spark_master: str, on_start: Callable[[Child], None] | None = None
 ) -> None:
@@ -43,14 +79,40 @@ def run_verifier(
     Raises BadRequest if another verifier judges this directory. Ctrl-C and SIGTERM end the job and are raised again as
     KeyboardInterrupt.
     """
-    log_path = str(directory.path / "verifier.log")
+    ended = _run_job(supervisor, [directory], spark_master, on_start=on_start)
+    if ended.code == REFUSED:
+        raise BadRequest(ended.said)
+    if ended.code != 0:
+        write_unjudged(directory, _why(ended, ended.said))
+
+
+class _Ended(NamedTuple):
+    """How a job ended: None if it was ended after ``timeout_s``. ``said`` is why there is no verdict, "" if unsaid."""
+
+    code: int | None
+    timeout_s: float
+    said: str
+    log_path: str
+
+
+def _run_job(
+    supervisor: Supervisor,
+    directories: Sequence[RunDirectory],
+    spark_master: str,
+    options: Sequence[str] = (),
+    on_start: Callable[[Child], None] | None = None,
+) -> _Ended:
+    """Run the job, whose log is in the first of the directories, and wait for it."""
+    log_path = str(directories[0].path / "verifier.log")
     log_start = os.path.getsize(log_path) if os.path.exists(log_path) else 0
-    child = supervisor.start_program("verifier", _command(directory, spark_master), None, None, log_path)
+    command = _command(directories, spark_master, options)
+    child = supervisor.start_program("verifier", command, None, None, log_path)
     if on_start is not None:
         on_start(child)
     previous = {each: signal.signal(each, _interrupt) for each in (signal.SIGINT, signal.SIGTERM)}
+    size_bytes = sum(directory.size_bytes() for directory in directories)
     try:
-        timeout_s = VERIFY_TIMEOUT_S + directory.size_bytes() / VERIFIED_BYTES_PER_S
+        timeout_s = len(directories) * VERIFY_TIMEOUT_S + size_bytes / VERIFIED_BYTES_PER_S
         code = child.wait(timeout_s)
     finally:
         for each, handler in previous.items():
@@ -59,25 +121,23 @@ def run_verifier(
             # It ends its JVM on request; the supervisor ends what is left of both.
             child.terminate()
             child.wait(END_TIMEOUT_S)
-    if code == REFUSED:
-        raise BadRequest(_last_words(log_path, log_start))
-    if code != 0:
-        write_unjudged(directory, _why(code, timeout_s, _last_words(log_path, log_start), log_path))
+    return _Ended(code, timeout_s, _last_words(log_path, log_start), log_path)
 
 
-def _command(directory: RunDirectory, spark_master: str) -> list[str]:
-    return [sys.executable, "-m", "verifier.job", str(directory.path), "--spark-master", spark_master]
+def _command(directories: Sequence[RunDirectory], spark_master: str, options: Sequence[str]) -> list[str]:
+    paths = [str(directory.path) for directory in directories]
+    return [sys.executable, "-m", "verifier.job", *paths, "--spark-master", spark_master, *options]
 
 
-def _why(code: int | None, timeout_s: float, said: str, log_path: str) -> str:
+def _why(ended: _Ended, said: str) -> str:
     """One line: how the verifier ended without a verdict."""
-    if code is None:
-        how = f"was ended after {timeout_s:.0f} s without a verdict"
-    elif code < 0:
-        how = f"was killed by signal {-code} ({signal.Signals(-code).name})"
+    if ended.code is None:
+        how = f"was ended after {ended.timeout_s:.0f} s without a verdict"
+    elif ended.code < 0:
+        how = f"was killed by signal {-ended.code} ({signal.Signals(-ended.code).name})"
     else:
-        how = f"ended with status {code}"
-    return f"the verifier {how}{': ' * bool(said)}{said}; see {log_path}"
+        how = f"ended with status {ended.code}"
+    return f"the verifier {how}{': ' * bool(said)}{said}; see {ended.log_path}"
 
 
 def _last_words(log_path: str, start: int) -> str:
@@ -96,15 +156,23 @@ def write_unjudged(directory: RunDirectory, reason: str) -> None:
     write_reports(directory, run, [], undecidable(reason))
 
 
-def say(directory: RunDirectory, *, as_json: bool) -> str:
-    """Print the RESULT lines (with ``as_json``: to stderr, and the verdict's object to stdout). Returns the verdict."""
+def say(directory: RunDirectory, *, as_json: bool, more: Mapping[str, Any] | None = None) -> str:
+    """Print the RESULT lines (with ``as_json``: to stderr, and the verdict's object to stdout). Returns the verdict.
+
+    ``more`` is added to the object.
+    """
     verdict = read_json(directory.verdict_json)
     run = directory.read_run()
     lines = result_lines(verdict, seed=run["seed"], report=str(directory.report_html), repro=run["repro"])
+    whole = {**verdict, "run_dir": str(directory.path), "seed": run["seed"], "repro": run["repro"], **(more or {})}
+    return say_lines(lines, whole, as_json=as_json)
+
+
+def say_lines(lines: Sequence[str], verdict: Mapping[str, Any], *, as_json: bool) -> str:
+    """Print these lines and the verdict's reasons, and its object if it is asked for. Returns the verdict."""
     print("\n".join(lines), file=sys.stderr if as_json else sys.stdout, flush=True)
     for reason in verdict["reasons"]:
         print(f"  {reason}", file=sys.stderr)
     if as_json:
-        whole = {**verdict, "run_dir": str(directory.path), "seed": run["seed"], "repro": run["repro"]}
-        print(json.dumps(whole))
+        print(json.dumps(verdict), flush=True)
     return str(verdict["verdict"])

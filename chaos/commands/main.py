@@ -21,6 +21,7 @@ COMMANDS = {
     "sweep": "sweep",
     "verify": "verify",
     "report": "verify",
+    "export": "export",
     "up": "up",
     "status": "up",
     "down": "up",

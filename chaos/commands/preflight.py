@@ -11,8 +11,8 @@ import re
 from urllib.parse import urlsplit
 
 from chaos.conductor.resources import LEAVE_FREE_BYTES
-from chaos.conductor.settings import ExperimentSettings
 from chaos.exits import BadRequest
+from chaos.experiment.experiment import Experiment
 from cluster.process.java import JavaNotFound, find_java
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.storage import Storage
@@ -24,28 +24,29 @@ _NO_ADDRESS = re.compile(r"local(\[([1-9]\d*|\*)(, *[1-9]\d*)?\])?|local-cluster
 _PORTS = {"https": 443, "http": 80}
 
 
-def check_outside(settings: ExperimentSettings) -> None:
+def check_outside(experiment: Experiment) -> None:
     """Java (ZooKeeper and the verifier run on it), the servers and the port that were named. Raises BadRequest."""
     check_java()
-    if settings.web_port:
-        check_web_port(settings.web_port)
-    check_spark_master(settings.spark_master)
-    if settings.zookeeper is not None:
-        host, separator, port = settings.zookeeper.rpartition(":")
+    asked = experiment.asked
+    if experiment.web_port:
+        check_web_port(experiment.web_port)
+    check_spark_master(asked.spark_master)
+    if asked.zookeeper is not None:
+        host, separator, port = asked.zookeeper.rpartition(":")
         if not separator or not port.isdigit():
-            raise BadRequest(f"--zookeeper wants HOST:PORT, not {settings.zookeeper!r}")
+            raise BadRequest(f"--zookeeper wants HOST:PORT, not {asked.zookeeper!r}")
         try:
             asyncio.run(_reach(host, int(port)))
         except OSError as error:
-            raise BadRequest(f"--zookeeper {settings.zookeeper} cannot be reached: {error}; start it first") from error
-    if settings.toxiproxy is not None:
+            raise BadRequest(f"--zookeeper {asked.zookeeper} cannot be reached: {error}; start it first") from error
+    if asked.toxiproxy is not None:
         from chaos.links import LinkError, Links
 
         try:
-            Links(settings.toxiproxy).version()
+            Links(asked.toxiproxy).version()
         except (LinkError, ValueError, KeyError) as error:
             raise BadRequest(
-                f"--toxiproxy {settings.toxiproxy} does not answer as one, start it first: {error}"
+                f"--toxiproxy {asked.toxiproxy} does not answer as one, start it first: {error}"
             ) from error
 
 
@@ -110,9 +111,9 @@ def _addresses(master: str) -> list[tuple[str, int]]:
     return found
 
 
-def check_disk(settings: ExperimentSettings, storage: Storage, path: str) -> float:
+def check_disk(experiment: Experiment, storage: Storage, path: str) -> float:
     """The gigabytes that the run expects to write. Raises BadRequest if they do not fit."""
-    free, expected = storage.free_bytes(path), settings.expected_disk_bytes()
+    free, expected = storage.free_bytes(path), experiment.expected_disk_bytes()
     if free < expected + LEAVE_FREE_BYTES:
         raise BadRequest(
             f"the run expects to write {expected / 1e9:.1f} GB and must leave 2 GB free, but {path} has "

@@ -10,7 +10,6 @@ import os
 import platform
 import shutil
 import sys
-from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -21,17 +20,19 @@ from chaos.commands.preflight import check_disk, check_outside
 from chaos.conductor.conductor import Conductor
 from chaos.conductor.progress import Progress
 from chaos.conductor.record import RunRecord
-from chaos.conductor.settings import ExperimentSettings
 from chaos.conductor.workbench import Workbench
 from chaos.exits import VERDICTS, BadRequest
+from chaos.experiment.experiment import Experiment
+from chaos.experiment.verdict import settings_of
 from chaos.schedules.model import Schedule, to_yaml
 from cluster.process.supervisor import Supervisor
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import SystemClock
 from cluster.seams.os_storage import OsStorage
 from cluster.seams.randomness import derive
+from verifier.evidence.declared import DeclaredEvidence
 from verifier.evidence.run_directory import RunDirectory, update_latest, write_text_atomic
-from verifier.evidence.run_model import DefectSetting, RunModel, RunSettings
+from verifier.evidence.run_model import HarnessHealth, RunModel
 
 log = logging.getLogger(__name__)
 
@@ -39,50 +40,55 @@ RESULTS = "results"
 VERSIONED = ("gapless", "pyspark", "confluent-kafka", "locust", "kazoo", "kafka-python", "pyarrow")
 
 
-def conduct(settings: ExperimentSettings, schedule: Schedule, warnings: list[str], repro: str, *, as_json: bool) -> str:
+def conduct(experiment: Experiment, schedule: Schedule, warnings: list[str], repro: str, *, as_json: bool) -> str:
     """Run one experiment. Returns the verdict; raises BadRequest before anything was started, or what failed."""
     clock, storage = SystemClock(), OsStorage()
-    check_outside(settings)
-    existing = Path(settings.out or RESULTS).resolve()
-    check_disk(settings, storage, str(next(path for path in (existing, *existing.parents) if path.exists())))
-    directory = _directory(settings)
+    check_outside(experiment)
+    existing = Path(experiment.asked.out or RESULTS).resolve()
+    check_disk(experiment, storage, str(next(path for path in (existing, *existing.parents) if path.exists())))
+    directory = _directory(experiment)
     _log_to(directory)
     write_text_atomic(directory.schedule_yaml, to_yaml(schedule))
-    record = RunRecord(directory, _model(settings, schedule, repro, clock.monotonic_ns()), clock)
+    record = RunRecord(directory, first_record(experiment, schedule, repro, clock.monotonic_ns()), clock)
+    is_judged = True
     with Interrupts() as interrupts:
         with Progress(clock) as progress:
             try:
-                progress.note(f"run {directory.path}, seed {settings.seed}, profile {settings.profile}")
-                progress.note(f"expects to write about {settings.expected_disk_bytes() / 1e9:.1f} GB")
+                progress.note(f"run {directory.path}, seed {experiment.asked.seed}, profile {experiment.asked.profile}")
+                progress.note(f"expects to write about {experiment.expected_disk_bytes() / 1e9:.1f} GB")
                 for warning in warnings:
                     progress.note(f"warning: {warning}")
                 with Supervisor(str(directory.path), record.children) as supervisor:
                     bench = Workbench(clock, storage, AsyncioTransport(), supervisor, directory, progress)
-                    conductor = Conductor(settings, schedule, bench, record)
+                    conductor = Conductor(experiment, schedule, bench, record)
                     asyncio.run(_conduct(conductor, interrupts, progress))
+                record.seal()
                 interrupts.raise_if_insistent()
-                record.next_supervisor()
-                progress.phase("verify", f"Spark on {settings.spark_master}")
+                progress.phase("verify", f"Spark on {experiment.asked.spark_master}")
                 with Supervisor(str(directory.path), record.children) as supervisor:
-                    run_verifier(supervisor, directory, settings.spark_master)
+                    run_verifier(supervisor, directory, experiment.asked.spark_master)
             except KeyboardInterrupt:
+                is_judged = False
                 progress.note("interrupted before the verdict")
-                record.update(interrupted=True)
                 write_unjudged(
                     directory, "interrupted before the verdict; judge it with: gapless verify " + str(directory.path)
                 )
         interrupts.ignore()
-        return _conclude(settings, directory, record, as_json=as_json)
+        return _conclude(experiment, directory, record, is_judged=is_judged, as_json=as_json)
 
 
-def _conclude(settings: ExperimentSettings, directory: RunDirectory, record: RunRecord, *, as_json: bool) -> str:
+def _conclude(
+    experiment: Experiment, directory: RunDirectory, record: RunRecord, *, is_judged: bool, as_json: bool
+) -> str:
     """Say how it ended, and leave the run directory as it is to be kept. Returns the verdict."""
     verdict = say(directory, as_json=as_json)
-    record.update(ended=datetime.now(UTC).isoformat(), exit_status=int(VERDICTS[verdict]))
-    if settings.out is None:
+    # without a verdict of its own the run has no exit status: a sweep that goes on runs it again
+    status = int(VERDICTS[verdict]) if is_judged else None
+    record.update(ended=datetime.now(UTC).isoformat(), exit_status=status)
+    if experiment.asked.out is None:
         update_latest(directory, RESULTS)
-    _prune(directory, settings.keep, verdict)
-    if verdict == "valid" and sys.stderr.isatty() and not settings.defects:
+    _prune(directory, experiment.asked.keep, verdict)
+    if verdict == "valid" and sys.stderr.isatty() and not experiment.defects:
         print("Nothing was lost. See one that loses: make demo-red", file=sys.stderr)
     return verdict
 
@@ -99,14 +105,14 @@ async def _conduct(conductor: Conductor, interrupts: Interrupts, progress: Progr
     await conductor.run()
 
 
-def _directory(settings: ExperimentSettings) -> RunDirectory:
+def _directory(experiment: Experiment) -> RunDirectory:
     now = datetime.now(UTC)
     try:
-        if settings.out is not None:
-            return RunDirectory.at(Path(settings.out).resolve())
-        return RunDirectory.create(Path(RESULTS).resolve(), settings.name, settings.seed, now)
+        if experiment.asked.out is not None:
+            return RunDirectory.at(Path(experiment.asked.out).resolve())
+        return RunDirectory.create(Path(RESULTS).resolve(), experiment.asked.name, experiment.asked.seed, now)
     except OSError as error:
-        where = settings.out or RESULTS
+        where = experiment.asked.out or RESULTS
         raise BadRequest(
             f"the results directory {where} cannot be used: {error.strerror or error}; see --out"
         ) from error
@@ -123,52 +129,34 @@ def _log_to(directory: RunDirectory) -> None:
     logging.getLogger("kazoo").setLevel(logging.WARNING)
 
 
-def _model(settings: ExperimentSettings, schedule: Schedule, repro: str, now_ns: int) -> RunModel:
-    broker, producer = settings.broker_config, settings.producer_config
+def first_record(experiment: Experiment, schedule: Schedule, repro: str, now_ns: int) -> RunModel:
+    """``run.json`` as it is written first: what comes to be known later is there and empty."""
+    seed = experiment.asked.seed
     return RunModel(
-        name=settings.name,
-        seed=settings.seed,
+        name=experiment.asked.name,
+        seed=seed,
         # Two runs with one seed must not take each other's values for their own.
-        run_id=derive(settings.seed, "run", now_ns, os.getpid()).getrandbits(63),
+        run_id=derive(seed, "run", now_ns, os.getpid()).getrandbits(63),
         started=datetime.now(UTC).isoformat(),
         started_ns=now_ns,
-        settings=RunSettings(
-            acks=settings.acks,
-            idempotence=settings.idempotence,
-            max_in_flight=int(producer.get("max.in.flight.requests.per.connection", "5")),
-            client=settings.client,
-            isolation_level=settings.consumer_config.get("isolation.level", "read_uncommitted"),
-            brokers=settings.brokers,
-            partitions=settings.partitions,
-            replication_factor=settings.replication_factor,
-            min_insync_replicas=settings.min_insync_replicas,
-            unclean_leader_election=settings.topic_config.get("unclean.leader.election.enable") == "true",
-            unknown_producer=broker.get("gapless.unknown.producer", "gapless"),
-            retention_ms=int(settings.topic_config.get("retention.ms", "-1")),
-            replica_lag_time_max_ms=int(broker.get("replica.lag.time.max.ms", "30000")),
-            session_timeout_ms=int(broker.get("zookeeper.session.timeout.ms", "18000")),
-            rate=settings.workload.records_per_s,
-            users=settings.users,
-            time_limit_s=settings.time_limit_s,
-            profile=settings.profile,
-        ),
-        defects=[_defect(text) for text in settings.defects],
-        faults_requested=list(schedule.kinds()),
-        arguments={"argv": sys.argv[1:], "workload": asdict(settings.workload)},
-        configuration={
-            "broker": dict(broker),
-            "topic": dict(settings.topic_config),
-            "producer": dict(producer),
-            "consumer": dict(settings.consumer_config),
-        },
+        settings=settings_of(experiment),
+        experiment=experiment.to_json(),
         versions={"python": platform.python_version(), **{name: metadata.version(name) for name in VERSIONED}},
         repro=repro,
+        faults_requested=list(schedule.kinds()),
+        defects=list(experiment.planted),
+        topology={},
+        topics=[],
+        evidence=DeclaredEvidence.nothing(),
+        final_topic_ids={},
+        phases=[],
+        children=[],
+        harness=HarnessHealth(),
+        final=[],
+        interrupted=False,
+        problems=[],
+        producer_ids_below=None,
     )
-
-
-def _defect(text: str) -> DefectSetting:
-    name, _, probability = text.partition(":")
-    return DefectSetting(name, float(probability or 1.0))
 
 
 def _prune(directory: RunDirectory, keep: str, verdict: str) -> None:

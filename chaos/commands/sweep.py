@@ -8,29 +8,32 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from chaos.commands import options
 from chaos.commands.interrupts import Interrupts
 from chaos.commands.preflight import check_java, check_spark_master
-from chaos.commands.run import command_line
 from chaos.conductor.progress import Progress
-from chaos.conductor.record_size import check_record_size
-from chaos.conductor.resolve import resolve
 from chaos.exits import BadRequest
+from chaos.experiment.choices import Keep
+from chaos.experiment.command_line import FIELDS, option, words
+from chaos.experiment.forms import ScheduleFile
+from chaos.experiment.record_size import check_record_size
+from chaos.experiment.resolve import resolve
 from chaos.sweeps.catalogue import find_sweep
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, SweepError, Wanted, parse_filter, parse_seeds
 from chaos.sweeps.runner import Runner, stored
-from chaos.sweeps.summary import claims_line, exit_status, rows_of
+from chaos.sweeps.summary import SCHEMA, claims_line, exit_status, rows_of
 from cluster.process.supervisor import Supervisor
 from cluster.seams.clock import SystemClock
 
 RESULTS = "results"
+CLIENT = FIELDS["client"].default
 #: Where there is no terminal to fit into.
 PLAIN_WIDTH = 180
 
@@ -54,7 +57,7 @@ def sweep(
     time_limit: Annotated[
         float | None, typer.Option(help="Seconds of load in each cell. [dim]default: the sweep's[/dim]")
     ] = None,
-    client: options.Client = "confluent",
+    client: Annotated[str, option("client")] = CLIENT,
     rate: Annotated[
         int | None, typer.Option(help="Records per second of each cell. [dim]default: the sweep's[/dim]")
     ] = None,
@@ -68,14 +71,14 @@ def sweep(
         Path | None, typer.Option(metavar="DIR", help="Go on with a sweep: run its cells that have no verdict.")
     ] = None,
     out: Annotated[str | None, typer.Option(help="The sweep's directory itself, instead of results/NAME/TIME.")] = None,
-    keep: options.KeepOption = options.Keep.FAILED,
-    spark_master: options.SparkMaster = "local[2]",
+    keep: Annotated[Keep, option("keep")] = Keep.FAILED,
+    spark_master: Annotated[str, option("spark_master")] = FIELDS["spark_master"].default,
     as_json: Annotated[bool, typer.Option("--json", help="Print sweep.json's object alone on stdout.")] = False,
 ) -> int:
     """Build the cells, then run them."""
     try:
         if resume is not None:
-            if name or seeds or time_limit or rate or faults or out or client != "confluent":
+            if name or seeds or time_limit or rate or faults or out or client != CLIENT:
                 raise SweepError(
                     "--resume goes on with what was asked then; only --filter, --keep and --json go with it"
                 )
@@ -90,8 +93,7 @@ def sweep(
             raise SweepError("no cell is left by --filter; --list shows them all")
         for cell in cells:
             if not cell.inapplicable:
-                settings, _ = resolve(cell.asked)
-                check_record_size(cell.asked, settings)
+                check_record_size(resolve(cell.asked)[0])
         if list_cells:
             return _list(cells, as_json=as_json)
     except ValueError as error:
@@ -101,8 +103,10 @@ def sweep(
     directory = directory or _directory(out, chosen.name)
 
     def command(cell: Cell, path: Path, schedule: Path | None) -> list[str]:
-        where = ["--out", str(path), "--keep", keep.value, "--spark-master", spark_master]
-        return [sys.executable, "-m", "chaos.commands.main", *command_line(cell.asked, schedule), *where]
+        asked = replace(cell.asked, out=str(path), keep=keep.value, spark_master=spark_master)
+        if schedule is not None and cell.schedule is not None:
+            asked = replace(asked, schedule=ScheduleFile(schedule, cell.schedule))
+        return [sys.executable, "-m", "chaos.commands.main", *words(asked, everything=True)]
 
     return _run(chosen, wanted, cells, directory, command, as_json=as_json)
 
@@ -122,6 +126,8 @@ def _resumed(path: Path) -> tuple[Sweep, Wanted, SweepDirectory]:
         whole = stored(directory)
     except (OSError, ValueError) as error:
         raise SweepError(f"--resume {path} is not a sweep's directory: it has no sweep.json ({error})") from error
+    if whole.get("schema") != SCHEMA:
+        raise SweepError(f"--resume {path} was made by another version of gapless; start the sweep again")
     wanted = Wanted.from_json(whole["wanted"])
     return _built(whole["sweep"], wanted), wanted, directory
 

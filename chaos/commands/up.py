@@ -21,8 +21,9 @@ import typer
 from chaos.commands.preflight import check_outside
 from chaos.conductor.deployment import Deployment, StartFailure
 from chaos.conductor.observer import Observer, scrape
-from chaos.conductor.resolve import Asked, resolve
 from chaos.exits import BadRequest, Exit
+from chaos.experiment.asked import Asked
+from chaos.experiment.resolve import resolve
 from cluster.process.supervisor import Supervisor
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import SystemClock

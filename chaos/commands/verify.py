@@ -1,37 +1,99 @@
-"""``gapless verify`` and ``gapless report``: judge a stored run again, write its report again."""
+"""``gapless verify`` and ``gapless report``: judge what is stored, runs and histories; write a run's report again."""
 
 from __future__ import annotations
 
 import json
+import shlex
+import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chaos.commands.judge import judge
+from chaos.commands.judge import judge, judge_all, say, say_lines
 from chaos.commands.preflight import check_java, check_spark_master
-from chaos.exits import VERDICTS, BadRequest
+from chaos.exits import VERDICTS, BadRequest, Exit
 from verifier.evidence.run_directory import RunDirectory, read_json
+from verifier.evidence.run_model import RunModel
+
+if TYPE_CHECKING:
+    from verifier.operations.options import JudgeOptions
+
+#: What a history of operations is called, and where one lies in a directory of a Jepsen store.
+HISTORIES = (".edn", ".jsonl", ".json")
+STORE_FILE = "history.edn"
+_WORST_FIRST = (Exit.HARNESS_FAILED, Exit.INVALID, Exit.UNKNOWN, Exit.VALID)
 
 
 def register(app: typer.Typer) -> None:
     """Add both commands."""
-    app.command("verify", help="Judge a stored run again from its evidence: no cluster is started.")(verify)
+    text = "Judge stored runs again from their evidence, and histories of operations: no cluster is started."
+    app.command("verify", help=text)(verify)
     app.command("report", help="Print where a run's report is, writing it first if it is absent.")(report)
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One path as it was given: a run directory, or the file of a history."""
+
+    given: Path
+    run: RunDirectory | None
+    history: Path | None
+
+
 def verify(
-    path: Annotated[Path, typer.Argument(help="A run directory, for example results/latest.")],
-    spark_master: Annotated[str, typer.Option(help="Spark master.")] = "local[2]",
-    as_json: Annotated[bool, typer.Option("--json", help="Print verdict.json's object on stdout.")] = False,
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PATH...",
+            help="Run directories (results/latest), histories of operations (.edn, .jsonl, .json), or directories of a "
+            "Jepsen store.",
+        ),
+    ],
+    spark_master: Annotated[str, typer.Option(help="Spark master, for runs.")] = "local[2]",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print verdict.json's object on stdout; of several paths, one a line.")
+    ] = False,
+    sub_via: Annotated[
+        str | None,
+        typer.Option(
+            help="Histories: how consumers got partitions, of assign,subscribe. With subscribe, poll-skip and "
+            "nonmonotonic-poll are allowed. By default, as the history shows."
+        ),
+    ] = None,
+    ww_deps: Annotated[
+        bool, typer.Option("--ww-deps", help="Histories: infer write dependencies from offsets; allows G1c.")
+    ] = False,
+    txn: Annotated[
+        bool, typer.Option("--txn/--no-txn", help="Histories: whether an operation is a transaction, all or nothing.")
+    ] = True,
+    out: Annotated[
+        Path | None, typer.Option(help="Histories: a directory for verdict.json, summary.md, junit.xml and anomalies/.")
+    ] = None,
 ) -> int:
-    """Judge again and print the RESULT lines."""
-    directory = _run_directory(path)
-    if directory.broker_ids() and not any((directory.node(each) / "data").is_dir() for each in directory.broker_ids()):
-        raise BadRequest(f"{path} cannot be judged again: its brokers' data was pruned; run with --keep all to keep it")
-    check_java()
-    check_spark_master(spark_master)
-    return int(VERDICTS[judge(directory, spark_master, as_json=as_json)])
+    """Judge each and print the RESULT lines; the exit status is the worst."""
+    asked = [_asked(path) for path in paths]
+    runs = list(dict.fromkeys(each.run for each in asked if each.run is not None))
+    options = _options(sub_via, ww_deps=ww_deps, txn=txn)
+    if len(runs) == len(asked) and (sub_via is not None or ww_deps or not txn or out is not None):
+        raise BadRequest("--sub-via, --ww-deps, --no-txn and --out are for histories of operations; none is given")
+    if out is not None and out.exists() and not out.is_dir():
+        raise BadRequest(f"--out {out} is no directory")
+    if runs:
+        check_java()
+        check_spark_master(spark_master)
+    if len(asked) == 1 and runs:
+        return int(VERDICTS[judge(runs[0], spark_master, as_json=as_json)])
+    failures = judge_all(runs, spark_master) if runs else {}
+    statuses = []
+    for number, each in enumerate(asked):
+        place = out if out is None or len(asked) == 1 else out / f"{number + 1}-{each.given.name}"
+        if each.history is not None:
+            statuses.append(_history(each, options, place, as_json=as_json))
+        elif each.run is not None:
+            statuses.append(_run(each, each.run, failures[each.run], as_json=as_json))
+    return int(next(status for status in _WORST_FIRST if status in statuses))
 
 
 def report(path: Annotated[Path, typer.Argument(help="A run directory.")]) -> int:
@@ -43,12 +105,81 @@ def report(path: Annotated[Path, typer.Argument(help="A run directory.")]) -> in
     return int(VERDICTS[read_json(directory.verdict_json)["verdict"]])
 
 
+def _asked(path: Path) -> _Asked:
+    """What a path is. Raises BadRequest for what is neither."""
+    if path.is_file() and path.suffix in HISTORIES:
+        return _Asked(path, None, path)
+    if path.is_dir() and not (path / "run.json").exists() and (path / STORE_FILE).is_file():
+        return _Asked(path, None, path / STORE_FILE)
+    if path.suffix in HISTORIES and not path.exists():
+        raise BadRequest(f"{path}: there is no such file")
+    directory = _run_directory(path)
+    if directory.broker_ids() and not any((directory.node(each) / "data").is_dir() for each in directory.broker_ids()):
+        raise BadRequest(f"{path} cannot be judged again: its brokers' data was pruned; run with --keep all to keep it")
+    return _Asked(path, directory, None)
+
+
+def _options(sub_via: str | None, *, ww_deps: bool, txn: bool) -> JudgeOptions:
+    from verifier.operations.options import JudgeOptions, parse_methods
+
+    try:
+        return JudgeOptions(None if sub_via is None else parse_methods(sub_via), ww_deps, txn)
+    except ValueError as error:
+        raise BadRequest(str(error)) from error
+
+
+def _run(asked: _Asked, run: RunDirectory, failure: str | None, *, as_json: bool) -> Exit:
+    """Say how one of several runs was judged."""
+    if failure is not None:
+        return _no_verdict(asked.given, failure, as_json=as_json)
+    return VERDICTS[say(run, as_json=as_json, more={"path": str(asked.given)})]
+
+
+def _history(asked: _Asked, options: JudgeOptions, out: Path | None, *, as_json: bool) -> Exit:
+    """Judge a history, here: it needs no Spark."""
+    from verifier.operations.report import write_reports
+    from verifier.operations.verdict import judge_file, result_lines
+
+    path = asked.history or asked.given
+    try:
+        judged = judge_file(path, options)
+        if out is not None:
+            write_reports(out, judged)
+    except OSError as error:
+        return _no_verdict(asked.given, str(error), as_json=as_json)
+    verdict = {**judged.to_json(), "path": str(asked.given)}
+    summary = None if out is None else str(out / "summary.md")
+    lines = result_lines(verdict, report=summary, repro=_repro(asked.given, options))
+    said = say_lines(lines, verdict, as_json=as_json)
+    for note in judged.notes:
+        print(f"  note: {note}", file=sys.stderr)
+    return VERDICTS[said]
+
+
+def _repro(path: Path, options: JudgeOptions) -> str:
+    words = ["gapless", "verify", str(path)]
+    if options.sub_via is not None:
+        words += ["--sub-via", ",".join(sorted(options.sub_via))]
+    words += ["--ww-deps"] * options.ww_deps + ["--no-txn"] * (not options.transactions)
+    return shlex.join(words)
+
+
+def _no_verdict(path: Path, reason: str, *, as_json: bool) -> Exit:
+    print(f"gapless: {path}: no verdict: {reason}", file=sys.stderr)
+    if as_json:
+        print(json.dumps({"path": str(path), "verdict": None, "error": reason}), flush=True)
+    return Exit.HARNESS_FAILED
+
+
 def _run_directory(path: Path) -> RunDirectory:
     directory = RunDirectory(path.resolve())
     if not directory.run_json.is_file():
-        raise BadRequest(f"{path} is not a run directory: it has no run.json")
+        raise BadRequest(
+            f"{path} is not a run directory: it has no run.json; nor is it a history: a file "
+            f"{', '.join(HISTORIES)}, or a directory with {STORE_FILE}"
+        )
     try:
-        directory.read_run()
+        RunModel.from_json(directory.read_run())
     except (ValueError, json.JSONDecodeError) as error:
         raise BadRequest(f"{path}/run.json cannot be read: {error}") from error
     return directory

@@ -12,19 +12,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from chaos.conductor.declared import declared_evidence, topic_ids
 from chaos.conductor.deployment import Deployment, StartFailure
 from chaos.conductor.final import FinalState
 from chaos.conductor.health import LagMeter, harness_health
 from chaos.conductor.injector import Injector, NotHealed
+from chaos.conductor.leaders import LeaderWatch
 from chaos.conductor.live import Live
 from chaos.conductor.load import Load
 from chaos.conductor.observer import Observer
 from chaos.conductor.phase import CHAOS, START
+from chaos.conductor.producer_ids import producer_ids_below
 from chaos.conductor.record import RunRecord
 from chaos.conductor.resources import Resources, disk_problem, running
-from chaos.conductor.settings import ExperimentSettings
 from chaos.conductor.target import Target
 from chaos.conductor.workbench import Workbench
+from chaos.experiment.experiment import Experiment
 from chaos.faults.base import until
 from chaos.links import LinkError
 from chaos.schedules.model import Schedule
@@ -38,6 +41,8 @@ LOAD_STARTS_MS = 30_000
 HEALED_MS = 60_000
 SETTLED_MS = 20_000
 STATUS_EVERY_S = 1.0
+#: Statuses are written once a second.
+RECOVERY_MARGIN_MS = 2_500
 
 
 class Incomplete(Exception):
@@ -47,7 +52,7 @@ class Incomplete(Exception):
 class Conductor:
     """Conducts one run. ``interrupt`` may be called at any time from the loop (Ctrl-C)."""
 
-    def __init__(self, settings: ExperimentSettings, schedule: Schedule, bench: Workbench, record: RunRecord) -> None:
+    def __init__(self, settings: Experiment, schedule: Schedule, bench: Workbench, record: RunRecord) -> None:
         self._settings = settings
         self._schedule = schedule
         self._bench = bench
@@ -58,6 +63,7 @@ class Conductor:
         self._live = Live(settings, schedule, bench, record, self._load)
         self._injector: Injector | None = None
         self._lag = LagMeter(bench.clock)
+        self._leaders = LeaderWatch(self._observer, bench.clock, bench.storage, str(bench.directory.leaders_jsonl))
         self._task: asyncio.Task[None] | None = None
         self._interrupted = False
         self._load_died = asyncio.Event()
@@ -74,6 +80,7 @@ class Conductor:
         """The whole run up to its evidence. Raises what made the harness itself fail, after everything is undone."""
         progress = self._bench.progress
         beside = [asyncio.create_task(self._lag.run()), asyncio.create_task(self._live.run())]
+        beside.append(asyncio.create_task(self._leaders.run()))
         self._task = asyncio.create_task(self._experiment())
         try:
             await asyncio.wait([self._task])
@@ -98,12 +105,16 @@ class Conductor:
             await self._deployment.start()
             await self._create_topic()
         with self._phase("load starts"):
+            await self._declare()
             await self._load.start()
             started_ms = await self._load_is_flowing()
         with self._phase(CHAOS, f"{len(self._schedule.injections)} faults planned, seed {self._schedule.seed}"):
             await self._chaos(started_ms)
         with self._phase("heal"):
-            await self._healed()
+            is_in_sync = await self._healed()
+        if is_in_sync:
+            with self._phase("recovery"):
+                await self._recovered()
         with self._phase("flush"):
             for problem in await self._load.stop():
                 self._record.problem(problem)
@@ -114,11 +125,11 @@ class Conductor:
 
     async def _create_topic(self) -> None:
         settings = self._settings
-        config = dict(settings.topic_config)
+        config = settings.topic_config.as_text()
         admin = self._observer.admin(CREATE_TOPIC_MS)
         try:
             await admin.create_topics(
-                [NewTopic(settings.topic, settings.partitions, settings.replication_factor, config)]
+                [NewTopic(settings.topic, settings.partitions, settings.asked.replication_factor, config)]
             )
             described = (await admin.describe([settings.topic]))[settings.topic]
         except TimeoutError as error:
@@ -126,7 +137,7 @@ class Conductor:
         finally:
             await admin.close()
         topic_id = "" if described.topic_id is None else str(described.topic_id)
-        spec = TopicSpec(settings.topic, settings.partitions, settings.replication_factor, topic_id, config)
+        spec = TopicSpec(settings.topic, settings.partitions, settings.asked.replication_factor, topic_id, config)
         self._record.update(topics=[spec], topology=self._deployment.topology.to_json())
 
         async def in_sync() -> bool:
@@ -134,6 +145,12 @@ class Conductor:
 
         if not await until(in_sync, clock=self._bench.clock, timeout_ms=CREATE_TOPIC_MS):
             raise Incomplete("unavailable: the topic's replicas did not all come into the ISR at the start")
+
+    async def _declare(self) -> None:
+        """Say what the run will leave before anything of it is there: the verifier accounts for all of it."""
+        view, planned = await self._observer.view(), len(self._schedule.injections)
+        whose = self._load.declared, self._deployment.broker_ids, self._settings.topic
+        self._record.update(evidence=declared_evidence(*whose, view, planned))
 
     async def _load_is_flowing(self) -> int:
         """Wait for the first acknowledged and the first read record; the time then, in monotonic ms."""
@@ -148,7 +165,7 @@ class Conductor:
 
     async def _chaos(self, started_ms: int) -> None:
         bench, settings = self._bench, self._settings
-        timeout = int(settings.broker_config.get("zookeeper.session.timeout.ms", "18000"))
+        timeout = settings.broker_config["zookeeper.session.timeout.ms"]
         target = Target(self._deployment, self._observer, bench.directory, settings.topic, settings.partitions, timeout)
         self._injector = Injector(
             target, bench.clock, bench.storage, str(bench.directory.faults_jsonl), bench.progress.note, self._live.write
@@ -156,9 +173,9 @@ class Conductor:
         self._live.chaos(self._injector, started_ms)
         watch = asyncio.create_task(self._watch(started_ms))
         try:
-            until_ms = started_ms + settings.time_limit_s * 1000
+            until_ms = started_ms + settings.asked.time_limit_s * 1000
             faults = asyncio.create_task(self._injector.run(self._schedule, started_ms, until_ms))
-            left_s = settings.time_limit_s - (bench.clock.monotonic_ms() - started_ms) / 1000
+            left_s = settings.asked.time_limit_s - (bench.clock.monotonic_ms() - started_ms) / 1000
             planned: asyncio.Future[Any] = asyncio.gather(faults, asyncio.sleep(max(0.0, left_s)))
             died: asyncio.Future[Any] = asyncio.create_task(self._load_died.wait())
             try:
@@ -184,7 +201,7 @@ class Conductor:
             elapsed_s = (bench.clock.monotonic_ms() - started_ms) / 1000
             active = self._injector.active if self._injector else ""
             bench.progress.status(
-                f"{elapsed_s:.0f}/{self._settings.time_limit_s:g} s  {status.sentence()}"
+                f"{elapsed_s:.0f}/{self._settings.asked.time_limit_s:g} s  {status.sentence()}"
                 f"{'  fault: ' + active if active else ''}"
             )
             free_bytes = bench.storage.free_bytes(str(bench.directory.path))
@@ -198,8 +215,8 @@ class Conductor:
                 self._load_died.set()
             await asyncio.sleep(STATUS_EVERY_S)
 
-    async def _healed(self) -> None:
-        """Everything undone, every broker up, every replica back in its ISR; or the run is unavailable."""
+    async def _healed(self) -> bool:
+        """Everything undone, every broker up, every replica back in its ISR; or the run is unavailable, and False."""
         if self._injector is not None:
             await self._injector.heal_all()
         await asyncio.to_thread(self._deployment.links.reset)
@@ -215,8 +232,23 @@ class Conductor:
         async def in_sync() -> bool:
             return (await self._observer.view()).in_sync(self._settings.partitions)
 
-        if not await until(in_sync, clock=self._bench.clock, timeout_ms=HEALED_MS, interval_ms=100):
-            self._record.problem("unavailable: not every replica came back into its ISR within 60 s of the last heal")
+        if await until(in_sync, clock=self._bench.clock, timeout_ms=HEALED_MS, interval_ms=100):
+            return True
+        self._record.problem("unavailable: not every replica came back into its ISR within 60 s of the last heal")
+        return False
+
+    async def _recovered(self) -> None:
+        """Wait until every partition takes writes again, for as long as a partition may before it counts as stalled."""
+        healed_ns = self._bench.clock.monotonic_ns()
+        users, partitions = self._settings.users, self._settings.partitions
+        written = frozenset(stream % partitions for stream in range(users))
+
+        async def flowing() -> bool:
+            return self._load.is_over or written <= self._load.acknowledged_since(healed_ns)
+
+        # a little longer than the bound, so that the evidence shows that it was passed
+        timeout_ms = self._settings.asked.stalled_after_s * 1000 + RECOVERY_MARGIN_MS
+        await until(flowing, clock=self._bench.clock, timeout_ms=timeout_ms, interval_ms=100)
 
     async def _final_read(self) -> None:
         bench, settings = self._bench, self._settings
@@ -227,7 +259,9 @@ class Conductor:
             for problem in await self._load.final_read(final.partitions):
                 self._record.problem(problem)
         finally:
-            self._record.update(final=final.partitions)
+            below = await producer_ids_below(self._deployment.zookeeper_address)
+            ids = await topic_ids(self._observer, settings.topic)
+            self._record.update(final=final.partitions, final_topic_ids=ids, producer_ids_below=below)
 
     def _complete(self) -> bool:
         return not self._record.model.problems and all(each.status == "ok" for each in self._record.model.final)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from chaos.conductor.observer import Observer
-from chaos.conductor.settings import ExperimentSettings
+from chaos.experiment.experiment import Experiment
 from cluster.process.java import JavaHome, find_java
 from cluster.process.supervisor import Child, Supervisor
 from cluster.process.topology import ZOOKEEPER, LinkName, Topology, link_names
@@ -44,7 +44,7 @@ class Deployment:
 
     def __init__(
         self,
-        settings: ExperimentSettings,
+        settings: Experiment,
         directory: RunDirectory,
         supervisor: Supervisor,
         observer: Observer,
@@ -56,7 +56,7 @@ class Deployment:
         self._observer = observer
         self._first_port = first_port
         self._brokers: dict[int, Child] = {}
-        self.broker_ids = tuple(range(1, settings.brokers + 1))
+        self.broker_ids = tuple(range(1, settings.asked.brokers + 1))
         self.link_names = tuple(str(name) for name in link_names(self.broker_ids, LOAD_GROUPS))
         self.topology = Topology(self.broker_ids)
         self._links: Links | None = None
@@ -157,8 +157,8 @@ class Deployment:
         return killed
 
     async def _start_zookeeper(self) -> None:
-        if self._settings.zookeeper is not None:
-            self.zookeeper_address = self._settings.zookeeper
+        if self._settings.asked.zookeeper is not None:
+            self.zookeeper_address = self._settings.asked.zookeeper
             return
         java = self._java = await asyncio.to_thread(find_java)
         self.java_source = f"{java.source} (Java {java.version})"
@@ -181,7 +181,7 @@ class Deployment:
 
     async def _start_proxy(self, link_names: Sequence[str]) -> tuple[str, dict[str, str]]:
         """The proxy's URL, and where these links listen. They lead nowhere yet."""
-        url = self._settings.toxiproxy or await self._start_own_proxy()
+        url = self._settings.asked.toxiproxy or await self._start_own_proxy()
         # Here because it costs 60 ms, in which the other processes are loading their code too.
         from chaos.links import Links
 
@@ -194,7 +194,7 @@ class Deployment:
             self._supervisor.start_python,
             "proxy",
             "chaos.proxy.server:serve",
-            {"host": HOST, "port": 0, "seed": self._settings.seed},
+            {"host": HOST, "port": 0, "seed": self._settings.asked.seed},
             str(self._directory.path / "proxy.log"),
             service=True,
         )
@@ -217,7 +217,7 @@ class Deployment:
             "properties": self.properties(broker_id),
             "node_directory": str(self._directory.node(broker_id)),
             "defects": list(self._settings.defects),
-            "seed": self._settings.seed,
+            "seed": self._settings.asked.seed,
         }
         try:
             try:
@@ -269,8 +269,8 @@ class Deployment:
         ports = {"CONTROL": self._first_port + broker_id - 1 if self._first_port else 0}
         return {
             "min.insync.replicas": str(settings.min_insync_replicas),
-            "default.replication.factor": str(settings.replication_factor),
-            **settings.broker_config,
+            "default.replication.factor": str(settings.asked.replication_factor),
+            **settings.broker_config.as_text(),
             "broker.id": str(broker_id),
             "listeners": ",".join(f"{name}://{HOST}:{ports.get(name, 0)}" for name in names),
             "advertised.listeners": self.topology.advertised_listeners(broker_id, LOAD_GROUPS),

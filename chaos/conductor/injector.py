@@ -58,6 +58,7 @@ class Injector:
         self._note = note
         self._changed = changed
         self._broken: list[Fault] = []
+        self._numbers: dict[Fault, int] = {}
         self._lasting: dict[Fault, ActiveFault] = {}
         self.past: deque[PastFault] = deque(maxlen=MOST_PAST)
         self.effective = 0
@@ -97,6 +98,7 @@ class Injector:
                     enough = injection.fault in self._bit or tried[injection.fault] >= MOST_TRIES
                     if self._clock.monotonic_ms() >= until_ms and enough:
                         self.left_out += 1
+                        self._leave_out(index, injection)
                         continue
                     tried[injection.fault] += 1
                     running.add(group.create_task(self._inject(schedule.seed, index, injection)))
@@ -119,6 +121,7 @@ class Injector:
 
     async def _inject(self, seed: int, index: int, injection: Injection) -> None:
         fault = FAULTS[injection.fault](injection, self._cluster, self._clock, derive(seed, "fault", index))
+        self._numbers[fault] = index
         target = await self._choose(fault)
         if target is None:
             return
@@ -143,11 +146,12 @@ class Injector:
             self._lasts(fault, replace(self._lasting[fault], healed=True))
             after = await fault.gone()
         except Exception as error:
-            self._record(fault, target, "heal", heal_ns, Probe(False, {"error": repr(error)}), during.effective)
+            failed = Probe(False, {"error": repr(error)})
+            self._record(fault, target, "heal", heal_ns, failed, during.effective, healed=False)
             self._over(fault, "not healed", str(error))
             raise NotHealed(f"{injection.fault} on {target} could not be healed: {error}") from error
         effective = fault.bit(during, after)
-        self._record(fault, target, "heal", heal_ns, after, effective)
+        self._record(fault, target, "heal", heal_ns, after, effective, healed=after.effective)
         self.done += 1
         self.effective += effective
         if effective:
@@ -183,17 +187,51 @@ class Injector:
         self.past.append(PastFault(was.fault, was.target, was.since_ns, self._clock.monotonic_ns(), effect, detail))
         self._changed()
 
-    def _record(self, fault: Fault, target: str, phase: str, start_ns: int, probe: Probe, effective: bool) -> None:
+    def _leave_out(self, number: int, injection: Injection) -> None:
+        """Every planned injection is accounted for, those that there was no time for as well."""
+        now_ns = self._clock.monotonic_ns()
+        self._write(number, injection.fault, "none", "left-out", injection.at_s, now_ns, {}, effective=False)
+
+    def _record(
+        self,
+        fault: Fault,
+        target: str,
+        phase: str,
+        start_ns: int,
+        probe: Probe,
+        effective: bool,
+        healed: bool | None = None,
+    ) -> None:
+        seen, at_s = dict(probe.seen), fault.injection.at_s
+        number = self._numbers[fault]
+        self._write(number, fault.name, target, phase, at_s, start_ns, seen, effective=effective, healed=healed)
+
+    def _write(
+        self,
+        number: int,
+        fault: str,
+        target: str,
+        phase: str,
+        planned_s: float,
+        start_ns: int,
+        probe: dict[str, Any],
+        *,
+        effective: bool,
+        healed: bool | None = None,
+    ) -> None:
         entry: dict[str, Any] = {
-            "fault": fault.name,
+            "number": number,
+            "fault": fault,
             "target": target,
             "phase": phase,
-            "planned_s": fault.injection.at_s,
+            "planned_s": planned_s,
             "start_ns": start_ns,
             "end_ns": self._clock.monotonic_ns(),
-            "probe": dict(probe.seen),
+            "probe": probe,
             "effective": effective,
         }
+        if healed is not None:
+            entry["healed"] = healed
         self._storage.append_line(self._record_path, json.dumps(entry))
 
 

@@ -14,8 +14,8 @@ from chaos.conductor.injector import Injector
 from chaos.conductor.load import Load, LoadStatus
 from chaos.conductor.phase import shown_phase
 from chaos.conductor.record import RunRecord
-from chaos.conductor.settings import ExperimentSettings
 from chaos.conductor.workbench import Workbench
+from chaos.experiment.experiment import Experiment
 from chaos.schedules.model import Schedule
 from verifier.evidence.live import LiveState
 
@@ -28,7 +28,7 @@ class Live:
     """Keeps ``live.json`` up and says where it is shown; does neither in a run without a web interface."""
 
     def __init__(
-        self, settings: ExperimentSettings, schedule: Schedule, bench: Workbench, record: RunRecord, load: Load
+        self, settings: Experiment, schedule: Schedule, bench: Workbench, record: RunRecord, load: Load
     ) -> None:
         self._settings = settings
         self._schedule = schedule
@@ -90,7 +90,7 @@ class Live:
             seed=model.seed,
             started_ns=model.started_ns,
             time_ns=now_ns,
-            time_limit_s=self._settings.time_limit_s,
+            time_limit_s=self._settings.asked.time_limit_s,
             phase=phase,
             phase_since_ns=since_ns,
             load_since_ns=self._load_started_ns,

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.final import run_json_program
-from chaos.conductor.settings import ExperimentSettings
 from chaos.conductor.workbench import Workbench
+from chaos.experiment.experiment import Experiment
 from cluster.process.supervisor import Child
-from loadgen.command import final_read_command, locust_commands, sentinel_command
-from loadgen.settings import PRODUCERS, READERS, LoadSettings
+from loadgen.command import final_read_command, locust_commands, sentinel_command, shares
+from loadgen.settings import CONFLUENT, PRODUCERS, READERS, LoadSettings
+from verifier.evidence.declared import DeclaredProcess
 from verifier.evidence.run_directory import read_json
 from verifier.evidence.run_model import FinalPartition
 from verifier.evidence.series import SeriesPoint
@@ -25,6 +26,7 @@ SENTINEL_DEADLINE_S = 40.0
 FINAL_READ_DEADLINE_S = 120.0
 #: A final reader gets a second more for each so many records: a slow machine reads several times as many.
 FINAL_READ_RECORDS_PER_S = 10_000
+SENTINEL = "sentinel"
 #: For starting and ending a tool, beside its own deadline.
 MARGIN_S = 15.0
 
@@ -52,9 +54,9 @@ class LoadStatus:
 
 
 class Load:
-    """Producers and readers, in Locust processes: one or several of producers, one of readers."""
+    """Producers and readers, in Locust processes: one or several of producers, one of readers for each client."""
 
-    def __init__(self, settings: ExperimentSettings, bench: Workbench, deployment: Deployment, run_id: int) -> None:
+    def __init__(self, settings: Experiment, bench: Workbench, deployment: Deployment, run_id: int) -> None:
         self._settings = settings
         self._bench = bench
         self._deployment = deployment
@@ -65,8 +67,20 @@ class Load:
         self._stopped = False
 
     @property
+    def declared(self) -> list[DeclaredProcess]:
+        """The processes that must leave a history, those of the final phase included; known beforehand."""
+        asked = self._settings.asked
+        producers = [
+            DeclaredProcess(name, "producers", asked.client, first_stream, streams)
+            for name, first_stream, streams in shares(self._load_settings())
+        ]
+        readers = [DeclaredProcess(f"{READERS}-{client}", "readers", client) for client in asked.readers]
+        final = [DeclaredProcess(f"final-{client}", "final", client) for client in asked.final_readers]
+        return [*producers, *readers, DeclaredProcess(SENTINEL, "sentinel", CONFLUENT), *final]
+
+    @property
     def processes(self) -> list[str]:
-        """Names of the processes that must leave a history."""
+        """Names of the processes that were started."""
         return list(self._children)
 
     async def start(self) -> None:
@@ -131,12 +145,13 @@ class Load:
             return None
 
     async def status(self) -> LoadStatus:
-        """Add up what the processes last wrote."""
+        """Add up what the processes last wrote. ``read`` is what the reader that is furthest behind has read."""
         points = [point for name in self._children if (point := self._point(name)) is not None]
+        reading = [self._point(name) for name in self._of(READERS)]
         return LoadStatus(
             acked=sum(point.total_acked for point in points),
             acked_per_s=sum(point.acked / (point.interval_ns / 1e9) for point in points if point.interval_ns > 0),
-            read=sum(point.total_read for point in points),
+            read=min((0 if point is None else point.total_read for point in reading), default=0),
             unknown=sum(point.total_unknown for point in points),
             failed=sum(point.total_failed for point in points),
             errors=sum(point.total_errors for point in points),
@@ -144,23 +159,37 @@ class Load:
             backlog=sum(point.backlog for point in points),
         )
 
+    def acknowledged_since(self, time_ns: int) -> frozenset[int]:
+        """The partitions in which something was acknowledged after this time, as far as the processes have said."""
+        points = [point for name in self._children if (point := self._point(name)) is not None]
+        return frozenset(
+            int(partition) for point in points for partition, at_ns in point.last_acked_ns.items() if at_ns > time_ns
+        )
+
     async def sentinels(self) -> Mapping[int, int]:
         """One sentinel per partition by a fresh producer; the offsets that were acknowledged."""
         bootstrap = self._deployment.topology.bootstrap(PRODUCERS)
         argv = sentinel_command(self._bench.directory, bootstrap, SENTINEL_DEADLINE_S)
-        _, found = await self._tool("sentinel", argv, SENTINEL_DEADLINE_S)
+        _, found = await self._tool(SENTINEL, argv, SENTINEL_DEADLINE_S)
         return {int(partition): offset for partition, offset in found.items() if isinstance(offset, int)}
 
     async def final_read(self, partitions: Sequence[FinalPartition]) -> list[str]:
-        """Read every partition from offset 0 through its sentinel with a fresh reader; answers with what went wrong."""
+        """Read every partition from offset 0 through its sentinel, by a fresh reader of each client, side by side;
+        answers with what went wrong."""
         through = {each.partition: each.sentinel_offset for each in partitions if each.sentinel_offset is not None}
         if not through:
             return ["unavailable: no sentinel was acknowledged, so there is nothing to read through"]
         bootstrap = self._deployment.topology.bootstrap(READERS)
         deadline_s = FINAL_READ_DEADLINE_S + sum(through.values()) / FINAL_READ_RECORDS_PER_S
-        argv = final_read_command(self._bench.directory, bootstrap, json.dumps(through), deadline_s)
-        code, _ = await self._tool("final-read", argv, deadline_s)
-        return [] if code == 0 else [f"unavailable: the final read did not reach every sentinel (exit status {code})"]
+
+        async def read(client: str) -> list[str]:
+            argv = final_read_command(self._bench.directory, bootstrap, json.dumps(through), deadline_s, client)
+            code, _ = await self._tool(f"final-read-{client}", argv, deadline_s)
+            reached = f"unavailable: the final read by {client} did not reach every sentinel"
+            return [] if code == 0 else [f"{reached} (exit status {code})"]
+
+        found = await asyncio.gather(*map(read, self._settings.asked.final_readers))
+        return [problem for problems in found for problem in problems]
 
     async def _tool(self, name: str, argv: list[str], deadline_s: float) -> tuple[int | None, dict[str, object]]:
         bench = self._bench
@@ -175,12 +204,13 @@ class Load:
             readers_bootstrap=self._deployment.topology.bootstrap(READERS),
             topic=settings.topic,
             partitions=settings.partitions,
-            client=settings.client,
+            client=settings.asked.client,
             producers=settings.users,
-            readers=settings.readers,
-            processes=settings.load_processes,
-            producer_config=dict(settings.producer_config),
-            consumer_config=dict(settings.consumer_config),
+            readers=settings.asked.readers,
+            final_readers=settings.asked.final_readers,
+            processes=settings.asked.load_processes,
+            producer_config=dict(settings.producer_config.as_text()),
+            consumer_config=dict(settings.consumer_config.as_text()),
             **settings.workload.load_fields(),
         )
 

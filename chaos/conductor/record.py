@@ -13,6 +13,7 @@ from typing import Any
 
 from cluster.process.supervisor import ChildRecord
 from cluster.seams.clock import Clock
+from verifier.evidence import seal
 from verifier.evidence.run_directory import RunDirectory, write_json_atomic
 from verifier.evidence.run_model import ChildProcess, PhaseSpan, RunModel
 
@@ -25,7 +26,7 @@ class RunRecord:
         self._clock = clock
         # Children are started, and recorded, in threads.
         self._lock = threading.RLock()
-        self._earlier: list[ChildProcess] = []
+        self._is_sealed = False
         self.model = model
         self.write()
 
@@ -46,11 +47,15 @@ class RunRecord:
     def children(self, records: Sequence[ChildRecord]) -> None:
         """What the supervisor started, before any of it is waited for."""
         now = [ChildProcess(child.name, child.pid, child.creation_time, child.exit_code) for child in records]
-        self.update(children=[*self._earlier, *now])
+        self.update(**{"judging" if self._is_sealed else "children": now})
 
-    def next_supervisor(self) -> None:
-        """What was recorded so far stays; another supervisor's children come after it."""
-        self._earlier = list(self.model.children)
+    def seal(self) -> None:
+        """The run is over: what its evidence is now is written down, and ``run.json`` changes no more but for the
+
+        fields that tell of its judgement. Raises ``OSError``.
+        """
+        self._is_sealed = True
+        seal.take(self._directory)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:

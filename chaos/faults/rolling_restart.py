@@ -58,6 +58,7 @@ class RollingRestart(Fault):
         """One broker down in good order, up again, and back in every ISR; what was seen of it."""
         led = [index for index in range(self.cluster.partitions) if await self._led_by(index, broker_id)]
         self._stopped.add(broker_id)
+        pid = self.cluster.process(broker_id).pid
         in_time = await self.cluster.stop(broker_id, STOP_MS)
         if not in_time:
             await asyncio.to_thread(self.cluster.process(broker_id).kill)
@@ -70,6 +71,7 @@ class RollingRestart(Fault):
         await self.cluster.restart(broker_id)
         return {
             "broker": broker_id,
+            "pid": pid,
             "led": len(led),
             "in_time": in_time,
             "clean": clean,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from chaos.conductor.resolve import Asked
+from chaos.experiment.asked import Asked
 from chaos.schedules.model import Injection, Schedule
 from chaos.sweeps.model import Cell, Sweep, Wanted
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chaos.conductor.resolve import Asked
+from chaos.experiment.asked import Asked
 from chaos.schedules.model import Schedule
 from chaos.sweeps.delivery import PARTITIONS, injections
 from chaos.sweeps.model import UNKNOWN, Cell, Sweep, Wanted

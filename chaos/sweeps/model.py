@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chaos.conductor.resolve import Asked
+from chaos.experiment.asked import Asked
 from chaos.schedules.model import Schedule
+from loadgen.settings import CONFLUENT
 
 SEED = "seed"
 
@@ -44,7 +45,7 @@ class Wanted:
 
     seeds: tuple[int, ...] | None = None
     time_limit_s: float | None = None
-    client: str = "confluent"
+    client: str = CONFLUENT
     rate: int | None = None
     faults: str | None = None
 

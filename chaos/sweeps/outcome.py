@@ -71,7 +71,7 @@ def outcome_of(directory: RunDirectory) -> Outcome:
     run, verdict = RunModel.from_json(directory.read_run()), read_json(directory.verdict_json)
     checks, stats = verdict["checks"], verdict["stats"]
     expectation = Expectation(run.settings)
-    allowed = {effect.name: expectation.reason(effect.check, effect.cause) for effect in EFFECTS}
+    allowed = {effect.name: expectation.permitted(effect.check, effect.cause) for effect in EFFECTS}
     faults = stats.get("faults") or {}
     counts = [*(int(checks[effect.check]["count"]) for effect in EFFECTS), int(stats.get("unknown", 0))]
     return Outcome(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.conductor.resolve import Asked
+from chaos.experiment.asked import Asked
 from chaos.sweeps.model import Cell, Sweep, Wanted
 
 NAME = "seeds"

@@ -11,7 +11,8 @@ from chaos.exits import Exit
 from chaos.sweeps.model import COUNTED, SEED, Cell, Sweep
 from chaos.sweeps.outcome import Outcome, shows_what_is_claimed
 
-SCHEMA = 1
+#: 2: the runs of the cells have a ``run.json`` that is whole; sweeps before that are not gone on with.
+SCHEMA = 2
 
 #: What outranks what in a sweep (design section 8); a cell that could not even be started is the harness's failure.
 _SEVERITY = (Exit.VALID, Exit.UNKNOWN, Exit.INVALID, Exit.HARNESS_FAILED)

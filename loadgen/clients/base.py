@@ -26,6 +26,22 @@ class Failure(NamedTuple):
     is_fatal: bool = False
 
 
+class Retried(NamedTuple):
+    """An attempt to send records failed, and they are sent again, or may be.
+
+    ``first`` and ``last`` are their sequences; None if the client does not say which of the outstanding ones they were.
+    """
+
+    reason: str
+    records: int
+    first: int | None = None
+    last: int | None = None
+
+
+def ignore(_told: object) -> None:
+    """The callback of whoever does not want to know."""
+
+
 class ClientRefusal(Exception):
     """A producer client did not take a record."""
 
@@ -73,6 +89,8 @@ class ClientCallbacks:
     on_delivery: Callable[[int, Failure | None, int | None], None]
     on_error: Callable[[Failure], None]
     on_identity: Callable[[int, int], None]  # producer id and epoch, as last known
+    on_retry: Callable[[Retried], None] = ignore
+    on_disconnect: Callable[[str], None] = ignore  # why a connection to a broker was lost, as far as is known
 
 
 ProducerFactory = Callable[[ClientCallbacks], ProducerClient]
@@ -84,6 +102,13 @@ class Polled(NamedTuple):
     records: list[ReadRecord]
     errors: list[str]
     broken: bool
+
+
+class Watermarks(NamedTuple):
+    """What a consumer was last told of a partition's end, by the broker that it fetched from; -1 if it does not say."""
+
+    high_watermark: int = -1
+    last_stable_offset: int = -1
 
 
 class RecordReader(Protocol):
@@ -99,6 +124,10 @@ class RecordReader(Protocol):
         ...
 
     def poll(self, max_records: int, timeout_s: float) -> Polled: ...
+
+    def watermarks(self, topic: str, partition: int) -> Watermarks:
+        """What is known now of an assigned partition. Asks nobody and raises nothing."""
+        ...
 
     def close(self) -> None:
         """Give up connections and threads. May take seconds."""

@@ -1,4 +1,4 @@
-"""Which client a load uses (``--client``): our own, or confluent-kafka. Owns the choice, no client.
+"""Which client a producer (``--client``) or a reader uses. Owns the choice, no client.
 
 The library that was not chosen is not loaded.
 """
@@ -6,8 +6,11 @@ The library that was not chosen is not loaded.
 from __future__ import annotations
 
 from cluster.seams.clock import Clock
+from loadgen.clients import librdkafka
 from loadgen.clients.base import ProducerFactory, RecordReader
-from loadgen.settings import NATIVE, LoadSettings
+from loadgen.clients.consumer_keys import in_words_of
+from loadgen.clients.consumer_keys import left_out as untold
+from loadgen.settings import CONFLUENT, KAFKA_PYTHON, NATIVE, LoadSettings
 
 
 def producer_factory(bootstrap: str, client_id: str, settings: LoadSettings, clock: Clock) -> ProducerFactory:
@@ -21,24 +24,43 @@ def producer_factory(bootstrap: str, client_id: str, settings: LoadSettings, clo
     return confluent.producer_factory(bootstrap, client_id, settings.producer_config, clock)
 
 
-def reader(bootstrap: str, client_id: str, settings: LoadSettings) -> RecordReader:
-    """A consumer for assigned partitions."""
-    if settings.client == NATIVE:
+def reader(client: str, bootstrap: str, client_id: str, settings: LoadSettings) -> RecordReader:
+    """A consumer for assigned partitions, of any client; no offset of it is ever reset."""
+    given = in_words_of(client, settings.client, settings.consumer_config)
+    if client == NATIVE:
         from loadgen.clients.native import NativeReader
 
-        return NativeReader(bootstrap, client_id, settings.consumer_config)
+        return NativeReader(bootstrap, client_id, given)
+    if client == KAFKA_PYTHON:
+        from loadgen.clients.kafka_python import KafkaPythonReader
+
+        return KafkaPythonReader(bootstrap, client_id, given)
     from loadgen.clients.confluent import ConfluentReader
 
-    return ConfluentReader(bootstrap, client_id, settings.consumer_config)
+    return ConfluentReader(bootstrap, client_id, given)
+
+
+def left_out(settings: LoadSettings) -> list[tuple[str, str]]:
+    """Each (client, key) of the configuration for which that client has no word."""
+    configs = (settings.producer_config, settings.consumer_config)
+    missing = [key for config in configs for key in librdkafka.left_out(config)]
+    found = [("librdkafka", key) for key in missing if settings.client == CONFLUENT]
+    for client in dict.fromkeys(settings.readers):
+        found += [(client, key) for key in untold(client, settings.client, settings.consumer_config)]
+    return list(dict.fromkeys(found))
 
 
 def check_client_config(settings: LoadSettings) -> None:
-    """Let the client judge its configuration before anything starts. Raises ``SettingsError`` with its words."""
-    if settings.client == NATIVE:
-        from loadgen.clients import native
+    """Let the clients judge their configuration before anything starts. Raises ``SettingsError`` with their words."""
+    for client in dict.fromkeys((settings.client, *settings.readers)):
+        given = in_words_of(client, settings.client, settings.consumer_config)
+        producing = settings.producer_config if client == settings.client else {}
+        own = settings.with_changes({"client": client, "consumer_config": given, "producer_config": producing})
+        if client == NATIVE:
+            from loadgen.clients import native
 
-        native.check_client_config(settings)
-        return
-    from loadgen.clients import confluent
+            native.check_client_config(own)
+        elif client == CONFLUENT:
+            from loadgen.clients import confluent
 
-    confluent.check_client_config(settings)
+            confluent.check_client_config(own)

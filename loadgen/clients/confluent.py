@@ -22,16 +22,17 @@ from loadgen.clients.base import (
     Failure,
     Polled,
     ProducerFactory,
+    Retried,
     SentResult,
+    Watermarks,
     first_line,
 )
 from loadgen.clients.librdkafka import SENTINEL_NEEDS, consumer_config, producer_config, producer_identity
+from loadgen.clients.librdkafka_attempts import ATTEMPTS, AttemptListener, client_logger, disconnects
 from loadgen.runs import ReadRecord
 from loadgen.settings import ConfigValue, LoadSettings, SettingsError
 
 logger = logging.getLogger(__name__)
-#: librdkafka's own log lines; they come out of ``poll``.
-client_logger = logging.getLogger("librdkafka")
 
 
 def producer_factory(bootstrap: str, client_id: str, given: Mapping[str, ConfigValue], clock: Clock) -> ProducerFactory:
@@ -48,9 +49,12 @@ class ConfluentProducer:
     def __init__(self, config: Mapping[str, str], callbacks: ClientCallbacks, clock: Clock) -> None:
         self._callbacks = callbacks
         self._clock = clock
-        self._judge = partial(failure_of, is_retried=config.get("retries") != "0")
-        own = {**config, "stats_cb": self._on_statistics}
-        self._producer = TellingProducer(own, lambda error: callbacks.on_error(failure_of(error)))
+        self._first_sequence = -1
+        self._disconnects = 0
+        listener = AttemptListener(self._on_failed_attempt, is_debugged="debug" in config)
+        debug = ",".join(filter(None, (config.get("debug"), ATTEMPTS)))
+        own = {**config, "debug": debug, "stats_cb": self._on_statistics}
+        self._producer = TellingProducer(own, self._on_error, listener)
 
     def produce(self, topic: str, partition: int, key: bytes | None, value: bytes, sequence: int) -> None:
         on_delivery = partial(self._on_delivery, sequence)
@@ -58,6 +62,8 @@ class ConfluentProducer:
             self._producer.produce(topic, value, key, partition=partition, on_delivery=on_delivery)
         except KafkaException as error:
             raise ClientRefusal(Failure(describe_exception(error), is_fatal=is_fatal(error))) from error
+        if self._first_sequence < 0:
+            self._first_sequence = sequence
 
     def poll(self) -> None:
         self._producer.poll(0)
@@ -69,27 +75,45 @@ class ConfluentProducer:
         return dispose_producer(self._producer, timeout_s=timeout_s, clock=self._clock)
 
     def _on_delivery(self, sequence: int, error: KafkaError | None, message: Message) -> None:
-        failure = None if error is None else self._judge(error)
+        failure = None if error is None else failure_of(error)
         self._callbacks.on_delivery(sequence, failure, message.offset())
 
     def _on_statistics(self, statistics: str) -> None:
         identity = producer_identity(statistics)
         if identity is not None:
             self._callbacks.on_identity(*identity)
+        lost = disconnects(statistics)
+        if lost > self._disconnects:
+            self._callbacks.on_disconnect(f"{lost - self._disconnects} since the last statistics")
+        self._disconnects = lost
+
+    def _on_error(self, error: KafkaError) -> None:
+        if error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
+            self._callbacks.on_disconnect(describe(error))
+        self._callbacks.on_error(failure_of(error))
+
+    def _on_failed_attempt(self, error: str, records: int, number: int) -> None:
+        """librdkafka numbers the records of a partition from 1, and there is one partition to a producer."""
+        if number and self._first_sequence >= 0:
+            first = self._first_sequence + number - 1
+            self._callbacks.on_retry(Retried(first_line(error), records, first, first + records - 1))
+        else:
+            self._callbacks.on_retry(Retried(first_line(error), records))
 
     def __repr__(self) -> str:
         return f"ConfluentProducer(waiting={len(self._producer)})"
 
 
-def failure_of(error: KafkaError, *, is_retried: bool = True) -> Failure:
+def failure_of(error: KafkaError) -> Failure:
     """librdkafka's error as ours. Its codes from 0 on are Kafka's; all of its own leave open what became of a record.
 
-    librdkafka does not tell that a record was sent before the attempt that was refused: as long as it may retry
-    (``is_retried``), a refusal takes back nothing (``outcomes.reported_code``).
+    librdkafka does not tell that a record was sent before the attempt that was refused, and after an error that asks
+    for new metadata it sends again without counting a retry, also with ``retries=0``. So a refusal takes back nothing
+    (``outcomes.reported_code``).
     """
     code = error.code()
     kafka_code = ErrorCode.of(code) if code > 0 else ErrorCode.REQUEST_TIMED_OUT
-    return Failure(describe(error), reported_code(kafka_code, is_doubtful=is_retried), error.fatal())
+    return Failure(describe(error), reported_code(kafka_code, is_doubtful=True), error.fatal())
 
 
 class TellingProducer(Producer):  # type: ignore[misc]  # it comes without types
@@ -99,9 +123,11 @@ class TellingProducer(Producer):  # type: ignore[misc]  # it comes without types
     calling ``error_cb``. Other exceptions, such as a callback's own, are raised on.
     """
 
-    def __init__(self, config: Mapping[str, Any], on_error: Callable[[KafkaError], None]) -> None:
+    def __init__(
+        self, config: Mapping[str, Any], on_error: Callable[[KafkaError], None], log_to: Any = client_logger
+    ) -> None:
         self._on_error = on_error
-        super().__init__({**config, "error_cb": on_error}, logger=client_logger)
+        super().__init__({**config, "error_cb": on_error}, logger=log_to)
 
     def poll(self, timeout: float = -1) -> int:
         """Serve callbacks; the number of events."""
@@ -163,6 +189,7 @@ class ConfluentReader:
         self._notices: list[str] = []
         config: dict[str, Any] = {**consumer_config(bootstrap, client_id, given), "error_cb": self._on_error}
         self._consumer = Consumer(config, logger=client_logger)
+        self._names: dict[tuple[str, int], TopicPartition] = {}
 
     def assign(self, topic: str, offsets: Mapping[int, int]) -> None:
         self._consumer.assign([TopicPartition(topic, partition, offset) for partition, offset in offsets.items()])
@@ -180,6 +207,18 @@ class ConfluentReader:
                 errors.append(f"partition {message.partition()}: {describe(error)}")
         notices, self._notices = self._notices, []
         return Polled(records, errors + notices, broken)
+
+    def watermarks(self, topic: str, partition: int) -> Watermarks:
+        """The last stable offset is librdkafka's own: it is not shown."""
+        name = self._names.get((topic, partition))
+        if name is None:
+            name = self._names[topic, partition] = TopicPartition(topic, partition)
+        try:
+            cached = self._consumer.get_watermark_offsets(name, cached=True)
+        except (KafkaException, RuntimeError):
+            return Watermarks()
+        # before the first fetch, and after an error of the broker's, librdkafka has a negative number here
+        return Watermarks() if cached is None or cached[1] < 0 else Watermarks(cached[1])
 
     def close(self) -> None:
         self._consumer.close()

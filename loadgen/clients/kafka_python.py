@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cluster.seams.clock import Clock
-from loadgen.clients.base import Polled, SentResult, first_line
+from loadgen.clients.base import Polled, SentResult, Watermarks, first_line
 from loadgen.runs import ReadRecord
 from loadgen.settings import ConfigValue
 
@@ -68,6 +68,13 @@ class KafkaPythonReader:
             for record in batch
         ]
         return Polled(records, [], broken=False)
+
+    def watermarks(self, topic: str, partition: int) -> Watermarks:
+        """kafka-python keeps no last stable offset."""
+        if self._consumer is None:
+            return Watermarks()
+        high_watermark = self._consumer.highwater(TopicPartition(topic, partition))
+        return Watermarks() if high_watermark is None else Watermarks(high_watermark)
 
     def close(self) -> None:
         if self._consumer is not None:

@@ -14,11 +14,20 @@ from threading import get_ident
 
 from cluster.client import Consumer, Producer
 from cluster.client.consumer.values import ConsumerError
-from cluster.client.producer.values import FatalProducerError, ProduceError, RecordMetadata
+from cluster.client.producer.values import FatalProducerError, ProduceError, RecordMetadata, RetriedBatch
 from cluster.config import consumer, producer
 from cluster.config.errors import ConfigError
 from cluster.seams.clock import Clock
-from loadgen.clients.base import ClientCallbacks, ClientRefusal, Failure, Polled, ProducerFactory, first_line
+from loadgen.clients.base import (
+    ClientCallbacks,
+    ClientRefusal,
+    Failure,
+    Polled,
+    ProducerFactory,
+    Retried,
+    Watermarks,
+    first_line,
+)
 from loadgen.runs import ReadRecord
 from loadgen.settings import ConfigValue, LoadSettings, SettingsError
 
@@ -51,7 +60,9 @@ class NativeProducer:
         self._refusal: ProduceError | None = None
         self._identity_ns = clock.monotonic_ns()
         self._is_fatal = False
-        self._producer = Producer(config)
+        self._retried: deque[RetriedBatch] = deque()
+        self._disconnects = 0
+        self._producer = Producer(config, on_retry=self._retried.append)
 
     def produce(self, topic: str, partition: int, key: bytes | None, value: bytes, sequence: int) -> None:
         self._caller = get_ident()
@@ -69,6 +80,12 @@ class NativeProducer:
         raise ClientRefusal(_failure(refusal))
 
     def poll(self) -> None:
+        # an attempt that failed is told before what became of its records
+        while self._retried:
+            self._tell_retried(self._retried.popleft())
+        if (lost := self._producer.disconnects) > self._disconnects:
+            self._disconnects = lost
+            self._callbacks.on_disconnect("a connection to a broker was lost")
         while self._done:
             sequence, error, offset = self._done.popleft()
             self._callbacks.on_delivery(sequence, None if error is None else _failure(error), offset)
@@ -90,6 +107,13 @@ class NativeProducer:
             self._refusal = error
         else:
             self._done.append((sequence, error, metadata.offset))
+
+    def _tell_retried(self, retried: RetriedBatch) -> None:
+        """The callbacks of the batch's records are ours, and know their sequences."""
+        sequences = [each.args[0] for each in retried.on_delivery if isinstance(each, partial)]
+        if sequences:
+            name = retried.error_code.name
+            self._callbacks.on_retry(Retried(name, len(sequences), min(sequences), max(sequences)))
 
     def _tell_identity(self) -> None:
         metrics = self._producer.metrics()
@@ -127,6 +151,9 @@ class NativeReader:
         except ConsumerError as error:
             return Polled([], [f"{error.error_code.name}: {first_line(error)}"], broken=True)
         return Polled([ReadRecord(each.partition, each.offset, each.value) for each in found], [], broken=False)
+
+    def watermarks(self, topic: str, partition: int) -> Watermarks:
+        return Watermarks(*self._consumer.watermarks((topic, partition)))
 
     def close(self) -> None:
         self._consumer.close()

@@ -15,6 +15,8 @@ from cluster.seams.clock import SystemClock
 from cluster.seams.randomness import fresh_seed
 from loadgen.limits import LargestRecord, advice, producer_limits
 from loadgen.settings import (
+    CLIENTS,
+    CONFLUENT,
     PROCESS_ENV,
     RUN_DIRECTORY_ENV,
     SETTINGS_ENV,
@@ -37,7 +39,11 @@ _FIELDS: dict[str, tuple[str, type, str]] = {
     "--kafka-rate": ("rate", float, "records per second in all, shared by the producer users (1000)"),
     "--kafka-value-bytes": ("value_bytes", int, "size of a value, its 48-byte header included (200)"),
     "--kafka-client": ("client", str, "the client: native or confluent (confluent)"),
-    "--kafka-readers": ("readers", int, "how many of the users read (1; none if there is one user)"),
+    "--kafka-readers": (
+        "readers",
+        str,
+        "how many of the users read (1; none if there is one user), or the client of each: native,confluent",
+    ),
     "--kafka-run-id": ("run_id", int, "number that marks this run's values (random)"),
     "--kafka-first-stream": ("first_stream", int, "number of the first producer's stream (0)"),
     "--kafka-flush-timeout": ("flush_timeout_s", float, "seconds that producers may take to finish at the end (20)"),
@@ -82,11 +88,26 @@ def add_options(parser: Any) -> None:
     group.add_argument("--kafka-results", default="results", help="where a run directory is made otherwise (results)")
 
 
-def reader_count(asked: int | None, users: int | None, *, alone: bool) -> int:
-    """How many users read: what was asked for, else one. A single user writes, unless there are readers alone."""
+def reader_count(asked: str | None, users: int | None, *, alone: bool) -> int:
+    """How many users read: what was asked for, else one. A single user writes, unless there are readers alone.
+
+    Raises ``SettingsError``.
+    """
     if asked is not None:
-        return asked
+        return len(reader_clients(asked, CONFLUENT))
     return 0 if users == 1 and not alone else 1
+
+
+def reader_clients(asked: str, client: str) -> tuple[str, ...]:
+    """The client of each reader: as they are named, or so many of ``client``. Raises ``SettingsError``."""
+    if asked.isdecimal():
+        return (client,) * int(asked)
+    clients = tuple(name.strip() for name in asked.split(","))
+    if unknown := [name for name in clients if name not in CLIENTS]:
+        raise SettingsError(
+            f"--kafka-readers {asked}: {unknown[0]!r} is neither a number nor a client; there are {', '.join(CLIENTS)}"
+        )
+    return clients
 
 
 def producer_count(options: Any, users: int | None, readers: int) -> int:
@@ -147,10 +168,14 @@ def resolve_options(options: Any, worker_index: int | None, producers: int) -> R
 def _settings(options: Any, producers: int) -> LoadSettings:
     """What file and options say together. Raises ``SettingsError``, also for records that the client would not take."""
     changes = _changes(vars(options))
+    asked = changes.pop("readers", None)
     if options.kafka_settings is None:
         settings = LoadSettings(**{"producers": producers, "create_topic": True, **changes})
+        asked = asked or "1"
     else:
         settings = LoadSettings.read(options.kafka_settings).with_changes(changes)
+    if asked is not None:
+        settings = settings.with_changes({"readers": reader_clients(asked, settings.client)})
     largest = LargestRecord.of(settings.sizes, settings.key_choice)
     limits = producer_limits(settings.client, settings.producer_config, largest)
     if (refusal := advice(source_of_sizes(options, settings), limits, largest, "--kafka-{}-config")) is not None:

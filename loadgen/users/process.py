@@ -20,12 +20,11 @@ from locust.runners import MasterRunner, WorkerRunner
 
 from cluster.seams.clock import SystemClock
 from loadgen.clients.base import ProducerClient, RecordReader
-from loadgen.clients.choice import check_client_config, producer_factory
-from loadgen.clients.librdkafka import left_out
+from loadgen.clients.choice import check_client_config, left_out, producer_factory
 from loadgen.pace import partition_of
 from loadgen.recorder import Recorder
 from loadgen.records import StreamRecords
-from loadgen.settings import CONFLUENT, LoadSettings, SettingsError
+from loadgen.settings import LoadSettings, SettingsError
 from loadgen.stream import ProducerStream
 from loadgen.topics import ensure_topic, too_large_for_topic, why_not_written
 from loadgen.unwritten import Told, likely_cause
@@ -244,10 +243,8 @@ def start_process(environment: Any, producers: int) -> None:
     except (SettingsError, OSError) as error:
         logger.critical("%s", error)
         raise SystemExit(254) from error
-    if options.settings.client == CONFLUENT:
-        for config in (options.settings.producer_config, options.settings.consumer_config):
-            for key in left_out(config):
-                logger.info("librdkafka has no %s; it is left out", key)
+    for client, key in left_out(options.settings):
+        logger.info("%s has no %s; it is left out", client, key)
     _started.append(process)
     for number in (signal.SIGINT, signal.SIGTERM):
         # Python's own handlers, not gevent's: they replace Locust's, whose SIGTERM would stop everything a second

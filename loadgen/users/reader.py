@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import gevent
 from locust import User, constant, task
 
@@ -12,6 +14,9 @@ from loadgen.users.process import this_process
 SLICE_NS = 200_000_000
 IDLE_S = 0.005
 POLL_RECORDS = 500
+
+#: How many readers were started: they take the clients of the settings in turn.
+_turns = itertools.count()
 
 
 class ReaderUser(User):  # type: ignore[misc]
@@ -24,7 +29,8 @@ class ReaderUser(User):  # type: ignore[misc]
         self._process = this_process()
         settings = self._process.settings
         bootstrap = self.environment.host or settings.readers_bootstrap
-        self._client = reader(bootstrap, self._process.process, settings)
+        client = settings.readers[next(_turns) % len(settings.readers)]
+        self._client = reader(client, bootstrap, self._process.process, settings)
         self._reader = PartitionReader(
             topic=settings.topic,
             offsets=dict.fromkeys(range(settings.partitions), 0),
@@ -45,4 +51,5 @@ class ReaderUser(User):  # type: ignore[misc]
             gevent.sleep(0 if len(records) == POLL_RECORDS else IDLE_S)
 
     def on_stop(self) -> None:
+        self._reader.finish()
         self._process.close_reader(self._client)

@@ -14,8 +14,10 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "chaos": ("loadgen", "verifier", "cluster", "chaos.proxy"),
     "chaos.proxy": ("cluster.seams",),
     "loadgen": ("cluster", "verifier.evidence"),
-    "verifier": ("cluster.process.java", "verifier.evidence"),
+    "verifier": ("cluster.process.java", "verifier.evidence", "verifier.operations"),
     "verifier.evidence": (),
+    # No Spark, no segments: of the verifier only how verdicts look and how files are written.
+    "verifier.operations": ("verifier.evidence", "verifier.facts", "verifier.verdict"),
     "cluster.broker": (
         "cluster.coordinator",
         "cluster.controller",
@@ -57,7 +59,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 DEFECT_USERS = {
     "cluster.broker.main": "switches them on, once, at the start",
     "chaos.commands.listing": "prints their names",
-    "chaos.conductor.resolve": "refuses an unknown name before anything is started",
+    "chaos.experiment.resolve": "refuses an unknown name before anything is started",
 }
 
 

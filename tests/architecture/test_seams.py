@@ -31,7 +31,10 @@ EXCEPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "verifier.staging": (("subprocess",), "it has evidence read by a process a core"),
     "verifier.staging_part": (("os.read",), "such a process ends with its standard input"),
     "verifier.verification": (("os.open", "rmtree"), "it locks the run directory and removes its scratch"),
-    "verifier": (("read_text", "write_text", "rmtree"), "it reads a finished run's files and writes its report"),
+    "verifier": (
+        ("read_bytes", "read_text", "write_text", "rmtree"),
+        "it reads a finished run's files and writes its report",
+    ),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -15,6 +16,7 @@ from chaos.commands import preflight
 from chaos.commands.interrupts import SIGNALS, Interrupts
 from chaos.commands.main import run_command
 from cluster.process import java
+from tests.support.settings import run_model
 from verifier.evidence.run_directory import RunDirectory
 
 #: Arguments, and what the one line must hold: the thing, and the way out.
@@ -86,10 +88,25 @@ BAD = [
     (["sweep", "seeds", "--out", "full"], ["full is not empty", "--out"]),
     (["sweep", "--resume", "full"], ["--resume full", "sweep.json"]),
     (["sweep", "delivery", "--resume", "full"], ["--resume", "--filter"]),
+    (["sweep", "--resume", "old"], ["--resume old", "another version", "again"]),
     (["list", "fault"], ["fault", "faults"]),
     (["list"], ["what"]),
-    (["verify", "absent"], ["absent", "not a run directory"]),
+    (["verify", "absent"], ["absent", "not a run directory", ".edn", "history.edn"]),
+    (["verify", "file"], ["file", "not a run directory"]),
+    (["verify", "absent.edn"], ["absent.edn", "no such file"]),
+    (["verify", "history.edn", "absent"], ["absent", "not a run directory"]),
+    (["verify", "history.edn", "--sub-via", "group"], ["--sub-via", "assign, subscribe", "'group'"]),
+    (["verify", "history.edn", "--out", "file"], ["--out file", "no directory"]),
+    (["export", "full", "--edn"], ["full", "not a run directory"]),
+    (["export", "full"], ["--edn", "--jsonl"]),
     (["report", "full"], ["full", "not a run directory"]),
+    (["verify", "lacking"], ["lacking/run.json", "RunModel.settings.retries is absent"]),
+    (["report", "lacking"], ["lacking/run.json", "RunModel.settings.retries is absent"]),
+    (["run", "--readers", "confluent,kafka"], ["--readers kafka", "native, confluent"]),
+    (["run", "--readers", ""], ["--readers", "native, confluent"]),
+    (["run", "--final-readers", "java"], ["--final-readers java", "confluent, kafka-python, native"]),
+    (["run", "--stalled-after", "0"], ["--stalled-after", "above 0"]),
+    (["run", "--stalled-after", "soon"], ["--stalled-after", "number"]),
     (["dump", "absent.log"], ["absent.log", "No such file"]),
     (["dump", "file"], ["file", ".timeindex"]),
     (["up", "--brokers", "0"], ["--brokers must be at least 1"]),
@@ -105,8 +122,9 @@ BAD = [
 COMMANDS = {
     "run": ("--faults", "--schedule", "--defect", "--acks", "--broker-config", "--out", "--web", "--json", "254"),
     "sweep": ("--seeds", "--filter", "--list", "--resume", "--out", "--json", "255"),
-    "verify": ("--spark-master", "--json"),
+    "verify": ("--spark-master", "--json", "--sub-via", "--ww-deps", "--txn", "--out"),
     "report": ("run directory",),
+    "export": ("--edn", "--jsonl", "--out"),
     "up": ("--brokers", "--port", "--detach", "--data", "--json"),
     "status": ("--data",),
     "down": ("--data",),
@@ -125,6 +143,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # Looking for Java costs a second; the tests of Java put the search back.
     monkeypatch.setattr(preflight, "find_java", lambda: None)
     (tmp_path / "file").touch()
+    (tmp_path / "history.edn").touch()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").touch()
     (tmp_path / "broken.yaml").write_text("injections: [\n")
@@ -132,6 +151,12 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "latin.yaml").write_bytes(b"# f\xfcr\n")
     (tmp_path / "twice.yaml").write_text("seed: 1\ninjections: []\nseed: 2\n")
     (tmp_path / "rare.yaml").write_text("value_bytes: {uniform: {least: 48, most: 2000000}}\n")
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "sweep.json").write_text('{"schema": 1, "sweep": "seeds", "wanted": {}}')
+    lacking = run_model().to_json()
+    del lacking["settings"]["retries"]
+    (tmp_path / "lacking").mkdir()
+    (tmp_path / "lacking" / "run.json").write_text(json.dumps(lacking))
     (tmp_path / "wrong.properties").write_text("broker.idd=1\n")
     return tmp_path
 
@@ -202,7 +227,9 @@ def test_a_spark_master_must_be_there(
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         master = f"spark://127.0.0.1:{holder.getsockname()[1]},nohost.invalid:1"
-        path = [str(tmp_path)] if command == "verify" else []
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run" / "run.json").write_text(json.dumps(run_model().to_json()))
+        path = [str(tmp_path / "run")] if command == "verify" else []
         line = _refused([command, *path, "--spark-master", master], capsys)
     assert f"--spark-master {master} cannot be reached: " in line and "start it first" in line
     assert "127.0.0.1" in line and "nohost.invalid" in line

@@ -12,7 +12,8 @@ import pytest
 from chaos.conductor.injector import Injector
 from chaos.conductor.live import Live
 from chaos.conductor.load import LoadStatus
-from chaos.conductor.resolve import Asked, resolve
+from chaos.experiment.asked import Asked
+from chaos.experiment.resolve import resolve
 from chaos.schedules.model import Injection, Schedule
 from tests.chaos.fake_cluster import FakeCluster
 from verifier.evidence.live import ActiveFault, LiveState, PastFault
@@ -32,7 +33,7 @@ class Bench:
         self.phases: list[PhaseSpan] = []
         self.address: str | None = None
         self.status = LoadStatus(acked=7, unknown=2, failed=1, read=5)
-        settings, _ = resolve(Asked(seed=1, web_port=web_port))
+        settings, _ = resolve(Asked(seed=1, web=web_port == 0, web_port=web_port or None))
         clock: Any = SimpleNamespace(monotonic_ns=lambda: self.now_ns, monotonic_ms=lambda: self.now_ns // 1_000_000)
         progress = SimpleNamespace(note=self.notes.append)
         bench: Any = SimpleNamespace(clock=clock, directory=self.directory, progress=progress)

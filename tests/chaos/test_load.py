@@ -7,8 +7,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from chaos.conductor.load import Load
-from chaos.conductor.resolve import Asked, resolve
+from chaos.experiment.asked import Asked
+from chaos.experiment.resolve import resolve
 from verifier.evidence.run_directory import RunDirectory
 
 
@@ -43,37 +46,58 @@ async def _started(tmp_path: Path, processes: int = 1) -> tuple[Load, dict[str, 
     return load, children
 
 
+@pytest.mark.parametrize("processes", [1, 3])
+def test_what_must_leave_a_history_is_known_beforehand(tmp_path: Path, processes: int) -> None:
+    """Each process of the load, the sentinel's and the final readers', before any of them is started."""
+
+    async def body() -> None:
+        load, children = await _started(tmp_path, processes)
+        declared = load.declared
+        assert [each.name for each in declared] == [*children, "sentinel", "final-confluent", "final-kafka-python"]
+        writers = [each for each in declared if each.role == "producers"]
+        streams = [each.first_stream + number for each in writers for number in range(each.streams)]
+        assert streams == list(range(len(streams)))
+        assert [each.role for each in declared[-5:]] == ["readers", "readers", "sentinel", "final", "final"]
+
+    asyncio.run(body())
+
+
 def test_a_process_that_dies_is_told_once(tmp_path: Path) -> None:
     """With its exit status: when it is noticed, or else when all are stopped, and never both."""
 
     async def body() -> None:
         load, children = await _started(tmp_path)
-        assert set(children) == {"producers", "readers"}
+        assert set(children) == {"producers", "readers-confluent", "readers-native"}
         assert load.died() == []
         assert not load.is_over
         children["producers"].exit_code = -9
         assert load.is_over
         assert load.died() == ["load process producers died (exit status -9)"]
         assert load.died() == []
-        children["readers"].exit_code = 1
-        assert await load.stop() == ["load process readers died (exit status 1)"]
+        children["readers-native"].exit_code = 1
+        assert await load.stop() == ["load process readers-native died (exit status 1)"]
         assert load.died() == []
 
     asyncio.run(body())
 
 
 def test_a_load_goes_on_while_one_process_of_each_group_lives(tmp_path: Path) -> None:
-    """One of three producers' processes killed: told, and the rest goes on; all of them, or the readers: it is over."""
+    """One of three producers' processes killed, or one reader: told, and the rest goes on; all of a kind: over."""
 
     async def body() -> None:
         load, children = await _started(tmp_path, processes=3)
-        assert sorted(children) == ["producers-1", "producers-2", "producers-3", "readers"]
+        assert sorted(children) == [
+            *("producers-1", "producers-2", "producers-3", "readers-confluent", "readers-native")
+        ]
         children["producers-2"].exit_code = -9
         assert load.died() == ["load process producers-2 died (exit status -9)"]
         assert not load.is_over
-        children["readers"].exit_code = -9
+        children["readers-confluent"].exit_code = -9
+        assert load.died() == ["load process readers-confluent died (exit status -9)"]
+        assert not load.is_over
+        children["readers-native"].exit_code = -9
         assert load.is_over
-        assert await load.stop() == ["load process readers died (exit status -9)"]
+        assert await load.stop() == ["load process readers-native died (exit status -9)"]
         assert [children[name].exit_code for name in ("producers-1", "producers-3")] == [0, 0]
 
     asyncio.run(body())

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from chaos.conductor.record_size import check_record_size
-from chaos.conductor.resolve import Asked, resolve
-from chaos.conductor.settings import SettingsError
+from chaos.experiment.asked import Asked
+from chaos.experiment.errors import SettingsError
+from chaos.experiment.record_size import check_record_size
+from chaos.experiment.resolve import resolve
 from loadgen.workloads import CATALOGUE
 
 #: The largest value that librdkafka takes by default, and the native client; a topic takes both.
@@ -17,7 +18,7 @@ CONFLUENT_MOST, NATIVE_MOST = 999_964, 1_048_489
 
 def check(**asked: object) -> list[str]:
     whole = Asked(seed=1, **asked)  # type: ignore[arg-type]
-    return check_record_size(whole, resolve(whole)[0])
+    return check_record_size(resolve(whole)[0])
 
 
 @pytest.mark.parametrize("client", ["native", "confluent"])

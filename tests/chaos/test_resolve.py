@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from chaos.conductor.resolve import Asked, plan, resolve
-from chaos.conductor.settings import SettingsError
+from chaos.experiment.asked import Asked
+from chaos.experiment.errors import SettingsError
+from chaos.experiment.forms import ScheduleFile
+from chaos.experiment.resolve import plan, resolve
 from chaos.faults.catalogue import parse_faults
 from chaos.schedules.model import Injection, Schedule
 from cluster.config.errors import ConfigError
+
+
+def _given(*injections: Injection) -> ScheduleFile:
+    """A schedule as the command line reads it."""
+    return ScheduleFile(Path("schedule.yaml"), Schedule(1, injections))
+
+
+EMPTY = _given()
 
 
 def test_the_default_run_is_idempotent_with_basic_faults() -> None:
     """What a newcomer gets: acks=all, min.insync.replicas 2 of 3, every kind of fault that fits a minute."""
     settings, _ = resolve(Asked(seed=1))
     assert (settings.acks, settings.idempotence) == ("all", True)
-    assert (settings.min_insync_replicas, settings.replication_factor) == (2, 3)
+    assert (settings.min_insync_replicas, settings.asked.replication_factor) == (2, 3)
     assert settings.faults == parse_faults("basic")
-    assert settings.broker_config["zookeeper.session.timeout.ms"] == "2000"
-    assert settings.topic_config["retention.ms"] == "-1"
+    assert settings.broker_config["zookeeper.session.timeout.ms"] == 2000
+    assert settings.topic_config["retention.ms"] == -1
     assert set(plan(settings).kinds()) == set(settings.faults)
 
 
@@ -34,7 +46,7 @@ def test_the_general_way_wins_over_the_profile_and_must_agree_with_shorthands() 
     """--producer-config acks=1 is --acks 1; both with different values are refused."""
     settings, _ = resolve(Asked(seed=1, producer_config=["acks=1"], broker_config=["replica.lag.time.max.ms=9000"]))
     assert settings.acks == "1"
-    assert settings.broker_config["replica.lag.time.max.ms"] == "9000"
+    assert settings.broker_config["replica.lag.time.max.ms"] == 9000
     with pytest.raises(SettingsError, match="--acks all contradicts acks=1"):
         resolve(Asked(seed=1, acks="all", producer_config=["acks=1"]))
 
@@ -60,7 +72,7 @@ def test_a_retention_that_outlasts_the_run_is_taken() -> None:
     """The time limit and half an hour, or none."""
     for value in ("1860000", "-1"):
         settings, _ = resolve(Asked(seed=1, topic_config=[f"retention.ms={value}"]))
-        assert settings.topic_config["retention.ms"] == value
+        assert settings.topic_config["retention.ms"] == int(value)
 
 
 @pytest.mark.parametrize(
@@ -84,9 +96,16 @@ def test_a_retention_that_outlasts_the_run_is_taken() -> None:
         (Asked(seed=1, record_bytes=47), "48"),
         (Asked(seed=1, client="nativ"), "--client nativ"),
         (Asked(seed=1, users=2, load_processes=3), "--load-processes 3"),
-        (Asked(seed=1, faults="all", schedule=Schedule(1, ())), "exclude"),
-        (Asked(seed=1, overlap=True, schedule=Schedule(1, ())), "--overlap"),
-        (Asked(seed=1, schedule=Schedule(1, (Injection(1, "no-such", 1),))), "no-such"),
+        (Asked(seed=1, readers=("confluent", "kafka-python")), "--readers kafka-python .* native, confluent"),
+        (Asked(seed=1, readers=()), "--readers names none"),
+        (Asked(seed=1, readers=("native", "native")), "--readers names native twice"),
+        (Asked(seed=1, final_readers=("java",)), "--final-readers java .* confluent, kafka-python, native"),
+        (Asked(seed=1, stalled_after_s=0.0), "--stalled-after must be above 0 s"),
+        (Asked(seed=1, stalled_after_s=float("nan")), "--stalled-after must be above 0 s"),
+        (Asked(seed=1, users=0), "--users must be at least 1, not 0"),
+        (Asked(seed=1, faults="all", schedule=EMPTY), "exclude"),
+        (Asked(seed=1, overlap=True, schedule=EMPTY), "--overlap"),
+        (Asked(seed=1, schedule=_given(Injection(1, "no-such", 1))), "no-such"),
     ],
 )
 def test_what_cannot_be_had_is_refused_with_the_thing_named(asked: Asked, names: str) -> None:

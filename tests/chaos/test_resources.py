@@ -10,11 +10,11 @@ import pytest
 
 from chaos.commands.preflight import check_disk
 from chaos.conductor.resources import EVERY_MS, Resources, disk_problem
-from chaos.conductor.settings import ExperimentSettings
 from chaos.exits import BadRequest
+from chaos.experiment.asked import Asked
+from chaos.experiment.resolve import resolve
 from cluster.seams.clock import ManualClock
 from cluster.seams.memory_storage import MemoryStorage
-from loadgen.workload import Workload
 
 GB = 1_000_000_000
 
@@ -37,7 +37,7 @@ class _Child:
 
 def test_a_run_that_does_not_fit_is_refused_before_anything_starts() -> None:
     """Rate, size, replicas and time make the bytes; one line says how many, how many there are, and the way out."""
-    hour = ExperimentSettings(seed=1, workload=Workload("w", rate=2000, value_bytes=200), time_limit_s=3600)
+    hour = resolve(Asked(seed=1, rate=2000, record_bytes=200, time_limit_s=3600))[0]
     assert 7 * GB < hour.expected_disk_bytes() < 8.5 * GB
     assert check_disk(hour, _Disk(11 * GB), "/results") == pytest.approx(hour.expected_disk_bytes() / 1e9)
     with pytest.raises(BadRequest, match=r"expects to write 7\.\d GB .* /results has 9\.0 GB; .*--rate.*--out"):

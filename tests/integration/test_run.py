@@ -1,4 +1,4 @@
-"""``gapless run`` from end to end: a real cluster, load, faults and verdict; green where it is right, red where not."""
+"""``gapless run`` from end to end where something is wrong: red where the cluster is, unknown where the run is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from xml.etree import ElementTree as ET
 import psutil
 import pytest
 
-from chaos.schedules.model import from_yaml
 from loadgen.settings import PROCESS_ENV
 from tests.support.leftovers import Place
 from tests.support.require import require
@@ -22,7 +21,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 #: A machine that does much else may take this long for what needs one minute.
 RUN_S = 480.0
-FILES = ("verdict.json", "summary.md", "junit.xml", "report.html", "schedule.yaml", "run.json", "run.log")
 
 
 def _newest(place: Place) -> Path:
@@ -30,38 +28,6 @@ def _newest(place: Place) -> Path:
     runs = [path for path in (place.directory / "results" / "run").iterdir() if path.is_dir()]
     assert [latest.resolve()] == [path.resolve() for path in runs]
     return latest
-
-
-def test_a_correct_cluster_is_valid_and_leaves_nothing_but_its_results(tmp_path: Path) -> None:
-    """Killed leaders and lost responses: RESULT valid, exit 0, the faults bit, every file there, nothing running."""
-    require("java")
-    with Place(tmp_path) as place:
-        arguments = ["--time-limit", "14", "--rate", "500", "--faults", "kill-leader,drop-response", "--seed", "11"]
-        status = place.run("run", *arguments, timeout_s=RUN_S)
-        assert status == 0, place.out + place.err
-        place.assert_nothing_left(within_s=1.0)
-        lines = place.out.splitlines()
-        assert lines[0].startswith("RESULT valid seed=11 acked=")
-        assert [line.partition(" ")[0] for line in lines] == ["RESULT", "report:", "repro:"]
-        assert "--seed 11" in lines[2] and "--faults kill-leader,drop-response" in lines[2]
-        run = _newest(place)
-        assert all((run / name).stat().st_size > 0 for name in FILES)
-        verdict = json.loads((run / "verdict.json").read_text())
-        assert (verdict["verdict"], verdict["reasons"]) == ("valid", [])
-        assert sum(check["count"] for check in verdict["checks"].values()) == 0
-        faults = [json.loads(line) for line in (run / "faults.jsonl").read_text().splitlines()]
-        assert {each["fault"] for each in faults if each["phase"] == "heal" and each["effective"]} == {
-            "kill-leader",
-            "drop-response",
-        }
-        assert {each.fault for each in from_yaml((run / "schedule.yaml").read_text()).injections} == {
-            "kill-leader",
-            "drop-response",
-        }
-        suites = ET.parse(run / "junit.xml").getroot()
-        assert suites.findall(".//testcase") and not suites.findall(".//failure")
-        record = json.loads((run / "run.json").read_text())
-        assert record["exit_status"] == 0 and record["problems"] == []
 
 
 def test_a_broker_that_forgets_what_it_acknowledged_is_found(tmp_path: Path) -> None:
@@ -140,7 +106,9 @@ def test_a_killed_load_process_makes_nothing_a_failure(tmp_path: Path, client: s
         assert _accounted(rows, "producers-1") == _reserved(rows, "producers-1")
         lost = _reserved(rows, "producers-2") - _accounted(rows, "producers-2")
         read = _sequences(
-            row for row in rows if row["process"] == "final-confluent" and row["stream"] < SENTINEL_STREAM
+            row
+            for row in rows
+            if (row["f"], row["process"]) == ("poll", "final-confluent") and row["stream"] < SENTINEL_STREAM
         )
         assert lost and lost & read
         assert {row["type"] for row in rows if row["process"] == "producers-2" and row["f"] == "send"} == {"ok"}
@@ -150,33 +118,37 @@ def test_a_killed_load_process_makes_nothing_a_failure(tmp_path: Path, client: s
 @pytest.mark.full
 @pytest.mark.parametrize("client", ["native", "confluent"])
 def test_killed_readers_end_the_load_and_what_they_had_not_told_counts_for_nothing(tmp_path: Path, client: str) -> None:
-    """kill -9 of the readers' process: with nobody to read, nothing is broken any more; the producers finish in order,
-    and the run is judged. The readers' history breaks off, and no record is missed for being absent from it."""
+    """kill -9 of the readers' processes: with nobody to read, nothing is broken any more; the producers finish in
+    order, and the run is judged. The readers' history breaks off, and no record is missed for being absent from it."""
     require("java")
     with Place(tmp_path) as place:
         arguments = ["--time-limit", "60", "--faults", "none", "--client", client]
         owner = place.start("run", *arguments, "--seed", "16")
-        place.wait_for("enough", RUN_S, lambda place: "enough" if _told(place, "readers", "read") > 2000 else "")
-        (killed,) = [process for process in place.processes() if _is_load(process, "readers")]
-        killed.kill()
+        names = ("readers-confluent", "readers-native")
+        enough = lambda place: "enough" if all(_told(place, name, "read") > 2000 for name in names) else ""  # noqa: E731
+        place.wait_for("enough", RUN_S, enough)
+        killed = [process for process in place.processes() if any(_is_load(process, name) for name in names)]
+        assert len(killed) == 2
+        for process in killed:
+            process.kill()
         assert owner.wait(RUN_S) == 2, place.out + place.err
         place.assert_nothing_left(within_s=1.0)
         run = _newest(place)
         spans = {each["name"]: each for each in json.loads((run / "run.json").read_text())["phases"]}
         assert spans["chaos"]["end_ns"] - spans["chaos"]["start_ns"] < 50e9
         verdict = json.loads((run / "verdict.json").read_text())
-        assert verdict["reasons"] == ["load process readers died (exit status -9)"]
+        assert verdict["reasons"] == [f"load process {name} died (exit status -9)" for name in names]
         assert sum(check["count"] for check in verdict["checks"].values()) == 0
         histories = read_histories(run / "history")
-        assert [each.process for each in histories.files if not each.closed] == ["readers"]
+        assert [each.process for each in histories.files if not each.closed] == list(names)
         rows = histories.table.to_pylist()
         # what they had read and not written down is unknown, as is what they would have read: none of it is a failure
-        assert {row["type"] for row in rows if row["process"] == "readers" and row["f"] == "poll"} == {"ok"}
-        live, final = (
+        assert {row["type"] for row in rows if row["process"] in names and row["f"] == "poll"} == {"ok"}
+        *live, final, other = (
             _sequences(row for row in rows if row["process"] == process and row["stream"] in range(SENTINEL_STREAM))
-            for process in ("readers", "final-confluent")
+            for process in (*names, "final-confluent", "final-kafka-python")
         )
-        assert live and live < final
+        assert all(each and each < final for each in live) and other == final
         assert final == _accounted(rows, "producers", "ok")
         assert _reserved(rows, "producers") == _accounted(rows, "producers")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cluster.protocol.errors import ErrorCode
-from loadgen.clients.base import ClientCallbacks, Failure, Polled, SentResult
+from loadgen.clients.base import ClientCallbacks, Failure, Polled, SentResult, Watermarks
 
 TIMED_OUT = Failure("_MSG_TIMED_OUT: told", ErrorCode.REQUEST_TIMED_OUT)
 
@@ -66,6 +66,7 @@ class FakeReader:
 
     answers: list[Polled] = field(default_factory=list)
     assignments: list[dict[int, int]] = field(default_factory=list)
+    known: dict[int, Watermarks] = field(default_factory=dict)
     closed: bool = False
     is_cooperative: bool = True
 
@@ -74,6 +75,9 @@ class FakeReader:
 
     def poll(self, max_records: int, timeout_s: float) -> Polled:
         return self.answers.pop(0) if self.answers else Polled([], [], broken=False)
+
+    def watermarks(self, topic: str, partition: int) -> Watermarks:
+        return self.known.get(partition, Watermarks())
 
     def close(self) -> None:
         self.closed = True

@@ -16,17 +16,27 @@ def run_directory(path: Path) -> RunDirectory:
     return RunDirectory(path).prepare()
 
 
-def test_producers_and_readers_are_two_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_producers_and_each_client_of_readers_have_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each has its own bootstrap, user class and history; the user's own LOCUST_ variables do not leak in."""
     monkeypatch.setenv("LOCUST_RUN_TIME", "1s")
     run = run_directory(tmp_path)
     settings = LoadSettings(
-        run_id=1, producers_bootstrap="h:1", readers_bootstrap="h:2", producers=3, readers=2, flush_timeout_s=5
+        run_id=1,
+        producers_bootstrap="h:1",
+        readers_bootstrap="h:2",
+        producers=3,
+        flush_timeout_s=5,
+        readers=("native", "confluent", "native"),
     )
-    producers, readers = locust_commands(settings, run)
+    producers, native, confluent = commands = locust_commands(settings, run)
     assert LoadSettings.read(settings_path(run)) == settings
-    assert [command.name for command in (producers, readers)] == ["producers", "readers"]
-    for command, user, host, count in ((producers, "ProducerUser", "h:1", "3"), (readers, "ReaderUser", "h:2", "2")):
+    assert [command.name for command in commands] == ["producers", "readers-native", "readers-confluent"]
+    for command, user, host, count, readers in (
+        (producers, "ProducerUser", "h:1", "3", "0"),
+        (native, "ReaderUser", "h:2", "2", "native,native"),
+        (confluent, "ReaderUser", "h:2", "1", "confluent"),
+    ):
+        assert command.argv[command.argv.index("--kafka-readers") + 1] == readers
         assert command.argv[:3] == [sys.executable, "-m", "locust"]
         assert user in command.argv
         assert command.argv[command.argv.index("--host") + 1] == host
@@ -56,7 +66,8 @@ def test_producers_are_shared_by_processes(tmp_path: Path) -> None:
         run_id=1, producers_bootstrap="h:1", readers_bootstrap="h:2", producers=7, processes=3, first_stream=10
     )
     commands = locust_commands(settings, run_directory(tmp_path))
-    assert [command.name for command in commands] == ["producers-1", "producers-2", "producers-3", "readers"]
+    names = ["producers-1", "producers-2", "producers-3", "readers-confluent", "readers-native"]
+    assert [command.name for command in commands] == names
     streams: list[int] = []
     for command in commands[:3]:
         first = int(command.argv[command.argv.index("--kafka-first-stream") + 1])
@@ -70,8 +81,8 @@ def test_a_web_interface_is_the_producers_and_this_machines(tmp_path: Path) -> N
     """It starts the load by itself, listens on the loopback alone, and the readers have none."""
     run = run_directory(tmp_path)
     settings = LoadSettings(run_id=1, producers_bootstrap="h:1", readers_bootstrap="h:2")
-    producers, readers = locust_commands(settings, run, web_port=8089)
-    assert "--headless" in readers.argv and "--web-port" not in readers.argv
+    producers, *readers = locust_commands(settings, run, web_port=8089)
+    assert all("--headless" in each.argv and "--web-port" not in each.argv for each in readers)
     assert "--headless" not in producers.argv and "--autostart" in producers.argv
     assert producers.argv[producers.argv.index("--web-host") + 1] == "127.0.0.1"
     assert producers.argv[producers.argv.index("--web-port") + 1] == "8089"
@@ -80,7 +91,7 @@ def test_a_web_interface_is_the_producers_and_this_machines(tmp_path: Path) -> N
 
 def test_a_group_without_users_has_no_process(tmp_path: Path) -> None:
     """No readers, no readers' process; and then no address of theirs is needed."""
-    settings = LoadSettings(run_id=1, producers_bootstrap="h:1", readers=0)
+    settings = LoadSettings(run_id=1, producers_bootstrap="h:1", readers=())
     assert [command.name for command in locust_commands(settings, run_directory(tmp_path))] == ["producers"]
 
 

@@ -105,20 +105,22 @@ def test_a_whole_load(cluster: MockCluster, start: Callable[[Command], subproces
     run = RunDirectory(tmp_path / "run").prepare()
     processes = [start(command) for command in locust_commands(load_settings(cluster), run)]
     wait_until(run, "producers", "total_acked", 2000)
-    wait_until(run, "readers", "total_read", 1000)
+    for client in ("confluent", "native"):
+        wait_until(run, f"readers-{client}", "total_read", 1000)
     for process in processes:
         process.send_signal(signal.SIGINT)
-    assert [process.wait(40) for process in processes] == [0, 0]
+    assert [process.wait(40) for process in processes] == [0, 0, 0]
 
     acknowledged = expand(rows_of(run, "send", type="ok"))
     assert len(acknowledged) >= 2000 and len(set(acknowledged)) == len(acknowledged)
-    assert {row["type"] for row in rows_of(run, "send")} == {"ok", "fail"}
+    assert {row["type"] for row in rows_of(run, "send")} == {"ok"}
+    assert {row["type"] for row in rows_of(run, "unsent")} == {"fail"}
     assert {stream for stream, _ in acknowledged} == set(range(5))
     assert all(row["partition"] == row["stream"] % 4 for row in rows_of(run, "send"))
     assert {row["producer_id"] > 0 for row in rows_of(run, "incarnation", type="ok")} == {True}
     read = expand(rows_of(run, "poll", phase="load"))
     assert len(read) >= 1000 and read.items() <= acknowledged.items()
-    for name in ("producers", "readers"):
+    for name in ("producers", "readers-confluent", "readers-native"):
         assert history_file(read_history(run.history(name))).closed
         for suffix in ("_stats.csv", "_stats_history.csv", ".html", ".json"):
             assert (run.loadgen_dir / f"{name}{suffix}").stat().st_size > 0
@@ -144,7 +146,7 @@ def test_a_second_signal_loses_nothing(
 ) -> None:
     """A cluster that stands still, SIGINT, and impatience: the flush is bounded, the rest is info, the file closed."""
     run = RunDirectory(tmp_path / "run").prepare()
-    (command,) = locust_commands(load_settings(cluster, readers=0, flush_timeout_s=1.0), run)
+    (command,) = locust_commands(load_settings(cluster, readers=(), flush_timeout_s=1.0), run)
     process = start(command)
     wait_until(run, "producers", "total_acked", 500)
     cluster.freeze()
@@ -157,7 +159,9 @@ def test_a_second_signal_loses_nothing(
     unknown = rows_of(run, "send", type="info")
     assert unknown and all(row["error"] for row in unknown)
     reserved = sum(row["last_sequence"] - row["first_sequence"] + 1 for row in rows_of(run, "reserve"))
-    accounted = sum(row["last_sequence"] - row["first_sequence"] + 1 for row in rows_of(run, "send"))
+    accounted = sum(
+        row["last_sequence"] - row["first_sequence"] + 1 for row in (*rows_of(run, "send"), *rows_of(run, "unsent"))
+    )
     assert accounted == reserved
 
 
@@ -166,7 +170,7 @@ def test_a_killed_process_leaves_no_phantom(
 ) -> None:
     """SIGKILL: the history reads, is not closed, and every value in the log was reserved beforehand."""
     run = RunDirectory(tmp_path / "run").prepare()
-    settings = load_settings(cluster, readers=0, reserve_sequences=100)
+    settings = load_settings(cluster, readers=(), reserve_sequences=100)
     (command,) = locust_commands(settings, run)
     process = start(command)
     wait_until(run, "producers", "total_acked", 1000)

@@ -16,13 +16,14 @@ from cluster.client.producer.values import (
     ProduceError,
     RecordMetadata,
     RecordTooLarge,
+    RetriedBatch,
 )
 from cluster.config.consumer import CONSUMER_KEYS
 from cluster.config.producer import PRODUCER_KEYS
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import ManualClock
 from loadgen.clients import native
-from loadgen.clients.base import ClientCallbacks, ClientRefusal, Failure, ProducerClient
+from loadgen.clients.base import ClientCallbacks, ClientRefusal, Failure, ProducerClient, Retried
 from loadgen.clients.librdkafka import consumer_config, producer_config
 from loadgen.runs import ReadRecord
 
@@ -32,8 +33,10 @@ Report = Callable[[ProduceError | None, RecordMetadata], object]
 class FakeProducer:
     """The library's producer; the test decides what becomes of each record."""
 
-    def __init__(self, config: dict[str, Any]) -> None:
+    def __init__(self, config: dict[str, Any], on_retry: Callable[[RetriedBatch], object]) -> None:
         self.config = config
+        self.on_retry = on_retry
+        self.disconnects = 0
         self.sent: list[tuple[bytes, bytes | None, int, Report]] = []
         self.refuse: ProduceError | None = None
         self.fatal_error: FatalProducerError | None = None
@@ -64,11 +67,13 @@ class Bench:
         self.deliveries: list[tuple[int, Failure | None, int | None]] = []
         self.errors: list[Failure] = []
         self.identities: list[tuple[int, int]] = []
+        self.retries: list[Retried] = []
+        self.disconnects: list[str] = []
         self.clock = ManualClock()
         made: list[FakeProducer] = []
 
-        def make(config: dict[str, Any]) -> FakeProducer:
-            made.append(FakeProducer(config))
+        def make(config: dict[str, Any], on_retry: Callable[[RetriedBatch], object]) -> FakeProducer:
+            made.append(FakeProducer(config, on_retry))
             return made[-1]
 
         monkeypatch.setattr(native, "Producer", make)
@@ -78,6 +83,8 @@ class Bench:
                 lambda *told: self.deliveries.append(told),
                 self.errors.append,
                 lambda *told: self.identities.append(told),
+                self.retries.append,
+                self.disconnects.append,
             )
         )
         (self.producer,) = made
@@ -143,6 +150,28 @@ def test_identity_and_a_fatal_error_are_told(bench: Bench) -> None:
         bench.adapter.poll()
     assert set(bench.identities) == {(4000, 2)}
     assert [(error.code, error.is_fatal) for error in bench.errors] == [(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, True)]
+
+
+def test_a_batch_that_is_sent_again_is_told_by_its_sequences(bench: Bench) -> None:
+    """The range is exact, whatever else is outstanding; it is told before the outcome of its records."""
+    for sequence in range(10, 16):
+        bench.adapter.produce("t", 3, None, b"v", sequence)
+    batch = tuple(each[3] for each in bench.producer.sent[2:5])
+    bench.producer.on_retry(RetriedBatch("t", 3, ErrorCode.NETWORK_EXCEPTION, batch))
+    bench.producer.done(None, 70)
+    assert (bench.retries, bench.deliveries) == ([], [])
+    bench.adapter.poll()
+    assert bench.retries == [Retried("NETWORK_EXCEPTION", 3, 12, 14)]
+    assert len(bench.deliveries) == 1
+
+
+def test_a_lost_connection_is_told_once(bench: Bench) -> None:
+    """At the next poll, so that the last one before the end misses none."""
+    bench.adapter.poll()
+    bench.producer.disconnects = 2
+    bench.adapter.poll()
+    bench.adapter.poll()
+    assert bench.disconnects == ["a connection to a broker was lost"]
 
 
 def test_disposal_does_not_wait_for_outcomes(bench: Bench) -> None:

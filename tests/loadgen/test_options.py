@@ -29,7 +29,9 @@ def test_by_hand_everything_has_a_default(tmp_path: Path) -> None:
     options = parse()
     settle_options(options)
     resolved = resolve_options(options, None, producers=4)
-    assert resolved.settings == LoadSettings(run_id=options.kafka_run_id, producers=4, create_topic=True)
+    assert resolved.settings == LoadSettings(
+        run_id=options.kafka_run_id, producers=4, create_topic=True, readers=("confluent",)
+    )
     assert resolved.run.path.parent == Path("results/locust")
     assert resolved.run.path.name.endswith(f"Z-s{options.kafka_run_id}")
     assert resolved.run.history_dir.is_dir()
@@ -154,7 +156,7 @@ def test_a_single_user_writes() -> None:
     """One of several users reads, unless it is said how many do; where only readers are started, all do."""
     assert [reader_count(None, users, alone=False) for users in (None, 1, 2, 9)] == [1, 0, 1, 1]
     assert reader_count(None, 1, alone=True) == 1
-    assert [reader_count(asked, 1, alone=False) for asked in (0, 1, 3)] == [0, 1, 3]
+    assert [reader_count(asked, 1, alone=False) for asked in ("0", "1", "3", "native,confluent")] == [0, 1, 3, 2]
 
 
 def test_records_that_the_client_would_never_take_are_refused(tmp_path: Path) -> None:

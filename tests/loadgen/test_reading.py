@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from cluster.seams.clock import ManualClock
-from loadgen.clients.base import Polled
-from loadgen.reading import REASSIGN_NS, PartitionReader
+from loadgen.clients.base import Polled, Watermarks
+from loadgen.reading import IDLE_NS, REASSIGN_NS, PartitionReader
 from loadgen.recorder import Recorder, Request
 from loadgen.runs import ReadRecord
 from tests.loadgen.fakes import FakeReader
@@ -40,18 +40,13 @@ class Bench:
         self.reader.poll(100, 0)
 
     def rows(self) -> list[tuple[object, ...]]:
+        names = ("f", "partition", "stream", "first_sequence", "last_sequence", "first_offset", "last_offset")
+        return self.told(*names, "session", of=("poll", "note"))
+
+    def told(self, *names: str, of: tuple[str, ...]) -> list[tuple[object, ...]]:
+        """These columns of the rows of these kinds."""
         self.recorder.history.flush()
-        names = (
-            "f",
-            "partition",
-            "stream",
-            "first_sequence",
-            "last_sequence",
-            "first_offset",
-            "last_offset",
-            "session",
-        )
-        return [tuple(row[name] for name in names) for row in read_history(self.path).to_pylist()]
+        return [tuple(row[name] for name in names) for row in read_history(self.path).to_pylist() if row["f"] in of]
 
 
 @pytest.fixture
@@ -126,3 +121,76 @@ def test_values_that_do_not_decode_count_as_errors(bench: Bench) -> None:
     assert bench.rows() == [("poll", 0, -1, -1, -1, 0, 1, 1)]
     assert bench.recorder.tally.total("errors") == 2
     assert bench.requests == []
+
+
+def test_an_assignment_is_on_record_before_the_client_has_it(bench: Bench) -> None:
+    """Where each partition is read from, under which session: a poll is judged by that, also after a new assignment."""
+    bench.reader.start()
+    bench.poll(record(1, 0), record(1, 1), errors=["partition 0: _AUTO_OFFSET_RESET"], broken=True)
+    bench.clock.advance_ms(REASSIGN_NS / 1e6)
+    bench.poll(record(1, 2))
+    assert bench.told("f", "type", "partition", "first_offset", "last_offset", "session", of=("assign",)) == [
+        ("assign", "ok", 0, 0, 0, 1),
+        ("assign", "ok", 1, 0, 0, 1),
+        ("assign", "ok", 0, 0, 0, 2),
+        ("assign", "ok", 1, 2, 2, 2),
+    ]
+
+
+def test_what_one_poll_brought_has_one_number(bench: Bench) -> None:
+    """Rows of a poll share ``op``; each call of any reader of the process has its own."""
+    bench.reader.start()
+    other = bench.another(FakeReader([Polled([record(0, 7)], [], broken=False)]))
+    bench.poll(record(1, 0), record(0, 0), record(1, 1))
+    other.poll(100, 0)
+    bench.poll(record(0, 1))
+    assert bench.told("partition", "first_offset", "op", of=("poll",)) == [
+        (1, 0, 2), (0, 0, 2), (1, 1, 2), (0, 7, 3), (0, 1, 4),
+    ]  # fmt: skip
+
+
+def test_empty_polls_are_summed_up(bench: Bench) -> None:
+    """One row for those in a row, written when something comes, after a second, and at the end; none for none."""
+    bench.reader.start()
+    for _ in range(3):
+        bench.clock.advance_ms(5)
+        bench.poll()
+    bench.poll(record(0, 0))
+    bench.poll(record(0, 1))
+    for _ in range(4):
+        bench.poll()
+        bench.clock.advance_ms(IDLE_NS / 2e6)
+    bench.reader.finish()
+    bench.reader.finish()
+    columns = ("partition", "count", "op", "session", "invoke_ns", "complete_ns")
+    second = 10**9
+    assert bench.told(*columns, of=("idle",)) == [
+        (-1, 3, 4, 1, second + 5_000_000, second + 15_000_000),
+        (-1, 3, 9, 1, second + 15_000_000, 2 * second + 15_000_000),
+        (-1, 1, 10, 1, 2 * second + 515_000_000, 2 * second + 515_000_000),
+    ]
+
+
+def test_watermarks_are_told_as_the_client_knows_them(bench: Bench) -> None:
+    """With each poll, for the partitions of its records; with empty polls, for those of which something is new;
+    none is forgotten because a lower one came."""
+    names = ("f", "partition", "high_watermark", "last_stable_offset")
+    bench.client.known = {0: Watermarks(4, 2)}
+    bench.reader.start()
+    bench.poll(record(0, 0), record(1, 0))
+    bench.poll()
+    bench.poll(record(1, 1))
+    bench.client.known = {0: Watermarks(5, 5), 1: Watermarks(9)}
+    bench.poll()
+    bench.client.known[1] = Watermarks(8)
+    bench.poll()
+    bench.reader.finish()
+    assert bench.told(*names, of=("poll", "idle")) == [
+        ("poll", 0, 4, 2),
+        ("poll", 1, -1, -1),
+        ("idle", -1, -1, -1),
+        ("poll", 1, -1, -1),
+        ("idle", 0, 5, 5),
+        ("idle", 1, 9, -1),
+        ("idle", 1, 8, -1),
+    ]

@@ -54,6 +54,8 @@ def test_one_attempt_is_enough_when_all_goes_well(tmp_path: Path) -> None:
         ("reserve", "invoke", 1, -1),
         ("sentinel", "ok", 0, 10),
         ("sentinel", "ok", 1, 20),
+        ("unsent", "fail", 0, -1),
+        ("unsent", "fail", 1, -1),
     ]
     assert {row["phase"] for row in rows if row["f"] == "sentinel"} == {"final"}
 

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import ManualClock
 from loadgen.choices import Sizes
-from loadgen.clients.base import ClientCallbacks, ClientRefusal, Failure, ProducerClient
+from loadgen.clients.base import ClientCallbacks, ClientRefusal, Failure, ProducerClient, Retried
 from loadgen.recorder import Recorder, Request
 from loadgen.records import StreamRecords
 from loadgen.stream import RETIRE_NS, ProducerStream
@@ -69,7 +69,7 @@ class Bench:
     def outcomes(self) -> dict[int, str]:
         """The outcome of every sequence; a sequence with two outcomes is an error."""
         found: dict[int, str] = {}
-        for row in self.rows("send"):
+        for row in self.rows("send", "unsent"):
             for sequence in range(row["first_sequence"], row["last_sequence"] + 1):
                 assert sequence not in found, f"sequence {sequence} has two outcomes"
                 found[sequence] = row["type"]
@@ -189,6 +189,29 @@ def test_a_refusal_is_recorded_once_a_second_and_loses_no_sequence(bench: Bench)
     bench.producer.refuse = None
     bench.send(1)
     assert bench.stream.next_sequence == 1
+
+
+def test_a_retry_is_about_what_was_outstanding(bench: Bench) -> None:
+    """The client's own range, or else all that was outstanding; a lost connection is told with it, or with nothing."""
+    bench.send(6)
+    bench.producer.deliver(2, 0)
+    bench.stream.poll()
+    callbacks = bench.producer.callbacks
+    callbacks.on_retry(Retried("NETWORK_EXCEPTION", 2, 3, 4))
+    callbacks.on_retry(Retried("Local: Timed out", 3))
+    callbacks.on_disconnect("gone")
+    bench.producer.deliver(4, 2)
+    bench.stream.poll()
+    callbacks.on_disconnect("gone")
+    callbacks.on_retry(Retried("too late", 1))
+    rows = bench.rows("retry", "disconnect")
+    assert [(r["f"], r["first_sequence"], r["last_sequence"], r["count"], r["error"]) for r in rows] == [
+        ("retry", 3, 4, 2, "retry: NETWORK_EXCEPTION"),
+        ("retry", 2, 5, 3, "retry: Local: Timed out"),
+        ("disconnect", 2, 5, 1, "disconnect: gone"),
+        ("disconnect", -1, -1, 1, "disconnect: gone"),
+    ]
+    assert [(r["invoke_ns"], r["complete_ns"]) for r in rows[:2]] == [(4_000_000, 6_000_000), (3_000_000, 6_000_000)]
 
 
 def test_a_fatal_error_starts_a_new_incarnation(bench: Bench) -> None:

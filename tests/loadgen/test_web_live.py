@@ -50,7 +50,7 @@ def test_a_conducted_load_is_seen_and_not_steered(cluster: MockCluster, tmp_path
     to stop or change the load from a browser is refused; SIGINT ends interface and load in good order."""
     run = RunDirectory(tmp_path / "run").prepare()
     settings = LoadSettings(
-        run_id=1, producers_bootstrap=cluster.bootstrap, topic=TOPIC, partitions=4, producers=2, readers=0, rate=200.0,
+        run_id=1, producers_bootstrap=cluster.bootstrap, topic=TOPIC, partitions=4, producers=2, readers=(), rate=200.0,
         flush_timeout_s=3.0,
     )  # fmt: skip
     (command,) = locust_commands(settings, run, web_port=0)

@@ -15,16 +15,22 @@ import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.support import side_files
 from tests.support.batches import BatchFields, Record, encode_batch
-from tests.support.stories import RUN_ID, SENTINEL_STREAM, TOPIC, Batch, row
+from tests.support.closed import TOPIC_ID, closed, declared, partition_metadata, write_series
+from tests.support.settings import run_model, settings
+from tests.support.stories import PRODUCER_IDS_BELOW, RUN_ID, SECOND, SENTINEL_STREAM, TOPIC, Batch, row
+from verifier.evidence import seal
 from verifier.evidence.history import HistoryWriter
 from verifier.evidence.run_directory import RunDirectory, write_json_atomic
-from verifier.evidence.run_model import FinalPartition, RunModel, RunSettings, TopicSpec
+from verifier.evidence.run_model import FinalPartition, TopicSpec
 from verifier.evidence.values import ValueEncoder
 
 BROKERS = (1, 2, 3)
 #: A final reader's row spans this many batches.
 POLLED_BATCHES = 8
+#: An index has an entry each time that more than so many bytes were appended.
+INDEX_INTERVAL = 4096
 #: Where a value has its sequence and its header's CRC.
 _SEQUENCE, _HEADER_CRC = 24, 44
 
@@ -49,18 +55,25 @@ def write_long_run(
     ]
     for history in histories.values():
         history.close()
-    model = RunModel(
+    _write_marks(directory, final)
+    replicas = {f"{TOPIC}-{index}": BROKERS for index in range(partitions)}
+    evidence = declared(names, replicas, range(1, partitions + 1))
+    model = run_model(
         name="long",
         seed=1,
         run_id=RUN_ID,
-        started="2026-01-01T00:00:00Z",
-        settings=RunSettings(brokers=len(BROKERS), partitions=partitions),
-        topics=[TopicSpec(TOPIC, partitions, len(BROKERS))],
+        started="2023-11-14T22:13:00Z",
+        settings=settings(brokers=len(BROKERS), partitions=partitions, rate=0.0),
+        topics=[TopicSpec(TOPIC, partitions, len(BROKERS), TOPIC_ID)],
         final=final,
-        load_processes=list(names),
+        final_topic_ids={TOPIC: TOPIC_ID},
+        producer_ids_below=PRODUCER_IDS_BELOW,
+        **closed(evidence),
     )
     write_json_atomic(directory.run_json, model.to_json())
     directory.faults_jsonl.touch()
+    write_series(directory, evidence)
+    seal.take(directory)
     return directory
 
 
@@ -76,6 +89,7 @@ def _write_partition(
     homes = [directory.node(broker) / "data" / f"{TOPIC}-{index}" for broker in BROKERS]
     for home in homes:
         home.mkdir(parents=True)
+        (home / "partition.metadata").write_text(partition_metadata(), encoding="utf-8")
     stream, stamp = index + 1, _Stamp(index + 1, size, value_bytes)
     histories["producers"].append(row("reserve", "invoke", index, stream, 0, batches * size - 1, -1))
     per_segment = max(1, segment_bytes // stamp.size_bytes)
@@ -83,8 +97,9 @@ def _write_partition(
         whole = stamp.batches(begin, min(batches, begin + per_segment))
         if begin + per_segment < batches:
             _write_segment(homes, begin * size, whole)
+            stamp.write_side_files(homes, range(begin, begin + per_segment), begin > 0)
         else:
-            segment_base, segment = begin * size, whole
+            last_begin, last_segment = begin, whole
     for number in range(batches):
         first = number * size
         for name, f in (("producers", "send"), ("readers", "poll")):
@@ -95,20 +110,37 @@ def _write_partition(
             histories["final-confluent"].append(row("poll", "ok", index, stream, begin, last, begin, phase="final"))
     end = batches * size
     sentinel = Batch(end, ((SENTINEL_STREAM, index),), producer_id=2000, base_sequence=0, sentinel=True)
-    _write_segment(homes, segment_base, segment + sentinel.encode())
+    _write_segment(homes, last_begin * size, last_segment + sentinel.encode())
+    stamp.write_side_files(homes, range(last_begin, batches), last_begin > 0, sentinel)
     whose = (index, SENTINEL_STREAM, index, index)
     histories["sentinel"].append(row("reserve", "invoke", *whose, -1, phase="final"))
-    histories["sentinel"].append(row("sentinel", "ok", *whose, end, phase="final"))
+    sent_ns = (10 + end) * SECOND // 10  # when all is acknowledged
+    placed = row("sentinel", "ok", *whose, end, phase="final")
+    histories["sentinel"].append(placed._replace(invoke_ns=sent_ns, complete_ns=sent_ns))
     histories["final-confluent"].append(row("poll", "ok", *whose, end, phase="final"))
     ends = dict.fromkeys(BROKERS, end + 1)
     return FinalPartition(TOPIC, index, BROKERS[index % len(BROKERS)], 1, end + 1, 0, ends, end)
 
 
 def _write_segment(homes: list[Path], base_offset: int, data: bytes | bytearray) -> None:
-    name = f"{base_offset:020d}.log"
+    _write_everywhere(homes, f"{base_offset:020d}.log", data)
+
+
+def _write_everywhere(homes: list[Path], name: str, data: bytes | bytearray) -> None:
     (homes[0] / name).write_bytes(data)
     for home in homes[1:]:
         os.link(homes[0] / name, home / name)
+
+
+def _write_marks(directory: RunDirectory, final: list[FinalPartition]) -> None:
+    """What a broker writes of all its logs when it stops in good order."""
+    ends = {(each.topic, each.partition): each.high_watermark for each in final}
+    marks = {"recovery-point": ends, "replication": ends, "log-start": {}}
+    for broker in BROKERS:
+        data = directory.node(broker) / "data"
+        for name, offsets in marks.items():
+            (data / f"{name}-offset-checkpoint").write_bytes(side_files.offsets(offsets))
+        (data / ".kafka_cleanshutdown").write_bytes(b'{"version":0,"brokerEpoch":-1}')
 
 
 class _Stamp:
@@ -117,6 +149,7 @@ class _Stamp:
     def __init__(self, stream: int, size: int, value_bytes: int) -> None:
         encoder = ValueEncoder(RUN_ID, stream, value_bytes)
         self._size = size
+        self._stream = stream
         values = [encoder.encode(sequence, 1) for sequence in range(size)]
         data = encode_batch([Record(value) for value in values], BatchFields(0, 1, 1000 + stream, 0, 0))
         self._first = np.frombuffer(data, dtype=np.uint8)
@@ -131,6 +164,30 @@ class _Stamp:
                 header[_SEQUENCE + position] = byte
                 self._tables[position, byte] = zlib.crc32(header) ^ self._base
             header[_SEQUENCE + position] = 0
+
+    def write_side_files(self, homes: list[Path], numbers: range, rolled: bool, sentinel: Batch | None = None) -> None:
+        """What stands beside the segment of these batches, and of the sentinel that ends the log."""
+        base_offset = numbers.start * self._size
+        sized: list[tuple[side_files.Written, int]] = [(self._written(number), self.size_bytes) for number in numbers]
+        if sentinel is not None:
+            sized.append((sentinel, len(sentinel.encode())))
+        index, times = side_files.indexes(base_offset, sized, INDEX_INTERVAL)
+        _write_everywhere(homes, f"{base_offset:020d}.index", index)
+        _write_everywhere(homes, f"{base_offset:020d}.timeindex", times)
+        newest = self._written(numbers.start - 1)
+        if rolled:
+            snapshot = side_files.snapshot(base_offset, [newest])
+            _write_everywhere(homes, f"{base_offset:020d}.snapshot", snapshot)
+        if sentinel is not None:
+            end = sentinel.next_offset
+            _write_everywhere(homes, "leader-epoch-checkpoint", side_files.leader_epochs([self._written(0)], 0, 1))
+            last = [self._written(numbers.stop - 1), sentinel]
+            _write_everywhere(homes, f"{end:020d}.snapshot", side_files.snapshot(end, last))
+
+    def _written(self, number: int) -> Batch:
+        first = number * self._size
+        values = ((self._stream, 0),) * self._size
+        return Batch(first, values, producer_id=1000 + self._stream, base_sequence=first)
 
     def batches(self, begin: int, end: int) -> bytes:
         """The bytes of the batches with these numbers."""

@@ -7,21 +7,30 @@ made by ``tests.support.batches``, histories by the real ``HistoryWriter``, ``ru
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tests.support import side_files
 from tests.support.batches import BatchFields, Record, encode_batch
+from tests.support.closed import TOPIC_ID, closed, declared, partition_metadata, write_series
+from tests.support.settings import run_model, settings
+from verifier.evidence import seal
+from verifier.evidence.declared import DeclaredEvidence
 from verifier.evidence.history import HistoryRow, HistoryWriter
 from verifier.evidence.run_directory import RunDirectory, append_json_line, write_json_atomic
-from verifier.evidence.run_model import FinalPartition, PhaseSpan, RunModel, RunSettings, TopicSpec
+from verifier.evidence.run_model import ChildProcess, FinalPartition, PhaseSpan, RunModel, RunSettings, TopicSpec
 from verifier.evidence.values import FLAG_SENTINEL, encode
 
 TOPIC = "t"
 RUN_ID = 77
 SENTINEL_STREAM = 1000
 SECOND = 1_000_000_000
+#: When every batch was made, unless a test says otherwise: 20 s into the run.
+MADE_MS = 1_700_000_000_000
+#: Every id that the cluster handed out is below.
+PRODUCER_IDS_BELOW = 10_000
 
 
 @dataclass(frozen=True)
@@ -38,6 +47,8 @@ class Batch:
     sentinel: bool = False
     spoil: Callable[[bytes], bytes] | None = None
     raw_values: tuple[bytes, ...] = ()
+    timestamp_ms: int = MADE_MS
+    attributes: int = 0
 
     @property
     def next_offset(self) -> int:
@@ -56,6 +67,8 @@ class Batch:
             producer_epoch=self.producer_epoch,
             base_sequence=self.base_sequence,
             codec=self.codec,
+            attributes=self.attributes,
+            base_timestamp=self.timestamp_ms,
         )
         data = encode_batch([Record(value) for value in plain], fields)
         return self.spoil(data) if self.spoil else data
@@ -81,13 +94,23 @@ class Story:
 
     partitions: dict[int, Partition]
     rows: dict[str, list[HistoryRow]]
-    settings: RunSettings = field(default_factory=RunSettings)
+    settings: RunSettings = field(default_factory=settings)
     torn: set[str] = field(default_factory=set)
     faults: list[dict[str, Any]] = field(default_factory=list)
     faults_requested: list[str] = field(default_factory=list)
     journals: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     topic_config: dict[str, str] = field(default_factory=dict)
+    streams: tuple[int, ...] = ()
+    leaders: list[dict[str, Any]] = field(default_factory=list)
     split_at: int = 0  # a new segment after so many batches; 0: one segment
+    index_interval: int = 4096
+    killed: set[int] = field(default_factory=set)  # brokers without the mark of a clean stop, besides those with a tail
+    stopped: set[int] = field(default_factory=set)  # brokers that stopped cleanly even with a tail
+    exits: dict[int, int] = field(default_factory=dict)  # how a broker's process ended, if the run noted it
+    phases: list[PhaseSpan] = field(default_factory=list)  # none: those of a run that went as it should
+    producer_ids_below: int | None = PRODUCER_IDS_BELOW
+    #: (broker, path below its data directory) -> what becomes of the file's bytes, None if there is none
+    side_files: dict[tuple[int, str], Callable[[bytes], bytes | None]] = field(default_factory=dict)
 
     def leader_log(self, partition: int) -> list[Batch]:
         """The batches of the final leader: the very list, to be mutated."""
@@ -109,33 +132,57 @@ class Story:
             for index, place in self.partitions.items()
         ]  # fmt: skip
         brokers = len(next(iter(self.partitions.values())).log_end_offsets)
-        return RunModel(
+        whole = closed(self.evidence())
+        children = [self._ended(child) for child in whole["children"]]
+        return run_model(
             name="story",
             seed=1,
             run_id=RUN_ID,
-            started="2026-01-01T00:00:00Z",
-            ended="2026-01-01T00:01:00Z",
-            settings=replace(self.settings, brokers=brokers, partitions=len(self.partitions)),
-            topics=[TopicSpec(TOPIC, len(self.partitions), brokers, config=self.topic_config)],
-            phases=[PhaseSpan("warm-up", 0, 10 * SECOND), PhaseSpan("chaos", 10 * SECOND, 50 * SECOND)],
+            started="2023-11-14T22:13:00Z",
+            ended="2023-11-14T22:14:00Z",
+            settings=replace(self.settings, brokers=brokers, partitions=len(self.partitions), rate=0.0),
+            topics=[TopicSpec(TOPIC, len(self.partitions), brokers, TOPIC_ID, self.topic_config)],
+            producer_ids_below=self.producer_ids_below,
             faults_requested=self.faults_requested,
             final=final,
-            load_processes=sorted(self.rows),
+            final_topic_ids={TOPIC: TOPIC_ID},
             repro="gapless run --seed 1",
+            **{**whole, "children": children, **({"phases": self.phases} if self.phases else {})},
         )
 
-    def delete_below(self, partition: int, offset: int, reason: str | None = None, broker: int = 1) -> None:
-        """A broker's journal says that a client asked for this, or why its log begins there."""
-        entry: dict[str, Any] = {"event": "delete-records", "from_offset": 0, "to_offset": offset, "leader_epoch": 1}
-        if reason is not None:
-            entry = {
-                "event": "log-start",
-                "before": 0,
-                "log_start_offset": offset,
-                "log_end_offset": 0,
-                "reason": reason,
-            }
-        self.journals.setdefault(broker, []).append(entry | {"topic": TOPIC, "partition": partition})
+    @property
+    def brokers(self) -> list[int]:
+        """The brokers that hold anything."""
+        return sorted({broker for place in self.partitions.values() for broker in place.replicas})
+
+    def is_marked(self, broker: int) -> bool:
+        """Whether a broker left the mark of a clean stop."""
+        tails = any(place.tails.get(broker) for place in self.partitions.values())
+        return broker in self.stopped or not (tails or broker in self.killed)
+
+    def _ended(self, child: ChildProcess) -> ChildProcess:
+        """How a process ended: a broker as it was said to have, else in order if it is marked."""
+        name, _, number = child.name.rpartition("-")
+        if name != "broker":
+            return child
+        return replace(child, exit_code=self.exits.get(int(number), 0 if self.is_marked(int(number)) else None))
+
+    def evidence(self) -> DeclaredEvidence:
+        """What the run declared before its load began."""
+        replicas = {f"{TOPIC}-{index}": place.log_end_offsets for index, place in self.partitions.items()}
+        planned = len({entry.get("number", -1) for entry in self.faults})
+        return declared(self.rows, replicas, self.streams, planned)
+
+    def delete_below(self, partition: int, offset: int) -> None:
+        """The run has records below this offset deleted (DeleteRecords)."""
+        request = HistoryRow("delete", "ok", TOPIC, partition, first_offset=offset, last_offset=offset)
+        self.rows["producer-1"].append(request)
+
+    def begins_at(self, partition: int, offset: int, broker: int = 1) -> None:
+        """A broker's journal says that its log begins there."""
+        entry = {"event": "log-start", "before": 0, "log_start_offset": offset, "log_end_offset": 0}
+        entry |= {"reason": "asked for", "topic": TOPIC, "partition": partition}
+        self.journals.setdefault(broker, []).append(entry)
 
     def write(self, path: Path) -> RunDirectory:
         """Make the run directory."""
@@ -144,6 +191,7 @@ class Story:
         directory.prepare()
         write_json_atomic(directory.run_json, self.model().to_json())
         directory.faults_jsonl.write_text("".join(json.dumps(entry) + "\n" for entry in self.faults), encoding="utf-8")
+        directory.leaders_jsonl.write_text("".join(json.dumps(each) + "\n" for each in self.leaders), encoding="utf-8")
         for process, rows in self.rows.items():
             writer = HistoryWriter(directory.history(process), process, _StoppedClock())
             for row in rows:
@@ -159,13 +207,59 @@ class Story:
             for broker, batches in place.replicas.items():
                 home = directory.node(broker) / "data" / f"{TOPIC}-{index}"
                 home.mkdir(parents=True)
+                (home / "partition.metadata").write_text(partition_metadata(), encoding="utf-8")
                 for base_offset, data in self._segments(batches, place.tails.get(broker, b"")):
                     (home / f"{base_offset:020d}.log").write_bytes(data)
+        for broker in self.brokers:
+            self._write_side_files(directory.node(broker) / "data", broker)
+        write_series(directory, self.evidence())
+        seal.take(directory)
         return directory
 
-    def _segments(self, batches: list[Batch], tail: bytes) -> Iterator[tuple[int, bytes]]:
+    def _write_side_files(self, data: Path, broker: int) -> None:
+        """Everything beside the logs of one broker, as it is after a clean stop, then what the test makes of it."""
+        files: dict[str, bytes] = {}
+        marks: dict[str, dict[tuple[str, int], int]] = {
+            name: {} for name in ("recovery-point", "replication", "log-start")
+        }
+        for index, place in self.partitions.items():
+            if broker not in place.replicas:
+                continue
+            batches, home = place.replicas[broker], f"{TOPIC}-{index}"
+            parts = self._parts(batches)
+            first, end = (batches[0].base_offset, batches[-1].next_offset) if batches else (0, 0)
+            start = max(first, place.log_start_offset)
+            for part in parts:
+                base = part[0].base_offset if part else 0
+                sized = [(batch, len(batch.encode())) for batch in part]
+                files[f"{home}/{base:020d}.index"], files[f"{home}/{base:020d}.timeindex"] = side_files.indexes(
+                    base, sized, self.index_interval
+                )
+            for offset in {end, *(part[0].base_offset for part in parts[1:])}:
+                if 0 < offset <= end:
+                    files[f"{home}/{offset:020d}.snapshot"] = side_files.snapshot(offset, batches)
+            files[f"{home}/leader-epoch-checkpoint"] = side_files.leader_epochs(batches, start, 1)
+            marks["recovery-point"][TOPIC, index] = end
+            marks["replication"][TOPIC, index] = min(place.high_watermark, end)
+            if place.log_start_offset > first:
+                marks["log-start"][TOPIC, index] = place.log_start_offset
+        files |= {f"{name}-offset-checkpoint": side_files.offsets(rows) for name, rows in marks.items()}
+        if self.is_marked(broker):
+            files[".kafka_cleanshutdown"] = b'{"version":0,"brokerEpoch":-1}'
+        for name, change in [(name, change) for (whose, name), change in self.side_files.items() if whose == broker]:
+            changed = change(files.pop(name, b""))
+            if changed is not None:
+                files[name] = changed
+        for name, content in files.items():
+            (data / name).write_bytes(content)
+
+    def _parts(self, batches: list[Batch]) -> list[list[Batch]]:
+        """The batches of each segment; one, empty, of an empty log."""
         step = self.split_at or max(len(batches), 1)
-        parts = [batches[index : index + step] for index in range(0, len(batches), step)] or [[]]
+        return [batches[index : index + step] for index in range(0, len(batches), step)] or [[]]
+
+    def _segments(self, batches: list[Batch], tail: bytes) -> Iterator[tuple[int, bytes]]:
+        parts = self._parts(batches)
         for number, part in enumerate(parts):
             data = b"".join(batch.encode() for batch in part)
             base_offset = part[0].base_offset if part else 0
@@ -193,7 +287,7 @@ def clean(
     """
     rows: dict[str, list[HistoryRow]] = {"producer-1": [], "reader-1": [], "sentinel": []}
     rows |= {f"final-{number}": [] for number in range(1, final_readers + 1)}
-    story = Story({}, rows)
+    story = Story({}, rows, streams=tuple(range(1, streams + 1)))
     for index in range(partitions):
         log: list[Batch] = []
         mine = [stream for stream in range(1, streams + 1) if stream % partitions == index]
@@ -210,7 +304,10 @@ def clean(
         sentinel = log[-1].next_offset if log else 0
         log.append(Batch(sentinel, ((SENTINEL_STREAM, index),), producer_id=2000, base_sequence=0, sentinel=True))
         rows["sentinel"].append(_row("reserve", "invoke", index, SENTINEL_STREAM, index, index, -1, phase="final"))
-        rows["sentinel"].append(_row("sentinel", "ok", index, SENTINEL_STREAM, index, index, sentinel, phase="final"))
+        # it is sent when all is acknowledged
+        last_ns = (10 + batches * size) * SECOND // 10
+        placed = _row("sentinel", "ok", index, SENTINEL_STREAM, index, index, sentinel, phase="final")
+        rows["sentinel"].append(placed._replace(invoke_ns=last_ns - SECOND // 100, complete_ns=last_ns))
         for number in range(1, final_readers + 1):
             rows[f"final-{number}"] += final_polls(index, log)
         end = log[-1].next_offset
@@ -218,16 +315,36 @@ def clean(
         story.partitions[index] = Partition(
             {broker: list(log) for broker in ids}, 1 + index % brokers, end, dict.fromkeys(ids, end), sentinel
         )
+    for process in rows:
+        if process.startswith(("reader", "final")):
+            rows[process] = _in_one_session(rows[process], range(partitions))
     return story
 
 
+def _in_one_session(polls: list[HistoryRow], partitions: Iterable[int]) -> list[HistoryRow]:
+    """The rows of a reader that begins at offset 0; what one poll of the final phase brings is a batch."""
+    if not polls:
+        return []
+    phase = polls[0].phase
+    rows = [
+        HistoryRow("assign", "ok", TOPIC, number, first_offset=0, last_offset=0, op=0, phase=phase, session=1)
+        for number in partitions
+    ]
+    op = 0
+    for each in polls:
+        op += each.op != 0
+        rows.append(each._replace(op=op))
+    return rows
+
+
 def final_polls(partition: int, log: list[Batch]) -> list[HistoryRow]:
-    """What a final reader is handed from this log: one row per batch."""
+    """What a final reader is handed from this log: one row per value; ``op`` is 0 but for a batch's first."""
     rows = []
     for batch in log:
         for run_offset, (stream, sequence) in enumerate(batch.values):
             offset = batch.base_offset + run_offset
-            rows.append(_row("poll", "ok", partition, stream, sequence, sequence, offset, phase="final"))
+            polled = _row("poll", "ok", partition, stream, sequence, sequence, offset, phase="final")
+            rows.append(polled if run_offset == 0 else polled._replace(op=0))
     return rows
 
 
@@ -236,6 +353,9 @@ def _row(
 ) -> HistoryRow:
     last_offset = offset + last - first if offset >= 0 else -1
     done = (10 + first) * SECOND // 10
+    if f == "poll" and phase == "final":
+        # when the load is over, and the sentinels are placed
+        done += 100 * SECOND
     return HistoryRow(
         f, outcome, TOPIC, partition, stream, first, last, offset, last_offset, done - SECOND // 100, done,
         producer_id=1000 + stream, producer_epoch=0, incarnation=1, phase=phase, session=1,

@@ -17,7 +17,19 @@ from typing import Any
 import crc32c
 from hypothesis import strategies as st
 
-from tests.support.stories import RUN_ID, SENTINEL_STREAM, Batch, Partition, Story, clean, row
+from tests.support.stories import (
+    MADE_MS,
+    PRODUCER_IDS_BELOW,
+    RUN_ID,
+    SECOND,
+    SENTINEL_STREAM,
+    TOPIC,
+    Batch,
+    Partition,
+    Story,
+    clean,
+    row,
+)
 from verifier.evidence.history import HistoryRow
 from verifier.evidence.values import encode
 
@@ -275,7 +287,7 @@ def torn_tail_above(story: Story, random: Random, place: Partition) -> None:
 def zombie_tail(story: Story, random: Random, place: Partition) -> None:
     """Legal: a replica holds batches above the high watermark that nobody else has."""
     broker = random.choice(sorted(place.replicas))
-    place.replicas[broker].append(Batch(place.high_watermark, ((1, 999_999),), leader_epoch=0))
+    place.replicas[broker].append(Batch(place.high_watermark, ((1, 999_999),)))
     if random.random() < 0.5:
         place.log_end_offsets[broker] += 1
 
@@ -299,13 +311,17 @@ def lower_high_watermark(story: Story, random: Random, place: Partition) -> None
 
 @one_of(a_partition(lambda place: place.high_watermark > 1))
 def raise_log_start(story: Story, random: Random, place: Partition) -> None:
-    """The log no longer starts at 0, as a journal says, or further than it says, or for a reason that is none."""
+    """The log no longer starts at 0, as was asked for, or further than that, or by retention, or for no reason."""
     partition = _number(story, place)
     place.log_start_offset = random.randrange(1, place.high_watermark)
     for broker in place.replicas:
-        reason = random.choice([None, None, "time", "size", "asked for", "the leader's log begins later"])
         said = max(place.log_start_offset + random.choice([-2, 0, 0, 3]), 0)
-        story.delete_below(partition, said, reason, broker)
+        if random.random() < 0.5:
+            story.delete_below(partition, said)
+        if random.random() < 0.7:
+            story.begins_at(partition, said, broker)
+    if random.random() < 0.2:
+        story.topic_config = {"retention.ms": "1000"}
     if random.random() < 0.5:
         for broker, batches in place.replicas.items():
             place.replicas[broker] = [batch for batch in batches if batch.next_offset > place.log_start_offset]
@@ -390,17 +406,254 @@ def write_unreserved(story: Story, random: Random, place: Partition) -> None:
         batches[index] = replace(batches[index], values=(stranger, *batches[index].values[1:]))
 
 
+@one_of(a_row("", lambda each: each.f in ("send", "sentinel", "poll")))
+def change_times(story: Story, random: Random, target: tuple[list[HistoryRow], int]) -> None:
+    """What was sent or read happened at another time."""
+    rows, index = target
+    each = rows[index]
+    moved = random.choice([-700, -150, -10, 1, 150, 700, 5000]) * 1_000_000
+    changed = [each._replace(invoke_ns=each.invoke_ns + moved), each._replace(complete_ns=each.complete_ns + moved)]
+    changed.append(each._replace(invoke_ns=each.invoke_ns + moved, complete_ns=each.complete_ns + moved))
+    rows[index] = random.choice(changed)
+
+
+@one_of(a_history("reader", "final"))
+def change_session(story: Story, random: Random, rows: list[HistoryRow]) -> None:
+    """From somewhere on a reader has another session, was moved, or had its polls brought together or taken apart."""
+    index = random.choice([index for index, each in enumerate(rows) if each.f == "poll"])
+    each = rows[index]
+    offset = each.first_offset + random.choice([-2, 0, 0, 1])
+    kind = random.choice(["assign", "seek", "op", "ops"])
+    if kind == "op":
+        rows[index:] = [other._replace(op=each.op + 1000) for other in rows[index:]]
+    elif kind == "ops":
+        rows[index:] = [other._replace(op=5000 + number) for number, other in enumerate(rows[index:])]
+    else:
+        session = each.session + (kind == "assign")
+        rows[index:] = [other._replace(session=session) for other in rows[index:]]
+        rows.insert(index, each._replace(f=kind, first_offset=offset, last_offset=offset, stream=-1))
+
+
+@one_of(a_history("reader"))
+def tell_watermarks(story: Story, random: Random, rows: list[HistoryRow]) -> None:
+    """A reader is told high watermarks, and some of them go back."""
+    for index, each in enumerate(rows):
+        if each.f == "poll":
+            back = random.choice([0, 0, 0, 2, 5])
+            rows[index] = each._replace(high_watermark=max(each.last_offset + 1 + random.randrange(4) - back, -1))
+    index = random.choice([index for index, each in enumerate(rows) if each.f == "poll"])
+    told = rows[index]._replace(f="idle", count=3, stream=-1, first_offset=-1, last_offset=-1)
+    rows.insert(index + 1, told._replace(high_watermark=told.high_watermark - 1))
+
+
+@one_of(a_partition(_leader_log))
+def raise_epoch(story: Story, random: Random, place: Partition) -> None:
+    """A part of the log is of an earlier leader's epoch."""
+    index = random.randrange(len(_leader_log(place)))
+    for batches in place.replicas.values():
+        batches[: index + 1] = [replace(batch, leader_epoch=batch.leader_epoch - 1) for batch in batches[: index + 1]]
+
+
+@one_of(a_partition(_leader_log))
+def elect(story: Story, random: Random, place: Partition) -> None:
+    """The log goes on in another leader epoch, which the conductor saw, or not; faults may be about."""
+    index = random.randrange(len(_leader_log(place)))
+    start, epoch = _leader_log(place)[index].base_offset, max(b.leader_epoch for b in _leader_log(place)) + 1
+    for broker, batches in place.replicas.items():
+        place.replicas[broker] = [replace(b, leader_epoch=epoch) if b.base_offset >= start else b for b in batches]
+    lag_ms = random.choice([100, 1000, 30_000])
+    story.settings = replace(
+        story.settings, acks=random.choice(["0", "1"]), idempotence=False, replica_lag_time_max_ms=lag_ms,
+        session_timeout_ms=lag_ms, unclean_leader_election=random.random() < 0.5,
+    )  # fmt: skip
+    at_ns = random.choice([1, 13, 19, 500]) * SECOND // 10
+    looks = [(0, None, epoch - 1), (at_ns, at_ns - SECOND // 5, epoch)]
+    for time_ns, before_ns, seen in looks[random.choice([0, 0, 0, 1]) : random.choice([1, 2, 2, 2])]:
+        story.leaders.append(
+            {"time_ns": time_ns, "before_ns": before_ns, "partition": _number(story, place), "leader_epoch": seen}
+        )
+    break_link(story, random)
+
+
+@one_of(a_partition())
+def break_link(story: Story, random: Random, place: Partition) -> None:
+    """Legal: the harness breaks something, of producers or of others, and heals it, or not."""
+    start_ns = random.choice([1, 10, 15, 90]) * SECOND // 10
+    fault = random.choice(["reset", "kill-leader", "cut-link", "pause-leader"])
+    target = random.choice(["producers-b1, requests", "b1-b2, responses", "broker 2"])
+    number = 1 + max((entry["number"] for entry in story.faults), default=-1)
+    span = {"start_ns": start_ns, "end_ns": start_ns + SECOND}
+    for phase in random.choice([["inject"], ["inject", "heal"], ["inject", "heal"]]):
+        story.faults.append({"number": number, "fault": fault, "target": target, "phase": phase, **span})
+
+
+@one_of(a_row("producer", lambda each: each.f == "send"))
+def send_again(story: Story, random: Random, target: tuple[list[HistoryRow], int]) -> None:
+    """Legal: the client sends something again, or loses a connection."""
+    rows, index = target
+    each = rows[index]
+    first = max(0, each.first_sequence + random.choice([-1, 0, 0, 1, 2]))
+    at_ns = each.complete_ns + random.choice([-3, 0, 0, 3, 40]) * SECOND
+    again = each._replace(
+        f=random.choice(["retry", "retry", "disconnect"]), type="info", first_offset=-1, last_offset=-1,
+        first_sequence=first, last_sequence=first + random.choice([0, 1, 2, 5]), invoke_ns=at_ns, complete_ns=at_ns,
+        count=1, error="told",
+    )  # fmt: skip
+    rows.append(again)
+    if random.random() < 0.5:
+        story.settings = replace(story.settings, idempotence=False)
+
+
+def _told_offsets(story: Story) -> list[list[HistoryRow]]:
+    return [rows for rows in story.rows.values() if any(each.f == "send" and each.first_offset >= 0 for each in rows)]
+
+
+@one_of(_told_offsets)
+def tell_no_offsets(story: Story, random: Random, rows: list[HistoryRow]) -> None:
+    """acks=0: no acknowledgement has an offset."""
+    rows[:] = [each._replace(first_offset=-1, last_offset=-1) if each.f == "send" else each for each in rows]
+    story.settings = replace(story.settings, acks="0", idempotence=False)
+
+
+def _change_headers(random: Random, place: Partition, fits: Callable[[Batch], object], fields: Any) -> None:
+    """A batch that fits has other header fields, on all replicas or one; ``fields`` gives them for a batch."""
+    index = random.choice(_where(place, fits))
+    chosen = _some(_with(place, index), random)
+    changed = fields(chosen[0][index])
+    for batches in chosen:
+        batches[index] = replace(batches[index], **changed)
+
+
+@one_of(a_partition(_leader_log))
+def change_epoch(story: Story, random: Random, place: Partition) -> None:
+    """A batch, or all from it on, is of another leader epoch."""
+    epochs = (0, 1, 2, 3)
+    if random.random() < 0.5:
+        _change_headers(
+            random,
+            place,
+            lambda batch: True,
+            lambda batch: {"leader_epoch": random.choice([each for each in epochs if each != batch.leader_epoch])},
+        )
+        return
+    index = random.randrange(len(_leader_log(place)))
+    chosen = _some(_with(place, index), random)
+    epoch = random.choice([each for each in epochs if each != chosen[0][index].leader_epoch])
+    for batches in chosen:
+        batches[index:] = [replace(batch, leader_epoch=epoch) for batch in batches[index:]]
+
+
+@one_of(a_partition(lambda place: _where(place, lambda batch: batch.base_sequence >= 0)))
+def change_sequence(story: Story, random: Random, place: Partition) -> None:
+    """A batch has another base sequence, or another producer epoch: ahead, behind, that of another, or a new one."""
+    moves = [-3, -1, 1, 3, 2**30, 2**31 - 1]
+
+    def fields(batch: Batch) -> dict[str, Any]:
+        sequence = (batch.base_sequence + random.choice(moves)) % 2**31
+        return random.choice([{"base_sequence": sequence}, {"producer_epoch": batch.producer_epoch + 1}])
+
+    _change_headers(random, place, lambda batch: batch.base_sequence >= 0, fields)
+
+
+@one_of(a_partition(_leader_log))
+def change_producer(story: Story, random: Random, place: Partition) -> None:
+    """A batch is of a producer that another stream has, that nobody was given, or of none."""
+
+    def fields(batch: Batch) -> dict[str, Any]:
+        others = [each for each in (-2, -1, 1001, 1002, PRODUCER_IDS_BELOW) if each != batch.producer_id]
+        return {"producer_id": random.choice(others)}
+
+    _change_headers(random, place, lambda batch: True, fields)
+
+
+@one_of(a_partition(_leader_log))
+def change_time(story: Story, random: Random, place: Partition) -> None:
+    """A batch is older or newer, within the run or not."""
+    moves = [-1, 5, 10**6, -(10**6), 10**12, -MADE_MS, -MADE_MS - 1]
+    _change_headers(
+        random,
+        place,
+        lambda batch: True,
+        lambda batch: {"timestamp_ms": batch.timestamp_ms + random.choice(moves)},
+    )
+
+
+@one_of(a_partition(lambda place: len(place.replicas) > 1))
+def two_tails(story: Story, random: Random, place: Partition) -> None:
+    """Two replicas hold different batches above the high watermark, of one epoch or of two."""
+    epoch = random.choice([1, 2])
+    for broker, sequence in zip(random.sample(sorted(place.replicas), 2), (70, 71), strict=True):
+        place.replicas[broker].append(Batch(place.high_watermark, ((1, sequence),), leader_epoch=epoch))
+        epoch = random.choice([epoch, 2])
+
+
+@one_of(lambda story: [story])
+def stop_otherwise(story: Story, random: Random, target: Story) -> None:
+    """A broker was killed, or left half a batch after a stop in good order, or its end was noted."""
+    broker = random.choice([1, 2])
+    match random.randrange(3):
+        case 0:
+            story.killed ^= {broker}
+        case 1:
+            story.stopped.add(broker)
+            place = random.choice([each for _, each in sorted(story.partitions.items())])
+            place.tails[broker] = Batch(place.high_watermark, ((77, 0),)).encode()[: random.randrange(1, 70)]
+        case _:
+            story.exits[broker] = random.choice([code for code in (0, -9, 1) if code != story.exits.get(broker)])
+
+
+@one_of(lambda story: [story])
+def index_otherwise(story: Story, random: Random, target: Story) -> None:
+    """Legal: indexes have entries for fewer or more batches, and there are more or fewer segments."""
+    story.index_interval = random.choice([each for each in (0, 100, 300, 700) if each != story.index_interval])
+    story.split_at = random.choice([0, 1, 2, 3])
+
+
+@one_of(lambda story: [(broker, index) for index, place in story.partitions.items() for broker in place.replicas])
+def damage_side_file(story: Story, random: Random, target: tuple[int, int]) -> None:
+    """A file beside a log is gone, cut, longer, or other than it was."""
+    broker, index = target
+    home = f"{TOPIC}-{index}"
+    log = story.partitions[index].replicas[broker]
+    end = log[-1].next_offset if log else 0
+    first = log[0].base_offset if log else 0
+    name = random.choice([
+        f"{home}/{first:020d}.index", f"{home}/{first:020d}.timeindex", f"{home}/leader-epoch-checkpoint",
+        f"{home}/{end:020d}.snapshot", f"{home}/{end + 1:020d}.snapshot", "recovery-point-offset-checkpoint",
+        "replication-offset-checkpoint", "log-start-offset-checkpoint", ".kafka_cleanshutdown",
+    ])  # fmt: skip
+    how, where, flip = random.randrange(6), random.random(), random.randrange(1, 256)
+    line = random.randrange(end + 3)
+
+    def change(data: bytes) -> bytes | None:
+        at = int(where * len(data))
+        if how == 0:
+            return None
+        if how == 1:
+            return data[:at]
+        if how == 2:
+            return data + bytes([flip])
+        if how == 3 and name.endswith("checkpoint"):
+            fields = f"{TOPIC} {index}" if "offset" in name else "1"
+            return f"0\n1\n{fields} {line}\n".encode()
+        return data[:at] + bytes([data[at] ^ flip]) + data[at + 1 :] if data else b"\1"
+
+    story.side_files[broker, name] = change
+
+
 MUTATIONS: tuple[Mutation, ...] = (
     drop_batch, lose_and_close_up, repeat_batch, swap_values, swap_batches_in_log, swap_batches_in_file, flip_byte,
     damage_value, cut_file, torn_tail_above, zombie_tail, diverge, lower_high_watermark, raise_log_start,
     make_unavailable, change_send, acknowledge_again, change_reads, stop_reader, shrink_reservation, write_foreign,
-    write_unreserved,
+    write_unreserved, change_times, change_session, tell_watermarks, raise_epoch, elect, break_link, send_again,
+    tell_no_offsets, change_epoch, change_sequence, change_producer, change_time, two_tails, stop_otherwise,
+    index_otherwise, damage_side_file,
 )  # fmt: skip
 
 
 @st.composite
 def broken_stories(draw: st.DrawFn) -> tuple[str, Story]:
-    """A small story with up to three mutations, and what was done to it."""
+    """A small story with up to four mutations, and what was done to it."""
     story = clean(
         partitions=draw(st.integers(1, 2)),
         streams=draw(st.integers(2, 3)),
@@ -414,7 +667,7 @@ def broken_stories(draw: st.DrawFn) -> tuple[str, Story]:
     seed = draw(st.integers(0, 1 << 16))
     random = Random(seed)
     chosen: list[str] = []
-    for _ in range(draw(st.integers(0, 3))):
+    for _ in range(draw(st.integers(0, 4))):
         mutation = draw(st.sampled_from([mutation for mutation in MUTATIONS if mutation.is_possible(story)]))
         mutation(story, random)
         chosen.append(mutation.__name__)

@@ -1,17 +1,29 @@
-"""When evidence suffices, and when faults did: each rule alone takes ``valid`` away."""
+"""When evidence suffices: each rule alone takes ``valid`` away, and names what it makes blind."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 
-from tests.verifier.test_verdict import a_run, facts
+from cluster.client.producer.outcomes import recorded_outcome
+from cluster.protocol.errors import ErrorCode
+from loadgen.clients.confluent import failure_of
+from tests.support.settings import settings
+from tests.verifier.test_verdict import a_run, closing, facts
+from verifier.closing import Closing, LogAlarm
 from verifier.completeness import incomplete
-from verifier.effectiveness import ineffective, injections
-from verifier.evidence.run_model import ChildProcess, HarnessHealth, RunModel, RunSettings, TopicSpec
-from verifier.facts import Facts, HistoryState, ReaderReach
+from verifier.doubts import ALL, EXCUSES, FINAL, HISTORIES, NOTHING, Evidence
+from verifier.effectiveness import Injected
+from verifier.evidence.run_model import ChildProcess, HarnessHealth, RunModel, TopicSpec
+from verifier.evidence.seal import Difference
+from verifier.facts import Facts, ReaderReach
+from verifier.outcomes import may_fail
+
+SECOND = 1_000_000_000
 
 
 def final(**changes: Any) -> RunModel:
@@ -20,150 +32,192 @@ def final(**changes: Any) -> RunModel:
     return replace(run, final=[replace(run.final[0], **changes)])
 
 
-def history(state: str, process: str = "producer-1", **changes: Any) -> Facts:
-    """Evidence in which one history ended otherwise."""
-    others = tuple(each for each in facts().histories if each.process != process)
-    return facts(histories=(*others, HistoryState(process, f"{process}.arrow", state, **changes)))
+def account(whose: str, **changes: Any) -> Closing:
+    """Evidence in which one history is otherwise."""
+    known = closing().accounts
+    return closing(accounts=tuple(replace(e, **changes) if e.process == whose else e for e in known))
+
+
+def rows_of(process: str) -> dict[tuple[str, str], tuple[int, int]]:
+    return dict(next(each for each in closing().accounts if each.process == process).rows)
+
+
+def without(process: str) -> Closing:
+    """Evidence without one history."""
+    return closing(accounts=tuple(each for each in closing().accounts if each.process != process))
+
+
+def children(**ends: int | None) -> list[ChildProcess]:
+    """The run's processes, of which some ended otherwise (``broker_2=1``)."""
+    changed = {name.replace("_", "-"): code for name, code in ends.items()}
+    return [replace(e, exit_code=changed[e.name]) if e.name in changed else e for e in a_run().children]
+
+
+def series(whose: str, **changes: Any) -> Mapping[str, Any]:
+    known = closing().series
+    return {**known, whose: replace(known[whose], **changes)}
 
 
 def test_complete_evidence_has_no_gap() -> None:
     """The base of all cases below."""
-    assert incomplete(a_run(), facts()) == []
+    assert incomplete(a_run(), facts(), closing()) == []
 
 
 READER = ReaderReach("run", "final-1", "t", 0, 1, 20, False)
-COMPACTED = TopicSpec("t", 1, 3, config={"cleanup.policy": "compact,delete"})
-LAGS = HarnessHealth(event_loop_lag_s={"proxy": 1.2, "broker-1": 9.0})
+COMPACTED = TopicSpec("t", 1, 3, closing().topic_ids[1, "t", 0] or "", config={"cleanup.policy": "compact,delete"})
+KILL = Injected("kill-leader", "b1", 20 * SECOND, 30 * SECOND, True, False, {"pid": 102}, 0, 25 * SECOND, True)
+RUN, FACTS, CLOSING = a_run(), facts(), closing()
+FAULTY = a_run(faults_requested=["kill-leader"], settings=settings(rate=100.0))
 
-CASES: list[tuple[str, RunModel, Facts]] = [
-    ("the run was interrupted", a_run(interrupted=True), facts()),
-    ("the load did not stop", a_run(problems=["the load did not stop"]), facts()),
-    ("run.json names no topic", a_run(topics=[]), facts()),
-    ("t-0: its final state is unknown", a_run(final=[]), facts()),
-    ("t is compacted (cleanup.policy=compact,delete)", a_run(topics=[COMPACTED]), facts()),
-    ("t-0: unavailable: it has no leader", final(status="unavailable: it has no leader"), facts()),
-    ("did not settle", final(log_end_offsets={1: 25, 2: 25, 3: 24}), facts()),
-    ("did not settle", final(high_watermark=24, sentinel_offset=23), facts()),
-    ("2 of its 3 replicas are known", final(log_end_offsets={1: 25, 2: 25}), facts()),
-    ("it has no acknowledged sentinel", final(sentinel_offset=None), facts()),
-    ("is not below the high watermark", final(sentinel_offset=25), facts()),
-    ("there is no history", a_run(), facts(histories=())),
-    (
-        "the history of producer-1 is missing",
-        a_run(),
-        facts(histories=tuple(h for h in facts().histories if h.process != "producer-1")),
-    ),
-    ("cannot be read: no Arrow message", a_run(), history("damaged", error="no Arrow message")),
-    ("has no proper end", a_run(), history("torn")),
-    ("no segment was found on any broker", a_run(), facts(replicas=(), segments_listed=0)),
-    ("t-0: no segment was found on broker 3", a_run(), facts(replicas=facts().replicas[:2], segments_listed=2)),
-    ("4 segment files were found, 3 were read", a_run(), facts(segments_listed=4)),
-    (
-        "800 of 900 bytes on broker 1",
-        a_run(),
-        facts(replicas=(replace(facts().replicas[0], batch_bytes=800), *facts().replicas[1:])),
-    ),
-    ("t-0: its sentinel is not in the final leader's log", a_run(), facts(sentinels=frozenset())),
-    ("t-0: no final reader reached its sentinel", a_run(), facts(readers=())),
-    ("stopped at offset 20, before the sentinel", a_run(), facts(readers=(*facts().readers, READER))),
-    ("nothing was acknowledged", a_run(), facts(acked=0)),
-    ("nothing was read in the final phase", a_run(), facts(final_read=0)),
-    ("2 history rows make no sense", a_run(), facts(malformed_rows=2)),
-    (
-        "harness overloaded: the event loop of proxy stood still for 1.20 s",
-        a_run(harness=LAGS, settings=RunSettings(session_timeout_ms=2000)),
-        facts(),
-    ),
-]
+CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
+    ("the run was interrupted", NOTHING, a_run(interrupted=True), FACTS, CLOSING),
+    ("the load did not stop", NOTHING, a_run(problems=["the load did not stop"]), FACTS, CLOSING),
+    ("run.json names no topic", FINAL, a_run(topics=[]), FACTS, CLOSING),
+    ("t-0: its final state is unknown", NOTHING, a_run(final=[]), FACTS, CLOSING),
+    ("t is compacted (cleanup.policy=compact,delete)", NOTHING, a_run(topics=[COMPACTED]), FACTS, CLOSING),
+    ("t-0: unavailable: it has no leader", NOTHING, final(status="unavailable: it has no leader"), FACTS, CLOSING),
+    ("did not settle", NOTHING, final(log_end_offsets={1: 25, 2: 25, 3: 24}), FACTS, CLOSING),
+    ("did not settle", NOTHING, final(high_watermark=24, sentinel_offset=23), FACTS, CLOSING),
+    ("2 of its 3 replicas are known", NOTHING, final(log_end_offsets={1: 25, 2: 25}), FACTS, CLOSING),
+    ("it has no acknowledged sentinel", NOTHING, final(sentinel_offset=None), FACTS, CLOSING),
+    ("is not below the high watermark", NOTHING, final(sentinel_offset=25), FACTS, CLOSING),
+    ("not on those of its declared replicas", FINAL, final(log_end_offsets={1: 25, 2: 25, 4: 25}), FACTS, CLOSING),
+    ("its final state is told twice", FINAL, a_run(final=[*RUN.final, *RUN.final]), FACTS, CLOSING),
+    ("its topic id 8f56e1f3", FINAL, a_run(final_topic_ids={"t": "another"}), FACTS, CLOSING),
+    ("t-0 on broker 3: its partition.metadata has topic id unknown", FINAL, RUN, FACTS,
+     closing(topic_ids={key: each for key, each in CLOSING.topic_ids.items() if key[0] != 3})),
+    ("does not declare which processes", HISTORIES,
+     a_run(evidence=replace(RUN.evidence, processes=[])), FACTS, CLOSING),
+    ("there is no history", HISTORIES, RUN, FACTS, closing(accounts=())),
+    ("the history of producer-1 is missing", HISTORIES, RUN, FACTS, without("producer-1")),
+    ("which was not declared", HISTORIES, RUN, FACTS, account("producer-1", process="stranger")),
+    ("is of another process", HISTORIES, RUN, FACTS, account("producer-1", file="another.arrow")),
+    ("sentinel has several histories", HISTORIES, RUN, FACTS,
+     closing(accounts=(*CLOSING.accounts, *(e for e in CLOSING.accounts if e.process == "sentinel")))),
+    ("cannot be read: no Arrow message", HISTORIES, RUN, FACTS,
+     account("producer-1", state="damaged", error="no Arrow message")),
+    ("has no proper end", HISTORIES, RUN, FACTS, account("producer-1", state="torn")),
+    ("has no totals", HISTORIES, RUN, FACTS, account("producer-1", totals={})),
+    ("and says that it has 8 with 24", HISTORIES, RUN, FACTS,
+     account("producer-1", rows={**rows_of("producer-1"), ("send", "ok"): (7, 24)})),
+    ("sequences s1/3 without an outcome", HISTORIES, RUN, FACTS,
+     account("producer-1", complaints=("s1/3 without an outcome",))),
+    ("speaks of streams 9", HISTORIES, RUN, FACTS, account("producer-1", streams=frozenset((1, 2, 9)))),
+    ("says nothing of streams 2", HISTORIES, RUN, FACTS, account("producer-1", streams=frozenset((1,)))),
+    ("leaves that open", HISTORIES, RUN, FACTS, account("producer-1", errors={("fail", "REQUEST_TIMED_OUT"): 3})),
+    ("leaves that open", HISTORIES, RUN, FACTS, account("producer-1", errors={("fail", "INVALID_RECORD"): 3})),
+    ("that they were acknowledged, with", HISTORIES, RUN, FACTS, account("producer-1", errors={("ok", "X"): 3})),
+    ("producer-1 left no series", HISTORIES, RUN, FACTS, closing(series={"reader-1": CLOSING.series["reader-1"]})),
+    ("its process's live series 23", HISTORIES, RUN, FACTS, closing(series=series("producer-1", total_acked=23))),
+    ("its process's live series 1", HISTORIES, RUN, FACTS, closing(series=series("reader-1", total_read=1))),
+    ("no segment was found on any broker", NOTHING, RUN, facts(replicas=(), segments_listed=0), CLOSING),
+    ("t-0: no segment was found on broker 3", NOTHING, RUN,
+     facts(replicas=FACTS.replicas[:2], segments_listed=2), CLOSING),
+    ("4 segment files were found, 3 were read", NOTHING, RUN, facts(segments_listed=4), CLOSING),
+    ("800 of 900 bytes on broker 1", NOTHING, RUN,
+     facts(replicas=(replace(FACTS.replicas[0], batch_bytes=800), *FACTS.replicas[1:])), CLOSING),
+    ("its log on broker 1 ends at 28, and ended at 25", NOTHING, RUN,
+     facts(replicas=(replace(FACTS.replicas[0], next_offset=28), *FACTS.replicas[1:])), CLOSING),
+    ("t-1: broker 1 has a log of it and is none of its replicas", NOTHING, RUN,
+     facts(replicas=(*FACTS.replicas, replace(FACTS.replicas[0], partition=1)), segments_listed=4), CLOSING),
+    ("t-0: its sentinel is not in the final leader's log", NOTHING, RUN, facts(sentinels=frozenset()), CLOSING),
+    ("t-0: the final reader final-1 read nothing of it", NOTHING, RUN, facts(readers=()), CLOSING),
+    ("stopped at offset 20, before the sentinel", NOTHING, RUN, facts(readers=(READER,)), CLOSING),
+    ("nothing was acknowledged", NOTHING, RUN, facts(acked=0), CLOSING),
+    ("nothing was read in the final phase", NOTHING, RUN, facts(final_read=0), CLOSING),
+    ("2 history rows make no sense", NOTHING, RUN, facts(malformed_rows=2), CLOSING),
+    ("24 records were acknowledged in 40 s of load, less than 10% of the 4,000", NOTHING,
+     a_run(settings=settings(rate=100.0)), FACTS, CLOSING),
+    ("t-0: 0 records were acknowledged, of about", NOTHING, RUN, FACTS, account("producer-1", acked={("t", 1): 24})),
+    ("t-0: reader-1 read 11 of 24 acknowledged records live", NOTHING, RUN, FACTS,
+     account("reader-1", read={("t", 0): 11})),
+    ("the run has no phase recovery", NOTHING,
+     a_run(phases=[each for each in RUN.phases if each.name != "recovery"]), FACTS, CLOSING),
+    ("are not in their order", NOTHING, a_run(phases=RUN.phases[::-1]), FACTS, CLOSING),
+    ("phase stop has no end", NOTHING,
+     a_run(phases=[*RUN.phases[:-1], replace(RUN.phases[-1], end_ns=None)]), FACTS, CLOSING),
+    ("phase stop begins before final read has ended", NOTHING,
+     a_run(phases=[*RUN.phases[:-1], replace(RUN.phases[-1], start_ns=1)]), FACTS, CLOSING),
+    ("run.json has no process of broker 2", NOTHING,
+     a_run(children=[each for each in RUN.children if each.name != "broker-2"]), FACTS, CLOSING),
+    ("broker-2 (pid 102) ended with exit status 1 instead of 0", NOTHING,
+     a_run(children=children(broker_2=1)), FACTS, CLOSING),
+    ("ended with exit status -9, and no fault had killed it", NOTHING,
+     a_run(children=[*children(broker_2=-9), ChildProcess("broker-2", 300, 2.0, 0)]), FACTS, CLOSING),
+    ("nodes/1/broker.log has an error (2 such lines): Traceback", NOTHING, RUN, FACTS,
+     closing(alarms=(LogAlarm("nodes/1/broker.log", 2, "Traceback (most recent call last):"),))),
+    ("harness overloaded: the event loop of proxy stood still for 1.20 s", NOTHING,
+     a_run(harness=HarnessHealth({"conductor": 0.1, "proxy": 1.2, "broker-1": 9.0})), FACTS, CLOSING),
+    ("harness overloaded: the event loop of producer-1 stood still for 1.30 s", NOTHING, RUN, FACTS,
+     closing(lag_ms={"producer-1": 1300.0, "reader-1": 3.0})),
+    ("no event-loop lag of conductor was recorded", NOTHING,
+     a_run(harness=HarnessHealth({"proxy": 0.1})), FACTS, CLOSING),
+    ("no event-loop lag of reader-1 was recorded", NOTHING, RUN, FACTS, closing(lag_ms={"producer-1": 1.0})),
+    ("the run was not sealed", NOTHING, RUN, FACTS, closing(seal=None, seal_problem="the run was not sealed")),
+    ("history/a.arrow, history/b.arrow: changed since the run was sealed", HISTORIES, RUN, FACTS,
+     closing(differences=(Difference("history/a.arrow", "changed"), Difference("history/b.arrow", "changed")))),
+    ("run.json: changed since", ALL, RUN, FACTS, closing(differences=(Difference("run.json", "changed"),))),
+    ("faults.jsonl: missing since", EXCUSES, RUN, FACTS, closing(differences=(Difference("faults.jsonl", "missing"),))),
+    ("nodes/9/x: not there when", NOTHING, RUN, FACTS, closing(differences=(Difference("nodes/9/x", "new"),))),
+    ("faults.jsonl cannot be read", EXCUSES, RUN, FACTS, closing(unreadable=("faults.jsonl cannot be read: x",))),
+    ("injection 0 is kill-leader, which was not asked for", EXCUSES, RUN, FACTS, closing(KILL)),
+    ("nothing was sent while kill-leader on b1 lasted (10.0 s)", NOTHING, FAULTY, facts(acked=4000), closing(KILL)),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("reason", "run", "known"), CASES, ids=[case[0] for case in CASES])
-def test_each_gap_in_the_evidence_is_named(reason: str, run: RunModel, known: Facts) -> None:
-    """One thing is missing, and one reason says so."""
-    reasons = incomplete(run, known)
-    assert any(reason in each for each in reasons), reasons
-    assert len(reasons) <= 2, reasons
+@pytest.mark.parametrize(("reason", "blinds", "run", "known", "closed"), CASES, ids=[case[0] for case in CASES])
+def test_each_gap_in_the_evidence_is_named(
+    reason: str, blinds: frozenset[Evidence], run: RunModel, known: Facts, closed: Closing
+) -> None:
+    """One thing is missing, one reason says so, and what can no longer be believed is named."""
+    doubts = incomplete(run, known, closed)
+    (doubt,) = [each for each in doubts if reason in each.reason] or [None]
+    assert doubt is not None, doubts
+    assert doubt.blinds == blinds
+    assert len(doubts) <= 3, doubts
 
 
-def test_the_torn_tail_of_a_killed_process_is_legal() -> None:
-    """It is known to have been killed by a signal; what it had reserved is unknown, not a phantom."""
-    killed = ChildProcess("producer-1", 7, 0.0, exit_code=-9)
-    assert incomplete(a_run(children=[killed]), history("torn")) == []
-    assert incomplete(a_run(children=[replace(killed, exit_code=0)]), history("torn")) != []
+def test_the_torn_tail_of_a_process_that_a_fault_killed_is_legal() -> None:
+    """What it had reserved is unknown, not a phantom. Without the fault on record, its end is no evidence."""
+    by_fault = replace(KILL, fault="kill-producers", probe={"process": "producer-1"}, start_ns=0, end_ns=0)
+    torn = {e.process: replace(e, state="torn", totals={}, complaints=("s1/9 without an outcome",))
+            for e in closing().accounts if e.process == "producer-1"}  # fmt: skip
+    accounts = tuple(torn.get(each.process, each) for each in closing().accounts)
+    run = a_run(children=children(producer_1=-9), faults_requested=["kill-producers"])
+    assert incomplete(run, facts(), closing(by_fault, accounts=accounts)) == []
+    assert incomplete(run, facts(), closing(accounts=accounts)) != []
+    alive = a_run(children=children(producer_1=0), faults_requested=["kill-producers"])
+    assert incomplete(alive, facts(), closing(by_fault, accounts=accounts)) != []
+
+
+def test_a_broker_that_a_fault_killed_may_end_by_a_signal() -> None:
+    """Its probe names the pid; also in a step of a fault that had several."""
+    run = a_run(
+        children=[*children(broker_2=-9), ChildProcess("broker-2", 300, 2.0, 0)], faults_requested=["kill-leader"]
+    )
+    assert incomplete(run, facts(), closing(KILL)) == []
+    stepped = replace(KILL, probe={"steps": [{"pid": 101}, {"pid": 102}]})
+    assert incomplete(run, facts(), closing(stepped)) == []
+    assert incomplete(run, facts(), closing(replace(KILL, probe={"pid": 103}))) != []
 
 
 def test_a_loaded_broker_is_not_an_overloaded_harness() -> None:
     """The brokers' own lag is part of what is under test; so is a lag below half a session."""
-    run = a_run(harness=LAGS, settings=RunSettings(session_timeout_ms=3000))
-    assert incomplete(run, facts()) == []
+    lags = HarnessHealth(event_loop_lag_s={"conductor": 0.1, "proxy": 0.9, "broker-1": 9.0})
+    assert incomplete(a_run(harness=lags), facts(), closing()) == []
 
 
 def test_the_same_reason_is_given_once_for_all_partitions() -> None:
     """A run that ended early has one line for what all partitions lack."""
     topic = replace(a_run().topics[0], partitions=3)
-    assert incomplete(a_run(topics=[topic], final=[]), facts()) == ["t-0, t-1, t-2: its final state is unknown"]
+    reasons = [doubt.reason for doubt in incomplete(a_run(topics=[topic], final=[]), facts(), closing())]
+    assert "t-0, t-1, t-2: its final state is unknown" in reasons
 
 
-def entry(fault: str, phase: str, effective: bool = True, **changes: Any) -> dict[str, Any]:
-    return {
-        "fault": fault, "target": "b1", "phase": phase, "start_ns": 10, "end_ns": 20, "effective": effective,
-        "probe": {phase: 1}, **changes,
-    }  # fmt: skip
-
-
-def test_the_heal_says_whether_a_fault_bit() -> None:
-    """A dropped response shows only afterwards; the probes of both ends are kept."""
-    (one,) = injections([entry("drop-response", "inject", False), entry("drop-response", "heal", True, end_ns=90)])
-    assert (one.effective, one.start_ns, one.end_ns) == (True, 10, 90)
-    assert one.probe == {"inject": 1, "heal": 1}
-
-
-def test_overlapping_faults_are_paired_by_kind_and_target() -> None:
-    """The second of two that overlap does not heal the first."""
-    entries = [
-        entry("cut-link", "inject"), entry("kill-leader", "inject"), entry("cut-link", "inject", target="b2"),
-        entry("cut-link", "heal", False, target="b2"), entry("kill-leader", "heal"), entry("cut-link", "heal"),
-    ]  # fmt: skip
-    assert [(each.fault, each.target, each.effective) for each in injections(entries)] == [
-        ("cut-link", "b1", True), ("kill-leader", "b1", True), ("cut-link", "b2", False),
-    ]  # fmt: skip
-
-
-def test_a_fault_that_was_never_healed_counts_by_its_injection() -> None:
-    """A run that was cut short has open ends."""
-    (one,) = injections([entry("kill-leader", "inject", True)])
-    assert (one.effective, one.end_ns) == (True, None)
-
-
-@pytest.mark.parametrize(
-    ("requested", "bit", "reasons"),
-    [
-        ([], [], []),
-        (["a"], [("a", True)], []),
-        (["a"], [("a", True), ("a", False)], []),
-        (["a"], [("a", True), ("a", False), ("a", False)], ["ineffective: 1 of 3 injected faults bit"]),
-        (["a", "b"], [("a", True)], ["ineffective: b never bit"]),
-        (["a"], [], ["ineffective: a never bit"]),
-        (
-            ["a", "b", "c"],
-            [("a", True), ("b", False), ("c", False)],
-            ["ineffective: b, c never bit", "ineffective: 1 of 3 injected faults bit"],
-        ),
-    ],
-)
-def test_the_rule_of_effective_faults(requested: list[str], bit: list[tuple[str, bool]], reasons: list[str]) -> None:
-    """Every kind that was asked for bit at least once, and at least half of all injections did."""
-    entries = []
-    for fault, effective in bit:
-        entries += [entry(fault, "inject", effective), entry(fault, "heal", effective)]
-    assert ineffective(requested, injections(entries)) == reasons
-
-
-def test_a_skipped_fault_did_not_bite() -> None:
-    """Its precondition never came; it counts as an injection all the same."""
-    happened = injections([entry("a", "skip", False), entry("a", "inject"), entry("a", "heal")])
-    assert [each.skipped for each in happened] == [True, False]
-    assert ineffective(["a"], happened) == []
-    assert ineffective(["a"], happened[:1]) == [
-        "ineffective: a never bit", "ineffective: 0 of 1 injected faults bit",
-    ]  # fmt: skip
+@pytest.mark.parametrize("code", list(ErrorCode), ids=lambda code: code.name)
+def test_the_verifier_s_table_of_outcomes_is_the_client_s(code: ErrorCode) -> None:
+    """Which error means that a record certainly failed is decided twice, and both agree; for librdkafka none does."""
+    assert may_fail("native", code.name) is (recorded_outcome(code) == "fail")
+    assert not may_fail("confluent", code.name)
+    if code.value > 0:
+        assert recorded_outcome(failure_of(KafkaError(code.value)).code) != "fail"

@@ -1,4 +1,4 @@
-"""What journals say was deleted on purpose, and what follows for a log that begins later."""
+"""What was deleted on purpose: what the run asked for, and what follows for a log that begins later."""
 
 from __future__ import annotations
 
@@ -7,45 +7,67 @@ from pathlib import Path
 import pytest
 
 from tests.support.stories import TOPIC, Story, clean
-from verifier.deletions import Deletions, deletions
+from verifier.accounts import accounts
+from verifier.deletions import Deletions, complaints, deletions
+from verifier.evidence.run_directory import RunDirectory
 
-KEPT = {"retention.ms": "-1"}
+
+def of(story: Story, directory: RunDirectory) -> Deletions:
+    return deletions(directory, story.model(), accounts(sorted(directory.history_dir.glob("*.arrow"))))
 
 
 def read(story: Story, path: Path) -> Deletions:
-    directory = story.write(path)
-    return deletions(directory, story.model().topics)
+    return of(story, story.write(path))
+
+
+def test_only_a_request_on_record_excuses_a_deletion(tmp_path: Path) -> None:
+    """DeleteRecords in a history does; what a broker's journal says of itself does not."""
+    asked, claimed = clean(), clean()
+    asked.delete_below(0, 7)
+    for broker in (1, 2, 3):
+        claimed.begins_at(0, 7, broker)
+    assert read(asked, tmp_path / "asked").judged_from(TOPIC, 0, 20) == 7
+    assert read(claimed, tmp_path / "claimed").judged_from(TOPIC, 0, 20) == 0
+
+
+@pytest.mark.parametrize("outcome", ["ok", "info", "fail"])
+def test_a_request_that_certainly_failed_asks_for_nothing(tmp_path: Path, outcome: str) -> None:
+    """One of unknown outcome may have been carried out."""
+    story = clean()
+    story.delete_below(0, 7)
+    rows = story.rows["producer-1"]
+    rows[-1] = rows[-1]._replace(type=outcome)  # type: ignore[arg-type]
+    assert read(story, tmp_path).judged_from(TOPIC, 0, 20) == (0 if outcome == "fail" else 7)
 
 
 @pytest.mark.parametrize(
-    ("reason", "settings", "asked"),
+    ("settings", "judged_from"),
     [
-        (None, {}, 7),
-        (None, KEPT, 7),
-        ("time", {}, 7),
-        ("time", KEPT, 0),
-        ("size", {"retention.bytes": "1000"}, 7),
-        ("size", {}, 0),
-        ("asked for", {}, 0),
-        ("log-start", {}, 0),
-        ("the leader's log begins later", {}, 0),
+        ({}, 0),
+        ({"retention.ms": "-1", "retention.bytes": "-1"}, 0),
+        ({"retention.ms": "5"}, 6),
+        ({"retention.bytes": "5"}, 6),
     ],
 )
-def test_only_a_request_or_the_settings_ask_for_a_deletion(
-    tmp_path: Path, reason: str | None, settings: dict[str, str], asked: int
+def test_what_a_topic_deletes_by_itself_is_not_judged(
+    tmp_path: Path, settings: dict[str, str], judged_from: int
 ) -> None:
-    """A move of the log's start for any other reason carries out what somebody asked for, or is a loss."""
+    """With retention on, what lies below the log's start is unknown, and the run cannot be valid for it."""
     story = clean()
     story.topic_config = settings
-    story.delete_below(0, 7, reason)
-    assert read(story, tmp_path).judged_from(TOPIC, 0, 20) == asked
+    story.partitions[0].log_start_offset = 6
+    found = read(story, tmp_path)
+    assert found.judged_from(TOPIC, 0, 6) == judged_from
+    assert bool(complaints(found, story.model())) is bool(judged_from)
+    story.partitions[0].log_start_offset = 0
+    assert complaints(found, story.model()) == []
 
 
-def test_what_was_asked_of_any_broker_counts_as_far_as_the_log_begins_there(tmp_path: Path) -> None:
-    """The furthest request counts, of whichever leader; records that are still there are judged."""
+def test_the_furthest_request_counts_as_far_as_the_log_begins_there(tmp_path: Path) -> None:
+    """Records that are still there are judged, whatever was asked for."""
     story = clean()
-    story.delete_below(0, 9, broker=2)
-    story.delete_below(0, 4, broker=3)
+    story.delete_below(0, 9)
+    story.delete_below(0, 4)
     found = read(story, tmp_path)
     assert [found.judged_from(TOPIC, 0, start) for start in (20, 9, 6)] == [9, 9, 6]
     assert found.judged_from(TOPIC, 1, 20) == 0
@@ -55,19 +77,19 @@ def test_a_replica_is_compared_from_where_it_may_begin(tmp_path: Path) -> None:
     """From its leader's start, or its own if that is later and was asked for."""
     story = clean()
     story.delete_below(0, 9)
-    story.delete_below(0, 8, "asked for", broker=2)
-    story.delete_below(0, 12, "asked for", broker=3)
+    story.begins_at(0, 8, broker=2)
+    story.begins_at(0, 12, broker=3)
     found = read(story, tmp_path)
     assert [found.compared_from(broker, TOPIC, 0, 5) for broker in (1, 2, 3)] == [5, 8, 9]
 
 
-def test_without_a_journal_nothing_was_deleted_and_a_damaged_one_leaves_it_open(tmp_path: Path) -> None:
-    """A journal that cannot be read accuses nobody: what lies below a log's start is then not judged."""
+def test_a_journal_that_cannot_be_read_is_a_complaint(tmp_path: Path) -> None:
+    """It excuses nothing, and the run cannot be valid."""
     story = clean()
-    assert read(story, tmp_path / "none").judged_from(TOPIC, 0, 6) == 0
-    directory = story.write(tmp_path / "damaged")
+    directory = story.write(tmp_path)
+    directory.node(2).mkdir(exist_ok=True)
     directory.control_jsonl(2).write_text('{"event": "log-start", "topic": "t"}\n')
-    found = deletions(directory, story.model().topics)
+    found = of(story, directory)
     assert found.complaint is not None
-    assert "broker 2" in found.complaint
-    assert found.judged_from(TOPIC, 0, 6) == 6
+    assert "broker 2" in complaints(found, story.model())[0]
+    assert found.judged_from(TOPIC, 0, 6) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import signal
@@ -15,7 +16,8 @@ import psutil
 import pytest
 
 from tests.support.stories import SECOND, Story, clean
-from tests.verifier.planted import append_copy, lose_acked
+from tests.verifier.planted.values import append_copy, lose_acked
+from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -46,7 +48,7 @@ def faulty_story() -> Story:
 
 
 def test_a_run_directory_is_judged_and_reported(tmp_path: Path) -> None:
-    """All four files appear and tell the same; stdout stays empty; nothing else is left, no process either."""
+    """All files appear and tell the same; stdout stays empty; nothing else is left, no process either."""
     directory = faulty_story().write(tmp_path / "run")
     before = {path.name for path in directory.path.iterdir()}
     job = start(directory.path)
@@ -67,7 +69,9 @@ def test_a_run_directory_is_judged_and_reported(tmp_path: Path) -> None:
     assert "lost-write" in directory.summary_md.read_text()
     assert "s1/3" in directory.report_html.read_text()
     added = {path.name for path in directory.path.iterdir()} - before
-    assert added == {"verdict.json", "summary.md", "junit.xml", "report.html"}
+    assert added == {"verdict.json", "summary.md", "junit.xml", "report.html", "anomalies"}
+    with (directory.anomalies_dir / "lost-write.csv").open(newline="") as file:
+        assert [row["sequence"] for row in csv.DictReader(file)] == ["3", "4", "5"]
 
 
 def test_a_job_that_is_ended_leaves_no_jvm(tmp_path: Path) -> None:
@@ -98,6 +102,19 @@ def test_a_job_without_a_run_says_so(tmp_path: Path) -> None:
     assert "run.json" in log.splitlines()[-1]
 
 
+def test_a_run_that_lacks_a_setting_is_not_judged(tmp_path: Path) -> None:
+    """What the verdict depends on is never guessed: status 255 and the field's name, before Spark is started."""
+    directory = clean().write(tmp_path / "run")
+    record = directory.read_run()
+    del record["settings"]["acks"]
+    directory.run_json.write_text(json.dumps(record))
+    job = start(directory.path)
+    out, log = job.communicate(timeout=60)
+    assert (job.returncode, out) == (255, "")
+    assert log.splitlines()[-1].endswith("no verdict: RunModel.settings.acks is absent")
+    assert not directory.verdict_json.exists()
+
+
 def test_a_run_without_evidence_is_unknown(tmp_path: Path) -> None:
     """Neither segments nor histories: that is a verdict, and needs no Spark."""
     story = clean()
@@ -113,3 +130,27 @@ def test_a_run_without_evidence_is_unknown(tmp_path: Path) -> None:
     assert (verdict["verdict"], verdict["reasons"]) == (
         "unknown", ["the run left neither segments nor histories", "the run was interrupted"],
     )  # fmt: skip
+
+
+def test_several_runs_share_a_session(tmp_path: Path) -> None:
+    """One JVM judges all; a run that cannot be judged takes no other along; what became of each is written down."""
+    one, two = faulty_story().write(tmp_path / "one"), clean().write(tmp_path / "two")
+    broken = RunDirectory(tmp_path / "broken")
+    broken.path.mkdir()
+    broken.run_json.write_text("{}")
+    outcomes = tmp_path / "outcomes.jsonl"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    argv = [sys.executable, "-m", "verifier.job", str(one.path), str(broken.path), str(two.path)]
+    done = subprocess.run(
+        [*argv, "--outcomes", str(outcomes)], env=environment, text=True, capture_output=True, check=False, timeout=500
+    )
+    assert (done.returncode, done.stdout) == (255, ""), done.stderr
+    assert done.stderr.count("Spark 4") == 1
+    assert "no verdict for 1 of 3 runs" in done.stderr.splitlines()[-1]
+    told = [json.loads(line) for line in outcomes.read_text().splitlines()]
+    assert [each["run"] for each in told] == [str(each.path) for each in (one, broken, two)]
+    assert [each["error"] is None for each in told] == [True, False, True]
+    assert json.loads(one.verdict_json.read_text())["verdict"] == "invalid"
+    assert two.verdict_json.exists()
+    assert not broken.verdict_json.exists()
+    assert not [each for each in (one, broken, two) if (each.path / ".verifier").exists()]

@@ -32,5 +32,7 @@ def test_what_is_not_there_cannot_be_broken() -> None:
     assert not stop_reader.is_possible(story)
     assert {mutation.__name__ for mutation in MUTATIONS if mutation.is_possible(story)} == {
         "torn_tail_above", "zombie_tail", "lower_high_watermark", "raise_log_start", "make_unavailable", "change_send",
-        "acknowledge_again", "change_reads", "shrink_reservation",
+        "acknowledge_again", "change_reads", "shrink_reservation", "change_times", "change_session", "tell_watermarks",
+        "break_link", "send_again", "tell_no_offsets", "two_tails", "stop_otherwise", "index_otherwise",
+        "damage_side_file",
     }  # fmt: skip

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.batches import CODECS, BatchFields, Record, encode_batch
-from tests.verifier import oracle
+from tests.verifier.oracle import reading as oracle
 from verifier.evidence.values import encode
 from verifier.segments import walk
 from verifier.segments.compression import DecompressionError, decompress

@@ -43,7 +43,7 @@ def test_several_processes_give_the_rows_of_one(tmp_path: Path, files: Files) ->
     """However the files are dealt out, every row is there once; a file is written by each process."""
     alone = staging.stage(tmp_path / "alone", *files, processes=0)
     told: list[str] = []
-    shared = staging.stage(tmp_path / "shared", *files, told.append, processes=3)
+    shared = staging.stage(tmp_path / "shared", *files, progress=told.append, processes=3)
     assert len(list(shared.segments.iterdir())) == len(list(shared.histories.iterdir())) == 3
     assert rows(shared.segments) == rows(alone.segments)
     assert rows(shared.histories) == rows(alone.histories)
@@ -52,7 +52,7 @@ def test_several_processes_give_the_rows_of_one(tmp_path: Path, files: Files) ->
 
 def test_files_are_dealt_out_by_size(tmp_path: Path, files: Files) -> None:
     """No part has more than its share and one file; each file is in one part."""
-    orders = staging._deal(tmp_path, *files, 3)
+    orders = staging._deal(tmp_path, *files, [], 3)
     assert sorted(path for order in orders for path in map(_path, order.segments)) == sorted(map(_path, files[0]))
     assert sorted(path for order in orders for path in map(_path, order.histories)) == sorted(map(_path, files[1]))
     sizes = [
@@ -99,7 +99,7 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path, files: Files) ->
 @pytest.mark.parametrize(("status", "done"), [(0, None), (0, 3), (1, 4), (-9, 4)])
 def test_what_was_listed_must_have_been_read(status: int, done: int | None) -> None:
     """An end in order with all files read is the only good one."""
-    order = staging.PartOrder("", 0, [], [HistoryFilePath("run", "a")] * 4)
+    order = staging.PartOrder("", 0, [], [HistoryFilePath("run", "a")] * 4, [])
     staging._check(order, 0, 4)
     with pytest.raises(staging.StagingFailed):
         staging._check(order, status, done)
@@ -126,7 +126,7 @@ def test_abandoned_processes_are_ended(tmp_path: Path, files: Files, monkeypatch
 def test_a_process_ends_with_its_owner() -> None:
     """A reader whose standard input closes (its owner was killed) ends at once."""
     said: Any = staging.queue.SimpleQueue()
-    order = staging.PartOrder("/nowhere", 0, [], [])
+    order = staging.PartOrder("/nowhere", 0, [], [], [])
     worker = staging.subprocess.Popen(
         [staging.sys.executable, "-m", "verifier.staging_part"], stdin=staging.subprocess.PIPE, text=True
     )

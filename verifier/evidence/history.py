@@ -9,9 +9,10 @@ damage before the tail is not, and raises. What the rows mean for the verdict is
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, cast
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +22,16 @@ from verifier.evidence.arrow_stream import END_OF_STREAM, HistoryError, batch_me
 logger = logging.getLogger(__name__)
 
 #: ``reserve``: these sequences may be sent from now on (written and flushed before the first of them is);
-#: ``send``: what became of sequences; ``poll``: what a reader was handed, in order; ``incarnation``: a producer was
-#: made or learned its producer id; ``sentinel``: as ``send``, by the final phase; ``note``: anything else of use.
-Function = Literal["reserve", "send", "poll", "incarnation", "sentinel", "note"]
+#: ``send``: what became of sequences; ``unsent``: reserved, and never handed to a client; ``poll``: what a reader was
+#: handed, in order; ``assign``: a reader reads this partition from ``first_offset`` on, under ``session``; ``seek``: it
+#: moved within the session; ``idle``: ``count`` polls in a row that brought nothing; ``incarnation``: a producer was
+#: made or learned its id; ``delete``: DeleteRecords up to ``first_offset`` was asked for; ``sentinel``: as ``send``, by
+#: the final phase; ``retry``: the client had to send again, or may have, what it had outstanding; ``disconnect``: it
+#: lost a connection; ``note``: anything else of use; ``total``: how many rows of one kind the file holds.
+Function = Literal[
+    "reserve", "send", "unsent", "poll", "assign", "seek", "idle", "incarnation", "delete", "sentinel", "retry",
+    "disconnect", "note", "total",
+]  # fmt: skip
 #: ``invoke``: begun; ``ok``: happened; ``fail``: certainly did not happen; ``info``: unknown.
 Outcome = Literal["invoke", "ok", "fail", "info"]
 Phase = Literal["load", "final"]
@@ -48,6 +56,10 @@ _COLUMNS: list[pa.Field[Any]] = [
     pa.field("error", pa.string(), nullable=True),
     pa.field("phase", pa.string(), nullable=False),
     pa.field("session", pa.int32(), nullable=False),
+    pa.field("op", pa.int64(), nullable=False),
+    pa.field("count", pa.int64(), nullable=False),
+    pa.field("high_watermark", pa.int64(), nullable=False),
+    pa.field("last_stable_offset", pa.int64(), nullable=False),
 ]
 SCHEMA = pa.schema(_COLUMNS)
 
@@ -58,6 +70,8 @@ FLUSH_INTERVAL_NS = 500_000_000
 MAX_PENDING_ROWS = 4096
 #: So many messages are read at a time, 65,536 rows at most: a whole history takes 130 bytes of memory a row.
 PART_MESSAGES = 16
+#: What a total can say at most.
+_MOST_VALUES = 2**63 - 1
 
 
 class MonotonicClock(Protocol):
@@ -70,7 +84,9 @@ class HistoryRow(NamedTuple):
     """One row without its process; -1 stands for "unknown" or "not applicable" in every number.
 
     ``invoke_ns`` is the earliest intended or actual time of sending (or polling) in the run, ``complete_ns`` the
-    time at which the outcome became known; both on the machine's monotonic clock.
+    time at which the outcome became known; both on the machine's monotonic clock. ``op`` numbers the calls of a
+    process: rows with the same number are what one poll brought. ``high_watermark`` and ``last_stable_offset`` are what
+    the client knew when a poll returned.
     """
 
     f: Function
@@ -91,6 +107,10 @@ class HistoryRow(NamedTuple):
     error: str | None = None
     phase: Phase = "load"
     session: int = -1
+    op: int = -1
+    count: int = -1  # type: ignore[assignment]  # the column's name; nothing counts the fields of a row
+    high_watermark: int = -1
+    last_stable_offset: int = -1
 
 
 class HistoryFile(NamedTuple):
@@ -125,6 +145,8 @@ class HistoryWriter:
         self.rows = 0
         self._incomplete = False
         self._torn = False
+        self._totals: Counter[tuple[str, str]] = Counter()
+        self._values: Counter[tuple[str, str]] = Counter()
         self._sink: pa.OSFile | None = pa.OSFile(self._path, "wb")
         schema = SCHEMA.with_metadata({"gapless.process": process})
         self._sink.write(schema.serialize())
@@ -171,6 +193,10 @@ class HistoryWriter:
             self._incomplete = self._torn = True
             raise
         self.rows += len(rows)
+        for row in rows:
+            kind = row.f, row.type
+            self._totals[kind] += 1
+            self._values[kind] = min(self._values[kind] + values_of(row), _MOST_VALUES)
 
     def mark_incomplete(self) -> None:
         """Something that belongs into this history is not in it: from now on it will not be closed in order."""
@@ -186,6 +212,8 @@ class HistoryWriter:
         try:
             self.flush()
             if not self._incomplete:
+                self._pending = [total_row(*kind, rows, self._values[kind]) for kind, rows in self._totals.items()]
+                self.flush()
                 self._sink.write(END_OF_STREAM)
         finally:
             self._sink.close()
@@ -195,12 +223,26 @@ class HistoryWriter:
         return f"HistoryWriter({self._process}, rows={self.rows}, pending={len(self._pending)}, closed={self.closed})"
 
 
-def read_history(path: str | Path) -> pa.Table:
+def values_of(row: HistoryRow) -> int:
+    """How many values or records a row is about: its sequences, or its offsets where it has no sequences; else 0."""
+    first, last = row.first_sequence, row.last_sequence
+    if first < 0:
+        first, last = row.first_offset, row.last_offset
+    return last - first + 1 if 0 <= first <= last else 0
+
+
+def total_row(f: str, outcome: str, rows: int, values: int) -> HistoryRow:
+    """The row that closes a history's account of one kind of rows: how many there are, and of how many values."""
+    return HistoryRow("total", cast(Outcome, outcome), last_sequence=values, error=f, count=rows)
+
+
+def read_history(path: str | Path, *, with_totals: bool = False) -> pa.Table:
     """The rows of one file in their order, with ``READ_SCHEMA``; ``history_file`` tells how the file ended.
 
-    A torn tail is left out and logged. Raises ``HistoryError`` if the file is damaged elsewhere, ``OSError``.
+    The totals at its end are no rows of their own, and are left out unless they are asked for. A torn tail is left out
+    and logged. Raises ``HistoryError`` if the file is damaged elsewhere, ``OSError``.
     """
-    file, tables = scan_history(path)
+    file, tables = scan_history(path, with_totals=with_totals)
     table = pa.concat_tables([READ_SCHEMA.empty_table(), *tables])
     metadata = {
         "path": file.path,
@@ -211,7 +253,7 @@ def read_history(path: str | Path) -> pa.Table:
     return table.replace_schema_metadata({f"gapless.{key}": value for key, value in metadata.items()})
 
 
-def scan_history(path: str | Path) -> tuple[HistoryFile, Iterator[pa.Table]]:
+def scan_history(path: str | Path, *, with_totals: bool = False) -> tuple[HistoryFile, Iterator[pa.Table]]:
     """How the file ends, and its rows as ``read_history`` has them, but a part at a time: for files of any length.
 
     The whole file is decoded once before this returns, so that an error comes before any row, and again for the rows.
@@ -221,7 +263,7 @@ def scan_history(path: str | Path) -> tuple[HistoryFile, Iterator[pa.Table]]:
         data = memoryview(source.read_buffer())
     messages, closed = split_messages(data, str(path))
     torn_bytes = len(data) - sum(len(message) for message in messages) - (len(END_OF_STREAM) if closed else 0)
-    sizes = [(table.num_rows, process) for table, process in _parts(messages, str(path))]
+    sizes = [(_told(table, with_totals).num_rows, process) for table, process in _parts(messages, str(path))]
     rows, process = sum(size for size, _ in sizes), sizes[0][1]
     if torn_bytes:
         logger.warning("history %s ends with %d torn bytes, left out", path, torn_bytes)
@@ -230,10 +272,17 @@ def scan_history(path: str | Path) -> tuple[HistoryFile, Iterator[pa.Table]]:
         first = 0
         for table, _ in _parts(messages, str(path)):
             numbers = pa.array(np.arange(first, first + table.num_rows, dtype=np.int64))
-            yield table.append_column(READ_SCHEMA.field("row"), numbers)
+            yield _told(table.append_column(READ_SCHEMA.field("row"), numbers), with_totals)
             first += table.num_rows
 
     return HistoryFile(str(path), process, rows, closed, torn_bytes), numbered()
+
+
+def _told(table: pa.Table, with_totals: bool) -> pa.Table:
+    """The table, with its totals or without."""
+    if with_totals:
+        return table
+    return table.filter(pa.array(table["f"].to_numpy(zero_copy_only=False) != "total", pa.bool_()))
 
 
 def _parts(messages: list[memoryview], path: str) -> Iterator[tuple[pa.Table, str]]:

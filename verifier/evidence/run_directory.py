@@ -78,6 +78,11 @@ class RunDirectory:
         return self.path / "faults.jsonl"
 
     @property
+    def leaders_jsonl(self) -> Path:
+        """Who led each partition, as the conductor saw it: a line for each change."""
+        return self.path / "leaders.jsonl"
+
+    @property
     def resources_jsonl(self) -> Path:
         """Memory of the run's processes and free disk, one sample per line."""
         return self.path / "resources.jsonl"
@@ -129,6 +134,11 @@ class RunDirectory:
         return self.path / "verdict.json"
 
     @property
+    def anomalies_dir(self) -> Path:
+        """Every anomaly of every check as Parquet and CSV; absent if none was found."""
+        return self.path / "anomalies"
+
+    @property
     def report_html(self) -> Path:
         return self.path / "report.html"
 
@@ -139,6 +149,11 @@ class RunDirectory:
     @property
     def junit_xml(self) -> Path:
         return self.path / "junit.xml"
+
+    @property
+    def seal_json(self) -> Path:
+        """What every file of the evidence was when the run ended (``verifier.evidence.seal``)."""
+        return self.path / "seal.json"
 
     @property
     def run_log(self) -> Path:
@@ -155,6 +170,10 @@ class RunDirectory:
     def read_faults(self) -> list[dict[str, Any]]:
         """The faults as they happened; empty if there is no file."""
         return list(read_json_lines(self.faults_jsonl))
+
+    def read_leaders(self) -> list[dict[str, Any]]:
+        """The changes of leaders that the conductor saw; empty if there is no file."""
+        return list(read_json_lines(self.leaders_jsonl))
 
     def read_resources(self) -> list[dict[str, Any]]:
         """The samples of memory and disk that the conductor took; empty if there is no file."""

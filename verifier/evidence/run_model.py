@@ -1,17 +1,19 @@
 """The typed content of ``run.json``. Owns its shape and its JSON form; who fills what in is the conductor's matter.
 
 Everything that a verdict depends on beside histories and segments stands here: the settings that decide which
-anomalies are allowed, and the cluster's final state. Reading is tolerant of fields that a newer writer added and of
-absent ones that have a default, and strict about types.
+anomalies are allowed, and the cluster's final state. Reading is tolerant of fields that a newer writer added. It is
+strict about types and about what is absent: a default of Python's is for whoever makes a value, never for a file.
 """
 
 from __future__ import annotations
 
-from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Self, Union, get_args, get_origin, get_type_hints
 
-SCHEMA = 1
+from verifier.evidence.declared import DeclaredEvidence
+
+SCHEMA = 2
 
 
 class RunModelError(ValueError):
@@ -34,31 +36,43 @@ class Model:
         return result
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings(Model):
-    """What decides which anomalies are allowed (the expectation matrix), and the size of the run."""
+    """What the verdict depends on of what the run was asked, as resolved, and the size of the run.
 
-    acks: str = "all"  # "all", "1", "0"
-    idempotence: bool = True
-    max_in_flight: int = 5
-    retries: int = 2_147_483_647
-    client: str = "confluent"  # "native", "confluent"
-    isolation_level: str = "read_uncommitted"
-    brokers: int = 3
-    partitions: int = 1
-    replication_factor: int = 3
-    min_insync_replicas: int = 2
-    unclean_leader_election: bool = False
-    unknown_producer: str = "gapless"  # gapless.unknown.producer: "gapless", "kafka", "seed"
-    flush_messages: int = 9_223_372_036_854_775_807
-    flush_ms: int = 9_223_372_036_854_775_807
-    retention_ms: int = -1
-    replica_lag_time_max_ms: int = 30_000
-    session_timeout_ms: int = 18_000
-    rate: float = 0.0  # records per second asked for, in all
-    users: int = 0
-    time_limit_s: float = 60.0
-    profile: str = "chaos"
+    Nothing here has a default: whoever starts the run knows it all, and what is absent is an error.
+    """
+
+    acks: str  # "all", "1", "0"
+    idempotence: bool
+    max_in_flight: int
+    retries: int
+    delivery_timeout_ms: int  # librdkafka takes 0 for no limit
+    client: str  # "native", "confluent"
+    isolation_level: str
+    brokers: int
+    partitions: int
+    replication_factor: int
+    min_insync_replicas: int
+    unclean_leader_election: bool
+    unknown_producer: str  # gapless.unknown.producer: "gapless", "kafka", "seed"
+    flush_messages: int
+    flush_ms: int
+    retention_ms: int  # -1: no limit
+    retention_bytes: int  # -1: no limit
+    cleanup_policy: tuple[str, ...]
+    message_timestamp_type: str  # "CreateTime", "LogAppendTime"
+    replica_lag_time_max_ms: int
+    session_timeout_ms: int
+    producer_id_expiration_ms: int
+    rate: float  # records per second asked for, in all; 0 for as fast as they are acknowledged
+    users: int
+    load_processes: int
+    readers: tuple[str, ...]  # clients that read while the load lasts
+    final_readers: tuple[str, ...]  # clients that read everything at the end
+    stalled_after_s: float
+    time_limit_s: float
+    profile: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,34 +143,49 @@ class HarnessHealth(Model):
     problems: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunModel(Model):
-    """``run.json``. Times are ISO 8601 UTC (``started``, ``ended``) or monotonic nanoseconds (``*_ns``)."""
+    """``run.json``. Times are ISO 8601 UTC (``started``, ``ended``) or monotonic nanoseconds (``*_ns``).
+
+    What is not known yet when the run begins is there and empty; what is absent is an error.
+    """
 
     name: str
     seed: int
     run_id: int
     started: str
+    started_ns: int
+    settings: RunSettings
+    experiment: dict[str, Any]  # all that was asked, and every configuration as resolved
+    versions: dict[str, str]
+    repro: str
+    faults_requested: list[str]
+    defects: list[DefectSetting]
+    topology: dict[str, Any]
+    topics: list[TopicSpec]
+    evidence: DeclaredEvidence  # what the run must leave; known before the load starts
+    final_topic_ids: dict[str, str]  # topic ids as the final phase found them
+    phases: list[PhaseSpan]
+    children: list[ChildProcess]
+    harness: HarnessHealth
+    final: list[FinalPartition]
+    interrupted: bool
+    problems: list[str]  # what kept the run from being complete evidence
+    producer_ids_below: int | None  # ids handed out end before it, by /latest_producer_id_block at the end
     schema: int = SCHEMA
-    started_ns: int = 0
-    settings: RunSettings = field(default_factory=RunSettings)
-    topics: list[TopicSpec] = field(default_factory=list)
-    phases: list[PhaseSpan] = field(default_factory=list)
-    defects: list[DefectSetting] = field(default_factory=list)
-    faults_requested: list[str] = field(default_factory=list)
-    final: list[FinalPartition] = field(default_factory=list)
-    harness: HarnessHealth = field(default_factory=HarnessHealth)
-    children: list[ChildProcess] = field(default_factory=list)
-    arguments: dict[str, Any] = field(default_factory=dict)
-    configuration: dict[str, Any] = field(default_factory=dict)
-    versions: dict[str, str] = field(default_factory=dict)
-    topology: dict[str, Any] = field(default_factory=dict)
-    load_processes: list[str] = field(default_factory=list)  # names whose history must exist
-    interrupted: bool = False
-    problems: list[str] = field(default_factory=list)  # what kept the run from being complete evidence
-    repro: str = ""
+    judging: list[ChildProcess] = field(default_factory=list)  # processes of the verification, after the seal
     ended: str | None = None
     exit_status: int | None = None
+
+    @classmethod
+    def from_json(cls, value: Any) -> Self:
+        """The inverse of ``to_json``. Raises ``RunModelError``, also for a ``run.json`` of another version."""
+        if isinstance(value, dict) and value.get("schema", SCHEMA) != SCHEMA:
+            raise RunModelError(
+                f"RunModel.schema is {value['schema']!r}, and this version reads {SCHEMA}; "
+                "judge the run with the version that made it"
+            )
+        return _decode(cls, value, cls.__name__)  # type: ignore[no-any-return]
 
 
 def _plain(value: Any) -> Any:
@@ -181,6 +210,8 @@ def _decode(kind: Any, value: Any, where: str) -> Any:
         return _decode_dataclass(kind, _of(dict, value, where), where)
     if origin is list:
         return [_decode(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(_of(list, value, where))]
+    if origin is tuple:  # of any length
+        return tuple(_decode(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(_of(list, value, where)))
     if origin is dict:
         items = _of(dict, value, where).items()
         return {_key(arguments[0], key, where): _decode(arguments[1], item, f"{where}.{key}") for key, item in items}
@@ -195,7 +226,7 @@ def _decode_dataclass(kind: type, value: dict[str, Any], where: str) -> Any:
     for each in fields(kind):
         if each.name in value:
             known[each.name] = _decode(hints[each.name], value[each.name], f"{where}.{each.name}")
-        elif each.default is MISSING and each.default_factory is MISSING:
+        else:
             raise RunModelError(f"{where}.{each.name} is absent")
     return kind(**known)
 

@@ -6,7 +6,7 @@ A point says what happened in the interval that ends at ``time_ns``; the ``total
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ class SeriesPoint:
     """One interval of one load process. Latencies are in milliseconds from the intended send time to the
 
     acknowledgement, None where nothing was acknowledged; a reader's are from the intended send time to the delivery.
+    ``last_acked_ns`` is when something was last acknowledged in each partition.
     """
 
     process: str
@@ -40,6 +41,7 @@ class SeriesPoint:
     total_unknown: int = 0
     total_errors: int = 0
     total_fatal: int = 0
+    last_acked_ns: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

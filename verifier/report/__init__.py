@@ -14,13 +14,23 @@ from verifier.evidence.series import read_all_series
 from verifier.report.junit import junit_xml
 from verifier.report.page import report_html
 from verifier.report.summary import summary_md
+from verifier.surroundings.model import Surroundings
 from verifier.verdict import Verdict
 
 
-def write_reports(directory: RunDirectory, run: RunModel, injected: Sequence[Injected], verdict: Verdict) -> None:
-    """Write all four files, each whole. ``verdict.json`` comes last: who sees it finds the others. Raises OSError."""
+def write_reports(
+    directory: RunDirectory,
+    run: RunModel,
+    injected: Sequence[Injected],
+    verdict: Verdict,
+    around: Surroundings | None = None,
+) -> None:
+    """Write all four files, each whole. ``verdict.json`` comes last: who sees it finds the others. Raises OSError.
+
+    ``around`` is what was gathered of the anomalies' surroundings; without it the page does without.
+    """
     series = read_all_series(directory.loadgen_dir)
-    write_text_atomic(directory.report_html, report_html(run, injected, verdict, series))
+    write_text_atomic(directory.report_html, report_html(run, injected, verdict, series, around))
     write_text_atomic(directory.summary_md, summary_md(run, injected, verdict))
     write_text_atomic(directory.junit_xml, junit_xml(directory.path, run, verdict))
     write_json_atomic(directory.verdict_json, verdict.to_json())

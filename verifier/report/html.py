@@ -16,13 +16,23 @@ from markupsafe import Markup
 _HERE = Path(__file__).parent
 
 
-def self_contained(folder: Path, template: str, more_style: str | None = None, **values: Any) -> str:
-    """``template`` of ``folder``, filled; it is given ``style`` and ``policy``. ``more_style`` is a file beside it."""
+#: Characters of one text at most, unless a page says otherwise.
+LONGEST_TEXT = 20_000
+
+
+def self_contained(
+    folder: Path, template: str, more_style: str | None = None, longest: int = LONGEST_TEXT, **values: Any
+) -> str:
+    """``template`` of ``folder``, filled; it is given ``style`` and ``policy``. ``more_style`` is a file beside it.
+
+    The filter ``cut`` shortens a text to ``longest`` characters.
+    """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder), autoescape=True, trim_blocks=True, lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )  # fmt: skip
     environment.filters["number"] = number
+    environment.filters["cut"] = lambda text: cut(str(text), longest)
     environment.filters["seconds"] = lambda ns: f"{ns / 1e9:.1f} s"
     style = (_HERE / "report.css").read_text(encoding="utf-8")
     if more_style is not None:
@@ -35,3 +45,13 @@ def self_contained(folder: Path, template: str, more_style: str | None = None, *
 def number(value: Any) -> str:
     """A figure for a person: thousands by commas, a fraction with one digit, a dash for what is not known."""
     return "-" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
+
+
+def duration(milliseconds: float) -> str:
+    """A time for a person: milliseconds, or from ten seconds on seconds."""
+    return f"{milliseconds:,.0f} ms" if milliseconds < 10_000 else f"{milliseconds / 1000:,.1f} s"
+
+
+def cut(text: str, longest: int) -> str:
+    """The beginning of a text that is too long, and how much of it is missing."""
+    return text if len(text) <= longest else f"{text[:longest]}... ({len(text) - longest:,} more characters)"

@@ -8,6 +8,7 @@ from typing import Any
 from verifier.anomalies import BY_NAME
 from verifier.effectiveness import Injected
 from verifier.evidence.run_model import RunModel
+from verifier.report.words import headline
 from verifier.verdict import CheckResult, Verdict
 
 #: GitHub cuts a step summary at 1024 kB; a page for people is far shorter.
@@ -22,6 +23,8 @@ def summary_md(run: RunModel, injected: Sequence[Injected], verdict: Verdict) ->
 
 def _lines(run: RunModel, injected: Sequence[Injected], verdict: Verdict) -> Iterator[str]:
     yield f"# {verdict.verdict}: {_inline(run.name)}, seed {run.seed}"
+    yield ""
+    yield _inline(headline(verdict))
     yield ""
     for reason in verdict.reasons:
         yield f"- {_inline(reason)}"

@@ -4,7 +4,8 @@ Three kinds of row in one schema, so that a file is read once:
 
 - ``file``: one per segment, last. ``size_bytes`` of the file, ``position`` where the walk ended, ``next_offset``
   expected there, ``record_count`` batches seen, ``problem`` the tail (``torn`` or ``garbage``) or null.
-- ``batch``: one per batch, with its header fields; ``problem`` says what is wrong with it.
+- ``batch``: one per batch, with its header fields (``base_timestamp`` and ``max_timestamp`` in ms, here alone);
+  ``problem`` says what is wrong with it.
 - ``run``: consecutive sequences of one stream at consecutive offsets of one batch, with the batch's fields beside;
   none where only batches are asked for (``SegmentFile.values``).
   A value that cannot be told has ``stream`` null. ``value_problem``: ``payload`` (the value's own checksums fail;
@@ -51,6 +52,8 @@ COLUMNS = {
     "producer_epoch": "int",
     "base_sequence": "int",
     "record_count": "int",
+    "base_timestamp": "bigint",
+    "max_timestamp": "bigint",
     "problem": "string",
     "first_offset": "bigint",
     "last_offset": "bigint",
@@ -135,6 +138,11 @@ def _chunk_rows(segment: SegmentFile, chunk: Chunk) -> pa.RecordBatch:
     unknown = np.concatenate([np.ones(count, dtype=np.bool_), found.stream < 0])
     next_offset = chunk.fields["base_offset"].astype(np.int64) + chunk.fields["last_offset_delta"] + 1
 
+    def of_batch(name: str) -> Column:
+        values = np.zeros(owner.size, dtype=np.int64)
+        values[:count] = chunk.fields[name]
+        return values, ~runs_only
+
     def of_run(column: NDArray[Any], missing: NDArray[np.bool_]) -> Column:
         return np.concatenate([np.zeros(count, dtype=column.dtype), column]), missing
 
@@ -152,6 +160,8 @@ def _chunk_rows(segment: SegmentFile, chunk: Chunk) -> pa.RecordBatch:
         "next_offset": (next_offset[owner], None),
         "crc_ok": (chunk.crc_ok[owner], None),
         "problem": (np.array(chunk.problems, dtype=object)[owner], None),
+        "base_timestamp": of_batch("base_timestamp"),
+        "max_timestamp": of_batch("max_timestamp"),
         "first_offset": of_run(found.first_offset, runs_only),
         "last_offset": of_run(found.last_offset, runs_only),
         "stream": of_run(found.stream, unknown),

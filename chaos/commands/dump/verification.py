@@ -1,14 +1,14 @@
 """Whether the files of a replica agree with each other: what Kafka's DumpLogSegments does with --verify-index-only and
 --deep-iteration, for all segments of a directory at once.
 
-Owns the comparison. Checked are every checksum, that offsets ascend, the records of every batch, each entry of the
-indexes against the batches, the epochs of the batches against leader-epoch-checkpoint, and that the small files can be
-read. A live broker may be between two writes: what is wrong at its very end may be right a moment later.
+Owns the walk through a directory: every checksum, that offsets ascend, the records of every batch, and that the small
+files can be read. What indexes, checkpoints and snapshots must be is the verifier's (``verifier.files``), which reads
+their bytes by itself. A live broker may be between two writes: what is wrong at its very end may be right a moment
+later.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,11 +16,13 @@ from pathlib import Path
 from chaos.commands.dump import files, segments
 from chaos.commands.dump.entries import Damage, Entry, Lines
 from chaos.exits import BadRequest
-from cluster.log.checkpoints import LEADER_EPOCH_FILE
 from cluster.log.directories import parse_replica_directory_name
 from cluster.protocol.batch import BatchHeader
 from cluster.protocol.errors import ProtocolError
 from cluster.protocol.records import decode_records
+from verifier.files.checkpoints import OFFSET_FILES
+from verifier.files.model import SNAPSHOT
+from verifier.files.replica import ReplicaDirectory, check, is_clean
 
 
 @dataclass(slots=True)
@@ -49,10 +51,10 @@ class Scanned:
     def end_offset(self) -> int:
         return self.last_offsets[-1] + 1 if self.last_offsets else self.base_offset
 
-    def batch_of(self, offset: int) -> int | None:
-        """Which batch holds ``offset``; None if none does."""
-        at = bisect_right(self.base_offsets, offset) - 1
-        return at if at >= 0 and offset <= self.last_offsets[at] else None
+    @property
+    def has_holes(self) -> bool:
+        """Whether offsets between its batches are missing, as compaction leaves it."""
+        return any(after != last + 1 for last, after in zip(self.last_offsets, self.base_offsets[1:], strict=False))
 
     def summary(self, name: str) -> Entry:
         return Entry(
@@ -100,16 +102,15 @@ def data_directory(path: Path) -> Lines:
 def replica(path: Path) -> Lines:
     """A partition's directory: a line for each segment and for each small file, and what is wrong."""
     logs = sorted(inner for inner in path.iterdir() if inner.suffix == ".log")
-    epochs = _epochs(path / LEADER_EPOCH_FILE)
     end: int | None = None
+    has_holes = False
     for log in logs:
         scanned = Scanned(segments.base_offset_of(log))
         if end is not None and scanned.base_offset < end:
             yield Damage(f"{log.name}: it begins before the segment before it ends, at offset {end}")
         yield from _scan(log, scanned)
         yield scanned.summary(log.name)
-        for found in (*_offset_entries(log, scanned), *_time_entries(log, scanned), *_wrong_epochs(scanned, epochs)):
-            yield Damage(f"{found}")
+        has_holes |= scanned.has_holes or (end is not None and scanned.base_offset > end)
         end = scanned.end_offset
     for inner in sorted(path.iterdir()):
         if inner.suffix in (".log", ".index", ".timeindex"):
@@ -119,8 +120,7 @@ def replica(path: Path) -> Lines:
         elif not inner.is_dir():
             yield Entry({"file": inner.name, "lines": len(inner.read_bytes().splitlines())})
         yield from _damage_of(inner)
-    if end is not None:
-        yield from _beyond_the_end(path, end)
+    yield from _beside(path, has_holes=has_holes)
 
 
 def _scan(log: Path, scanned: Scanned) -> Iterator[Damage]:
@@ -140,62 +140,23 @@ def _scan(log: Path, scanned: Scanned) -> Iterator[Damage]:
                 yield Damage(f"{log.name}: the records of the batch at byte {position} cannot be read: {error}")
 
 
-def _offset_entries(log: Path, scanned: Scanned) -> Iterator[str]:
-    """Each entry names the last offset of an append and where that append begins."""
-    index = log.with_suffix(".index")
-    starts = {position: at for at, position in enumerate(scanned.positions)}
-    ends = set(scanned.last_offsets)
-    for line in _read(index):
-        if isinstance(line, Damage):
-            yield f"{index.name}: {line.text}"
+def _beside(path: Path, *, has_holes: bool) -> Iterator[Damage]:
+    """What the verifier says of the files beside the log; what cannot be read is told line by line elsewhere.
+
+    Compaction removes batches that older snapshots tell of, so that a log with holes cannot be replayed.
+    """
+    parsed = parse_replica_directory_name(path.name)
+    topic, partition = ("", -1) if parsed is None else parsed
+    whole = ReplicaDirectory("", -1, topic, partition, str(path))
+    for found in check(whole, strict=True):
+        if found.cause == "unreadable" or (found.cause == "missing" and not is_clean(whole)):
             continue
-        offset, position = int(str(line.fields["offset"])), int(str(line.fields["position"]))
-        at = starts.get(position)
-        if at is None:
-            yield f"{index.name}: offset {offset} is said to be at byte {position}, where no batch begins"
-        elif offset not in ends or offset < scanned.base_offsets[at]:
-            bounds = f"{scanned.base_offsets[at]}..{scanned.last_offsets[at]}"
-            yield f"{index.name}: offset {offset} is said to be at byte {position}, where a batch of {bounds} is"
-
-
-def _time_entries(log: Path, scanned: Scanned) -> Iterator[str]:
-    """Each entry names the newest timestamp so far and the last offset of the batch that has it, ascending in both."""
-    index = log.with_suffix(".timeindex")
-    before = (-1, -1)
-    for line in _read(index):
-        if isinstance(line, Damage):
-            yield f"{index.name}: {line.text}"
+        if parsed is None and found.file in OFFSET_FILES:
             continue
-        timestamp, offset = int(str(line.fields["timestamp"])), int(str(line.fields["offset"]))
-        at = scanned.batch_of(offset)
-        if timestamp <= before[0] or offset < before[1]:
-            yield f"{index.name}: ({timestamp}, {offset}) does not ascend from {before}"
-        elif at is None:
-            yield f"{index.name}: ({timestamp}, {offset}): no batch has that offset"
-        elif scanned.max_timestamps[at] != timestamp:
-            yield f"{index.name}: ({timestamp}, {offset}): the batch's newest timestamp is {scanned.max_timestamps[at]}"
-        before = timestamp, offset
-
-
-def _read(path: Path) -> Lines:
-    return files.lines_of(path, with_records=False) if path.exists() else iter(())
-
-
-def _epochs(path: Path) -> list[tuple[int, int]]:
-    """(start offset, epoch) of leader-epoch-checkpoint, as far as it can be read."""
-    good = [line.fields for line in _read(path) if isinstance(line, Entry)]
-    return [(int(str(entry["start_offset"])), int(str(entry["epoch"]))) for entry in good]
-
-
-def _wrong_epochs(scanned: Scanned, epochs: list[tuple[int, int]]) -> Iterator[str]:
-    """The first batch whose leader epoch is not the one that leader-epoch-checkpoint has for its offset."""
-    starts = [start for start, _ in epochs]
-    for base_offset, epoch in zip(scanned.base_offsets, scanned.epochs, strict=True):
-        at = bisect_right(starts, base_offset) - 1
-        said = epochs[at][1] if at >= 0 else None
-        if epochs and said != epoch:
-            yield f"{LEADER_EPOCH_FILE}: epoch {said} for offset {base_offset}, the batch there has {epoch}"
-            return
+        if has_holes and found.check == SNAPSHOT and found.cause in ("entry", "lacks", "stranger"):
+            continue
+        more = f" (and {found.places - 1} more)" if found.places > 1 else ""
+        yield Damage(f"{found.file}: {found.problem}{more}")
 
 
 def _damage_of(path: Path) -> Iterator[Damage]:
@@ -205,13 +166,3 @@ def _damage_of(path: Path) -> Iterator[Damage]:
         yield Damage(f"{path.name}: no file of a log has that name")
         return
     yield from (Damage(f"{path.name}: {line.text}") for line in lines if isinstance(line, Damage))
-
-
-def _beyond_the_end(path: Path, end: int) -> Iterator[Damage]:
-    """Snapshots and epochs of offsets that the log does not have."""
-    for inner in sorted([*path.glob("*.snapshot"), *path.glob("*.producers")]):
-        if segments.base_offset_of(inner) > end:
-            yield Damage(f"{inner.name}: it is of an offset beyond the end of the log, {end}")
-    for start, epoch in _epochs(path / LEADER_EPOCH_FILE):
-        if start > end:
-            yield Damage(f"{LEADER_EPOCH_FILE}: epoch {epoch} starts at {start}, beyond the end of the log, {end}")

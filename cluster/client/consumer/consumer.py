@@ -178,6 +178,10 @@ class Consumer(Closing):
         """Records between the position and the end, as of the last fetch; None if one of both is not known."""
         return self._core.lag(partition)
 
+    def watermarks(self, partition: TopicPartition) -> tuple[int, int]:
+        """High watermark and last stable offset, as of the last fetch; -1 each if not known. Kafka has no such call."""
+        return self._core.watermarks(partition)
+
     # Questions
 
     def beginning_offsets(

@@ -68,6 +68,11 @@ class Positions:
         end = partition.last_stable_offset if is_committed else partition.high_watermark
         return None if partition.position is None or end < 0 else max(0, end - partition.position)
 
+    def watermarks(self, key: TopicPartition) -> tuple[int, int]:
+        """High watermark and last stable offset as the broker told last; -1 each if it has not."""
+        partition = self.assignment.find(key)
+        return partition.high_watermark, partition.last_stable_offset
+
     def take(self, limit: int) -> list[ConsumerRecord]:
         """The next records. Raises ``ConsumerError``; see ``Assignment.take``."""
         lost = [each.key for each in self.assignment if self._is_lost(each)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 
 from cluster.client.exchange import Polled
 from cluster.client.missing import Missing
@@ -23,21 +24,28 @@ from cluster.client.producer.actions import (
     SendProduce,
     WakeAt,
 )
+from cluster.client.producer.batch import ProducerBatch
 from cluster.client.producer.metrics import ProducerMetrics
 from cluster.client.producer.requests import ProducerRequests
 from cluster.client.producer.shared import ProducerShared
-from cluster.client.producer.values import FatalProducerError
+from cluster.client.producer.values import FatalProducerError, RetriedBatch
 from cluster.client.wiring import ClientIo
 from cluster.protocol.errors import ErrorCode
 
 LOG = logging.getLogger(__name__)
 
+#: Told of every batch that is sent again, before what becomes of it; in the producer's own thread.
+OnRetry = Callable[[RetriedBatch], object]
+
 
 class ProducerIo:
     """Started once. ``wakeup`` and ``is_current_thread`` may be called from any thread."""
 
-    def __init__(self, shared: ProducerShared, io: ClientIo, metrics: ProducerMetrics, name: str) -> None:
+    def __init__(
+        self, shared: ProducerShared, io: ClientIo, metrics: ProducerMetrics, name: str, on_retry: OnRetry | None = None
+    ) -> None:
         self._shared = shared
+        self._on_retry = on_retry
         self._io = io
         self._metrics = metrics
         self._requests = ProducerRequests(shared, io, metrics)
@@ -93,6 +101,7 @@ class ProducerIo:
             if shared.abort_error is not None:
                 shared.core.abort(shared.abort_error)
             actions = shared.core.tick(now_ms)
+            retried, shared.core.retried = shared.core.retried, []
             shared.finishing = [each.batch for each in actions if isinstance(each, CompleteBatch | FailBatch)]
             used, wanted = shared.take_requests()
             is_over = shared.is_closing and shared.accumulator.is_empty
@@ -104,6 +113,8 @@ class ProducerIo:
         if wanted or metadata.version != self._looked_version:
             self._looked_version = metadata.version
             self._missing.look(metadata.view, [*wanted, *((topic, 0) for topic in metadata.topics)])
+        for batch, error_code in retried:
+            self._tell_retried(batch, error_code)
         wake_at_ms = self._carry_out(actions, now_ms)
         if is_over:
             return False
@@ -115,6 +126,15 @@ class ProducerIo:
         polled = self._io.network.poll(min([each for each in delays if each is not None], default=None))
         self._polled = Polled(self._io.updater.absorb(polled), polled.ready, polled.lost)
         return True
+
+    def _tell_retried(self, batch: ProducerBatch, error_code: ErrorCode) -> None:
+        if self._on_retry is None:
+            return
+        wanted = tuple(on_delivery for _future, on_delivery in batch.delivery.wanted)
+        try:
+            self._on_retry(RetriedBatch(batch.topic, batch.partition, error_code, wanted))
+        except Exception:
+            LOG.exception("the callback for a batch that is sent again failed")
 
     def _carry_out(self, actions: list[Action], now_ms: int) -> int | None:
         """What one turn wants done; returns when the next is due."""

@@ -14,6 +14,7 @@ class ProducerMetrics:
         "batch_total",
         "byte_total",
         "compressed_ratio_sum",
+        "disconnect_total",
         "error_total",
         "latency_max_ms",
         "latency_sum_ms",
@@ -28,6 +29,7 @@ class ProducerMetrics:
     def __init__(self) -> None:
         self.send_total = 0
         self.error_total = 0
+        self.disconnect_total = 0
         self.retry_total = 0
         self.batch_total = 0
         self.byte_total = 0

@@ -21,7 +21,7 @@ from cluster.client.producer.encoding import as_bytes
 from cluster.client.producer.futures import BatchDelivery, OnDelivery, RecordFuture
 from cluster.client.producer.idempotence import IdentityState, ProducerIdentity
 from cluster.client.producer.interceptors import ProducerRecord
-from cluster.client.producer.io_thread import ProducerIo
+from cluster.client.producer.io_thread import OnRetry, ProducerIo
 from cluster.client.producer.metrics import ProducerMetrics
 from cluster.client.producer.partitioner import partition_for_key
 from cluster.client.producer.sender import SenderCore
@@ -56,8 +56,9 @@ class Producer(Closing):
         selector: Selector | None = None,
         clock: Clock | None = None,
         random: Random | None = None,
+        on_retry: OnRetry | None = None,
     ) -> None:
-        """``selector``, ``clock`` and ``random`` are the seams, for tests."""
+        """``selector``, ``clock`` and ``random`` are the seams, for tests; ``on_retry`` hears of batches sent again."""
         self._settings = settings = producer_settings(config)
         for warning in settings.config.warnings:
             LOG.warning("%s", warning)
@@ -90,7 +91,7 @@ class Producer(Closing):
         )
         core = SenderCore(settings.sender, accumulator, self._identity, backoff.delay_ms)
         self._shared = ProducerShared(settings, accumulator, core, self._identity, pool, clock, random)
-        self._io = ProducerIo(self._shared, io, self._metrics, f"producer-{settings.config['client.id']}")
+        self._io = ProducerIo(self._shared, io, self._metrics, f"producer-{settings.config['client.id']}", on_retry)
         self._appender = Appender(self._shared, self._io.wakeup, lambda: not self._io.is_current_thread)
         # What every send needs, within reach.
         self._topics = self._shared.topics
@@ -246,6 +247,11 @@ class Producer(Closing):
         """Why this producer can send nothing any more, None as long as it can. A new one may do better."""
         with self._lock:
             return self._shared.fatal_error
+
+    @property
+    def disconnects(self) -> int:
+        """How often a connection to a broker was lost, or could not be had."""
+        return self._metrics.disconnect_total
 
     def metrics(self) -> dict[str, float]:
         """Kafka's names and their values, since the start; without an id, ``producer-id`` and ``-epoch`` are -1."""

@@ -165,6 +165,7 @@ class ProducerRequests:
             core.producer_id(now_ms, self._id_error)
             self._id_error = None
         if polled.lost:
+            self._metrics.disconnect_total += len(polled.lost)
             # All that was in flight to a lost node ends together, in an order that the sender knows to keep.
             late = {response.node_id for response in polled.responses if response.is_timeout}
             for lost in polled.lost:

@@ -29,13 +29,7 @@ from cluster.client.producer.asking_id import IdentityQuestion
 from cluster.client.producer.connections import Connections
 from cluster.client.producer.idempotence import IdentityState, ProducerIdentity
 from cluster.client.producer.in_flight import RequestsInFlight
-from cluster.client.producer.outcomes import (
-    Facts,
-    Outcome,
-    Step,
-    may_be_stored,
-    produce_outcome,
-)
+from cluster.client.producer.outcomes import Facts, Outcome, Step, may_be_stored, produce_outcome
 from cluster.client.producer.ready import earlier
 from cluster.client.producer.sender_settings import SenderSettings
 from cluster.client.producer.values import DeliveryTimeout, ProduceError, RecordErrors
@@ -78,6 +72,8 @@ class SenderCore:
         # Nothing that was there at the last tick expires before.
         self._expiry_ms = 0
         self._actions: list[Action] = []
+        #: Batches that are sent again, and what their last attempt ended with; the owner takes them away.
+        self.retried: list[tuple[ProducerBatch, ErrorCode]] = []
 
     def __repr__(self) -> str:
         return f"SenderCore({len(self._requests)} requests in flight, {self._identity!r})"
@@ -233,6 +229,7 @@ class SenderCore:
                 if outcome.restart:
                     self._identity.restart((batch.topic, batch.partition))
             self._accumulator.reenqueue(batch, now_ms, self._backoff_ms(batch.attempts))
+            self.retried.append((batch, result.error_code))
         elif outcome.step is Step.SPLIT:
             parts = self._accumulator.split_and_reenqueue(batch, self._identity)
             self._actions.append(BatchSplit(batch))

@@ -29,6 +29,18 @@ class RecordMetadata(NamedTuple):
     serialized_value_bytes: int
 
 
+class RetriedBatch(NamedTuple):
+    """An attempt to send a batch failed, and the batch is sent again (Kafka tells nobody).
+
+    ``on_delivery`` are the callbacks of its records, in their order, by which a program knows which records they are.
+    """
+
+    topic: str
+    partition: int
+    error_code: ErrorCode
+    on_delivery: tuple[object, ...]
+
+
 class ProduceError(Exception):
     """A record was not produced, or not as far as the producer knows. ``error_code`` says why."""
 

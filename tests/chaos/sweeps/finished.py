@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from chaos.experiment.resolve import resolve
+from chaos.experiment.verdict import settings_of
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell
+from tests.support.settings import run_model
 from verifier.anomalies import NAMES
 from verifier.evidence.run_directory import append_json_line, write_json_atomic
-from verifier.evidence.run_model import PhaseSpan, RunModel, RunSettings
+from verifier.evidence.run_model import PhaseSpan
 from verifier.evidence.series import SeriesPoint
 
 SECOND = 1_000_000_000
@@ -30,16 +33,10 @@ def finish(
     run.path.mkdir()
     run.prepare()
     asked = cell.asked
-    model = RunModel(
+    model = run_model(
         name=asked.name,
         seed=asked.seed,
-        run_id=1,
-        started="2026-01-01T00:00:00+00:00",
-        settings=RunSettings(
-            acks=asked.acks or "all",
-            idempotence=asked.idempotence is not False,
-            max_in_flight=int(cell.labels.get("in-flight", "5")),
-        ),
+        settings=settings_of(resolve(asked)[0]),
         phases=[PhaseSpan("start", 0, SECOND), PhaseSpan("chaos", SECOND, 4 * SECOND)],
         interrupted=interrupted,
         repro=f".venv/bin/gapless run --seed {asked.seed}",

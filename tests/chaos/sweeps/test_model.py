@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.conductor.resolve import plan, resolve
+from chaos.experiment.resolve import plan, resolve
+from chaos.experiment.verdict import settings_of
 from chaos.faults.catalogue import check_faults
 from chaos.sweeps.catalogue import SWEEPS, find_sweep
 from chaos.sweeps.delivery import claims, injections
 from chaos.sweeps.model import EFFECTS, Cell, Sweep, SweepError, Wanted, parse_filter, parse_seeds
 from cluster.defects import parse
-from verifier.evidence.run_model import RunSettings
 from verifier.expectation import Expectation
 
 DELIVERY = find_sweep("delivery")(Wanted())
@@ -44,11 +44,10 @@ def test_what_is_claimed_is_allowed() -> None:
     """A claim that the settings forbid would make the sweep invalid; with idempotence nothing is claimed."""
     for cell in DELIVERY.cells:
         settings, _ = resolve(cell.asked)
-        in_flight = int(cell.labels["in-flight"])
-        expectation = Expectation(RunSettings(settings.acks, settings.idempotence, in_flight))
+        expectation = Expectation(settings_of(settings))
         for effect in EFFECTS:
             if effect.name in cell.claims:
-                assert expectation.reason(effect.check, effect.cause), cell.name
+                assert expectation.permitted(effect.check, effect.cause), cell.name
         assert not (settings.idempotence and cell.claims)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import get_args
 
 import pyarrow as pa
 import pytest
@@ -17,6 +18,7 @@ from verifier.evidence.history import (
     MAX_PENDING_ROWS,
     READ_SCHEMA,
     SCHEMA,
+    Function,
     HistoryError,
     HistoryRow,
     HistoryWriter,
@@ -30,12 +32,12 @@ int32 = st.integers(-1, 2**31 - 1)
 text = st.text(max_size=12)
 history_rows = st.builds(
     HistoryRow,
-    st.sampled_from(["reserve", "send", "poll", "incarnation", "sentinel", "note"]),
+    st.sampled_from([name for name in get_args(Function) if name != "total"]),
     st.sampled_from(["invoke", "ok", "fail", "info"]),
     text, int32, int64, int64, int64, int64, int64, int64, int64, int64, int32, int32, int32,
     st.none() | text,
     st.sampled_from(["load", "final"]),
-    int32,
+    int32, int64, int64, int64, int64,
 )  # fmt: skip
 
 
@@ -109,6 +111,7 @@ def test_a_torn_end_mark_is_an_unclosed_file(tmp_path: Path) -> None:
     for cut in range(1, len(END_OF_STREAM) + 1):
         path.write_bytes(whole[:-cut])
         assert history_file(read_history(path))[2:] == (1, False, len(END_OF_STREAM) - cut)
+        assert read_history(path, with_totals=True).num_rows == 2
 
 
 def test_a_torn_tail_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

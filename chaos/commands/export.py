@@ -1,0 +1,70 @@
+"""``gapless export``: a run's histories as operations, for Jepsen's checker, this one, or a program of yours."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Annotated
+
+import typer
+
+from chaos.exits import BadRequest, Exit
+from verifier.evidence.run_directory import RunDirectory
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("export", help="Write a run's histories as operations: EDN as Jepsen has it, or JSON lines.")(export)
+
+
+def export(
+    run: Annotated[Path, typer.Argument(help="A run directory, for example results/latest.")],
+    edn: Annotated[bool, typer.Option("--edn", help="Write EDN, one operation a line.")] = False,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="Write JSON, one operation a line.")] = False,
+    out: Annotated[Path | None, typer.Option(help="The file to write; standard output without it.")] = None,
+) -> int:
+    """Write them in the order of time."""
+    if edn == jsonl:
+        raise BadRequest("export wants one of --edn and --jsonl")
+    directory = RunDirectory(run.resolve())
+    if not directory.run_json.is_file() or not any(directory.history_dir.glob("*.arrow")):
+        raise BadRequest(f"{run} is not a run directory with histories: it has no run.json, or no history/*.arrow")
+    from verifier.operations.export import export_run
+    from verifier.operations.writing import FORMS
+
+    exported = export_run(directory.history_dir)
+    form = FORMS["edn" if edn else "jsonl"]
+    try:
+        with _target(out) as file:
+            for line in exported.lines:
+                file.write(form(line) + "\n")
+    except BrokenPipeError:
+        # whoever reads has seen enough; closed, it is not written to once more at the end
+        with contextlib.suppress(BrokenPipeError):
+            sys.stdout.close()
+        return int(Exit.VALID)
+    if exported.left_out:
+        print(
+            f"gapless: left out {exported.left_out:,} rows whose sequences and offsets contradict each other; "
+            "gapless verify calls such a run unknown",
+            file=sys.stderr,
+        )
+    if out is not None:
+        print(f"{exported.operations:,} operations: {out}", file=sys.stderr)
+    return int(Exit.VALID)
+
+
+@contextlib.contextmanager
+def _target(out: Path | None) -> Iterator[IO[str]]:
+    if out is None:
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    try:
+        file = out.open("w", encoding="utf-8")
+    except OSError as error:
+        raise BadRequest(f"--out {out} cannot be written: {error.strerror}") from error
+    with file:
+        yield file

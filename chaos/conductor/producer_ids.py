@@ -1,0 +1,36 @@
+"""Which producer ids the cluster handed out, asked of ZooKeeper when all clients are done.
+
+Owns the one question. What follows from the answer is the verifier's (``unknown-producer-id``); without one nothing
+does, so that a question without an answer is a note in the log and no failure.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from cluster.metadata.paths import PRODUCER_ID_BLOCK
+from cluster.metadata.store import NoNodeError, StoreError
+from cluster.metadata.znodes import MalformedZnode, ProducerIdBlockNode
+
+log = logging.getLogger(__name__)
+
+ASK_MS = 5_000
+
+
+async def producer_ids_below(zookeeper: str) -> int | None:
+    """Every id that was handed out is below; 0 if none ever was, None if ZooKeeper cannot be asked."""
+    # loaded when it is first used: starting a cluster asks nothing
+    from cluster.metadata.zookeeper import ZooKeeperStore
+
+    store = ZooKeeperStore(zookeeper, ASK_MS)
+    try:
+        await store.start(ASK_MS)
+        data, _ = await store.get(PRODUCER_ID_BLOCK)
+        return ProducerIdBlockNode.decode(data).last_id + 1 if data else 0
+    except NoNodeError:
+        return 0
+    except (StoreError, MalformedZnode, TimeoutError, OSError) as error:
+        log.warning("the producer ids that were handed out cannot be read: %r", error)
+        return None
+    finally:
+        await store.close()

@@ -1,0 +1,263 @@
+"""The declaration of an experiment: every option of ``gapless run``, once. A value; what it comes to is resolved.
+
+An option is added here and nowhere else: its help, its place in ``repro``, its record in ``run.json`` and the fields of
+the verifier's settings that it decides are made from its entry.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chaos.experiment.choices import (
+    DEFAULT_FAULTS,
+    DEFAULT_PARTITIONS,
+    DEFAULT_RATE,
+    DEFAULT_WORKLOAD,
+    FINAL_READERS,
+    KAFKA_PYTHON,
+    Acks,
+    Keep,
+)
+from chaos.experiment.declaration import Decides, Panel, declared
+from chaos.experiment.forms import NAMES, REPEATED, SCHEDULE, TRUTH, ScheduleFile, choice
+from loadgen.settings import CLIENTS, CONFLUENT, NATIVE
+
+CHAOS, LOAD, CLUSTER, OUTPUT = Panel.CHAOS, Panel.LOAD, Panel.CLUSTER, Panel.OUTPUT
+
+_WHERE = "where a run is written and what is kept of it is not of the run"
+_WATCHED = "who watches a run is not of the run"
+_JUDGED = "where the verifier runs is not of the run"
+
+
+def _broker(key: str) -> Decides:
+    return lambda resolved: resolved.broker_config[key]
+
+
+def _topic(key: str) -> Decides:
+    return lambda resolved: resolved.topic_config[key]
+
+
+def _producer(key: str) -> Decides:
+    return lambda resolved: resolved.producer_in_use[key]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The options as given; None where nothing was said. ``seed`` has no default: whoever asks draws one."""
+
+    time_limit_s: float = declared(
+        "Seconds of load: warm-up and chaos.",
+        CHAOS,
+        option="--time-limit",
+        default=60.0,
+        verdict={"time_limit_s": None},
+    )
+    seed: int = declared("Repeats a schedule. Random if absent; always printed.", CHAOS)
+    faults: str | None = declared(
+        "Comma list of faults (gapless list faults), 'basic', 'all' or 'none'.",
+        CHAOS,
+        default=None,
+        unset=DEFAULT_FAULTS,
+    )
+    overlap: bool = declared("Compose faults: some begin while another lasts.", CHAOS, default=False)
+    schedule: ScheduleFile | None = declared(  # noqa: RUF009 - it makes a field
+        "A schedule to replay (schedule.yaml of a run), instead of --faults.", CHAOS, default=None, form=SCHEDULE
+    )
+    defects: tuple[str, ...] = declared(
+        "Switch wrong logic on: NAME[:probability], repeatable (gapless list defects).",
+        CHAOS,
+        option="--defect",
+        default=(),
+        form=REPEATED,
+    )
+    stalled_after_s: float = declared(
+        "A partition that goes without an acknowledgement for so long after the last heal, in sync, is stalled.",
+        CHAOS,
+        option="--stalled-after",
+        metavar="SECONDS",
+        default=10.0,
+        verdict={"stalled_after_s": None},
+    )
+    toxiproxy: str | None = declared(
+        "URL of a Toxiproxy to use instead of our own server of its API.", CHAOS, default=None
+    )
+    acks: str | None = declared(
+        "What producers wait for. 0 and 1 turn idempotence off.",
+        LOAD,
+        default=None,
+        form=choice(Acks),
+        unset="all",
+        verdict={"acks": lambda resolved: resolved.acks},
+    )
+    idempotence: bool | None = declared(
+        "enable.idempotence of the producers.",
+        LOAD,
+        default=None,
+        form=TRUTH,
+        unset="true",
+        verdict={"idempotence": lambda resolved: resolved.idempotence},
+    )
+    workload: str | None = declared(
+        "What is written and how fast (gapless list workloads, or a YAML file).",
+        LOAD,
+        default=None,
+        metavar="NAME|FILE",
+        unset=DEFAULT_WORKLOAD,
+    )
+    rate: int | None = declared(
+        "Records per second, all producers together.",
+        LOAD,
+        default=None,
+        least=1,
+        shows_bounds=True,
+        unset=f"the workload's, or {DEFAULT_RATE}",
+        verdict={"rate": lambda resolved: resolved.workload.records_per_s},
+    )
+    users: int | None = declared(
+        "Producers; each is one stream on one partition.",
+        LOAD,
+        default=None,
+        least=1,
+        unset="one per partition",
+        verdict={"users": lambda resolved: resolved.users},
+    )
+    record_bytes: int | None = declared(
+        "Bytes of a record's value.", LOAD, default=None, unset="the workload's, or 200"
+    )
+    load_processes: int = declared(
+        "Processes that share the producers; each has its own history.",
+        LOAD,
+        default=1,
+        least=1,
+        verdict={"load_processes": None},
+    )
+    client: str = declared(
+        "The producers' and readers' client: ours, or librdkafka (confluent).",
+        LOAD,
+        default=CONFLUENT,
+        metavar="native|confluent",
+        verdict={"client": None},
+    )
+    readers: tuple[str, ...] = declared(
+        "Comma list of the clients that read while the load lasts: native, confluent.",
+        LOAD,
+        default=(CONFLUENT, NATIVE),
+        form=NAMES,
+        among=CLIENTS,
+        verdict={"readers": None},
+    )
+    final_readers: tuple[str, ...] = declared(
+        "Comma list of the clients that read everything at the end: confluent, kafka-python, native.",
+        LOAD,
+        default=(CONFLUENT, KAFKA_PYTHON),
+        form=NAMES,
+        among=FINAL_READERS,
+        verdict={"final_readers": None},
+    )
+    producer_config: tuple[str, ...] = declared(
+        "A producer's configuration, repeatable.",
+        LOAD,
+        default=(),
+        form=REPEATED,
+        metavar="KEY=VALUE",
+        verdict={
+            "max_in_flight": _producer("max.in.flight.requests.per.connection"),
+            "retries": _producer("retries"),
+            "delivery_timeout_ms": _producer("delivery.timeout.ms"),
+        },
+    )
+    consumer_config: tuple[str, ...] = declared(
+        "A consumer's configuration, repeatable.",
+        LOAD,
+        default=(),
+        form=REPEATED,
+        metavar="KEY=VALUE",
+        verdict={"isolation_level": lambda resolved: resolved.consumer_in_use["isolation.level"]},
+    )
+    brokers: int = declared("Broker processes.", CLUSTER, default=3, least=1, verdict={"brokers": None})
+    partitions: int | None = declared(
+        "Partitions of the topic.",
+        CLUSTER,
+        default=None,
+        least=1,
+        shows_bounds=True,
+        unset=f"the workload's, or {DEFAULT_PARTITIONS}",
+        verdict={"partitions": lambda resolved: resolved.partitions},
+    )
+    replication_factor: int = declared(
+        "Replicas of each partition.", CLUSTER, default=3, least=1, verdict={"replication_factor": None}
+    )
+    min_insync_replicas: int | None = declared(
+        "min.insync.replicas of the topic.",
+        CLUSTER,
+        default=None,
+        least=1,
+        unset="2, or 1 with fewer than 3 replicas",
+        verdict={"min_insync_replicas": lambda resolved: resolved.min_insync_replicas},
+    )
+    profile: str = declared(
+        "Base of all configuration: chaos (short timeouts) or kafka (Kafka's defaults).",
+        CLUSTER,
+        default="chaos",
+        verdict={"profile": None},
+    )
+    broker_config: tuple[str, ...] = declared(
+        "A broker's configuration, repeatable.",
+        CLUSTER,
+        default=(),
+        form=REPEATED,
+        metavar="KEY=VALUE",
+        verdict={
+            "unknown_producer": _broker("gapless.unknown.producer"),
+            "replica_lag_time_max_ms": _broker("replica.lag.time.max.ms"),
+            "session_timeout_ms": _broker("zookeeper.session.timeout.ms"),
+            "producer_id_expiration_ms": _broker("producer.id.expiration.ms"),
+        },
+    )
+    topic_config: tuple[str, ...] = declared(
+        "The topic's configuration, repeatable.",
+        CLUSTER,
+        default=(),
+        form=REPEATED,
+        metavar="KEY=VALUE",
+        verdict={
+            "unclean_leader_election": _topic("unclean.leader.election.enable"),
+            "flush_messages": _topic("flush.messages"),
+            "flush_ms": _topic("flush.ms"),
+            "retention_ms": _topic("retention.ms"),
+            "retention_bytes": _topic("retention.bytes"),
+            "cleanup_policy": _topic("cleanup.policy"),
+            "message_timestamp_type": _topic("message.timestamp.type"),
+        },
+    )
+    zookeeper: str | None = declared(
+        "Use this ZooKeeper instead of starting one.", CLUSTER, default=None, metavar="HOST:PORT"
+    )
+    name: str = declared("The experiment's name: results/NAME/...", OUTPUT, default="run")
+    out: str | None = declared(
+        "The run directory itself, instead of results/NAME/TIME-sSEED.", OUTPUT, default=None, outside_repro=_WHERE
+    )
+    keep: str = declared(
+        "Whose data directories stay: all runs', failed ones', none.",
+        OUTPUT,
+        default="failed",
+        form=choice(Keep),
+        outside_repro=_WHERE,
+    )
+    spark_master: str = declared("Where the verifier runs.", OUTPUT, default="local[2]", outside_repro=_JUDGED)
+    web: bool = declared(
+        "Locust's web interface with a Chaos tab, on this machine alone and while the load lasts.",
+        OUTPUT,
+        default=False,
+        outside_repro=_WATCHED,
+    )
+    web_port: int | None = declared(
+        "Its port; implies --web.",
+        OUTPUT,
+        default=None,
+        least=1,
+        most=65535,
+        shows_bounds=True,
+        unset="a free one, printed",
+        outside_repro=_WATCHED,
+    )

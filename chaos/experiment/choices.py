@@ -1,0 +1,33 @@
+"""What options choose among, and what holds where nothing is said and the workload says nothing. Declares no option."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from loadgen.settings import CONFLUENT, NATIVE
+
+#: A client that only reads (``loadgen.tool`` has the name too; importing that takes a fifth of a second).
+KAFKA_PYTHON = "kafka-python"
+#: Who may read everything at the end.
+FINAL_READERS = (CONFLUENT, KAFKA_PYTHON, NATIVE)
+
+DEFAULT_FAULTS = "basic"
+DEFAULT_WORKLOAD = "steady"
+DEFAULT_RATE = 1500
+DEFAULT_PARTITIONS = 6
+
+
+class Acks(StrEnum):
+    """What a producer waits for."""
+
+    NONE = "0"
+    LEADER = "1"
+    ALL = "all"
+
+
+class Keep(StrEnum):
+    """What is kept of the brokers' data."""
+
+    ALL = "all"
+    FAILED = "failed"
+    NONE = "none"

@@ -1,0 +1,95 @@
+"""The command line that the declaration makes: Typer's options, the value they give, and the words that ask for it.
+
+Owns the way between an experiment and its arguments. Owns no option.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING
+from typing import Annotated, Any
+
+import typer
+from typer.models import OptionInfo
+
+from chaos.experiment.asked import Asked
+from chaos.experiment.declaration import Field, declared_fields
+
+FIELDS: Mapping[str, Field] = {each.name: each for each in declared_fields(Asked)}
+
+
+def option(name: str) -> Any:
+    """The declared option of that field, for a command with a signature of its own."""
+    return _option(FIELDS[name])
+
+
+def _option(each: Field) -> OptionInfo:
+    declaration = each.declared
+    unset = f" [dim]default: {declaration.unset}[/dim]" if declaration.unset else ""
+    more: dict[str, Any] = {"show_default": False} if unset else {}
+    if declaration.shows_bounds:
+        more |= {"min": declaration.least, "max": declaration.most}
+    made: OptionInfo = typer.Option(
+        each.option,
+        help=declaration.help + unset,
+        metavar=declaration.metavar,
+        rich_help_panel=declaration.panel.value,
+        **more,
+    )
+    return made
+
+
+def _parameter(each: Field) -> inspect.Parameter:
+    default = None if each.default in (MISSING, None) else each.form.shown(each.default)
+    kind = each.form.kind if default is not None else each.form.kind | None
+    return inspect.Parameter(
+        each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, _option(each)]
+    )
+
+
+def with_options(run: Callable[..., int]) -> Callable[..., int]:
+    """``run(given, **own)`` as a command for Typer: the declared options become ``given``, for ``asked_by``.
+
+    The keyword-only parameters of ``run`` stay options of the command.
+    """
+    own = [
+        each
+        for each in inspect.signature(run, eval_str=True).parameters.values()
+        if each.kind is inspect.Parameter.KEYWORD_ONLY
+    ]
+
+    def command(**given: Any) -> int:
+        return run({name: given.pop(name) for name in FIELDS}, **given)
+
+    parameters = [*map(_parameter, FIELDS.values()), *own]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    return command
+
+
+def asked_by(given: Mapping[str, Any]) -> Asked:
+    """What was asked by these values of Typer's; a field without default must be among them. Raises SettingsError."""
+    values = {name: FIELDS[name].form.read(value) for name, value in given.items() if value is not None}
+    return Asked(**values)
+
+
+def words(asked: Asked, *, everything: bool = False) -> list[str]:
+    """The arguments that ask for this run: what differs from the defaults, and always what has none (the seed).
+
+    Without ``everything``, what is not of the run (where it is written, what is kept of it) is left out.
+    """
+    return ["run", *_words(asked, everything=everything)]
+
+
+def _words(asked: Asked, *, everything: bool) -> Iterator[str]:
+    for each in _in_order(list(FIELDS.values())):
+        value = getattr(asked, each.name)
+        if value is None or value == each.default or (each.declared.outside_repro and not everything):
+            continue
+        yield from each.form.words(each.option, value)
+
+
+def _in_order(fields: Sequence[Field]) -> list[Field]:
+    """What has no default comes first."""
+    return sorted(fields, key=lambda each: each.default is not MISSING)

@@ -1,0 +1,80 @@
+"""The whole of one experiment: what was asked together with what it comes to. Owns the checks between its parts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from chaos.experiment.asked import Asked
+from chaos.experiment.errors import SettingsError
+from chaos.experiment.forms import ScheduleFile
+from chaos.experiment.resolved import Resolved
+from chaos.schedules.model import Schedule
+
+#: Seconds of load before the first fault.
+WARMUP_S = 4.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment(Resolved):
+    """Everything that decides a run. Options stand in ``asked``, what they come to beside it."""
+
+    asked: Asked
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """The schedule that was given; None if it is to be generated from ``faults`` and the seed."""
+        return None if self.asked.schedule is None else self.asked.schedule.schedule
+
+    @property
+    def web_port(self) -> int | None:
+        """The port of the web interface: None without one, 0 for a free port."""
+        return 0 if self.asked.web and self.asked.web_port is None else self.asked.web_port
+
+    def expected_disk_bytes(self) -> int:
+        """A bound on what the run writes: every record on each replica, the histories, and Spark's scratch."""
+        records = self.workload.expected_records(self.asked.time_limit_s + 30)
+        return int(records * ((self.workload.mean_bytes + 80) * self.asked.replication_factor + 200)) + 200_000_000
+
+    def to_json(self) -> dict[str, Any]:
+        """For ``run.json``: what was asked, and what it came to."""
+        asked = {each.name: _plain(getattr(self.asked, each.name)) for each in fields(self.asked)}
+        # By name: ``super()`` without arguments does not work in a dataclass with slots.
+        return {"asked": asked, "resolved": Resolved.to_json(self)}
+
+
+def check(experiment: Experiment) -> None:
+    """Raises SettingsError on the first contradiction."""
+    asked = experiment.asked
+    if not WARMUP_S < asked.time_limit_s < math.inf:
+        raise SettingsError(
+            f"--time-limit must be longer than the warm-up of {WARMUP_S:g} s and end, not {asked.time_limit_s:g}"
+        )
+    if not 0 < asked.stalled_after_s < math.inf:
+        raise SettingsError(f"--stalled-after must be above 0 s and end, not {asked.stalled_after_s:g}")
+    if asked.replication_factor > asked.brokers:
+        raise SettingsError(
+            f"--replication-factor {asked.replication_factor} needs as many brokers; "
+            f"there are {asked.brokers}: raise --brokers or lower the factor"
+        )
+    if experiment.min_insync_replicas > asked.replication_factor:
+        raise SettingsError(
+            f"--min-insync-replicas {experiment.min_insync_replicas} can never be met "
+            f"with --replication-factor {asked.replication_factor}"
+        )
+    if experiment.idempotence and experiment.acks != "all":
+        raise SettingsError(f"--idempotence true needs --acks all, not --acks {experiment.acks}")
+    if "/" in asked.name or asked.name in ("", ".", "..", "latest"):
+        raise SettingsError(f"--name {asked.name!r} cannot be a directory of its own in results/; choose another word")
+    if asked.load_processes > experiment.users:
+        raise SettingsError(
+            f"--load-processes {asked.load_processes} need as many producers; there are {experiment.users}: "
+            "raise --users or lower the processes"
+        )
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, ScheduleFile):
+        return {"path": str(value.path), **asdict(value.schedule)}
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,91 @@
+"""How a value of an experiment stands on the command line: what Typer parses it as, and back. Owns no option."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from chaos.experiment.errors import SettingsError
+from chaos.schedules.model import Schedule, ScheduleError, from_yaml
+from loadgen.documents import DocumentError, read_text
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleFile:
+    """A schedule that was given, and where it stands: ``repro`` names the file."""
+
+    path: Path
+    schedule: Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One form. ``kind`` is what Typer parses; ``read`` makes the value of it, ``shown`` the default as Typer has it,
+
+    ``words`` the arguments that ask for a value again. Both take values alone, never None.
+    """
+
+    kind: Any
+    read: Callable[[Any], Any]
+    shown: Callable[[Any], Any]
+    words: Callable[[str, Any], list[str]]
+
+
+class Truth(StrEnum):
+    """A yes or no that is said aloud."""
+
+    TRUE = "true"
+    FALSE = "false"
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _one(option: str, value: Any) -> list[str]:
+    return [option, str(value)]
+
+
+def plain(kind: type) -> Form:
+    """A number or a text, as it is."""
+    return Form(kind, _same, _same, _one)
+
+
+def choice(kind: type[StrEnum]) -> Form:
+    """One of a few texts."""
+    return Form(kind, lambda chosen: str(chosen.value), kind, _one)
+
+
+def _schedule(path: Path) -> ScheduleFile:
+    try:
+        return ScheduleFile(path, from_yaml(read_text(path)))
+    except (DocumentError, ScheduleError) as error:
+        raise SettingsError(f"--schedule {path}: {error}") from error
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(part for each in text.split(",") if (part := each.strip()))
+
+
+def _each(option: str, values: Sequence[str]) -> list[str]:
+    return [word for value in values for word in (option, value)]
+
+
+#: Said or not.
+FLAG = Form(bool, _same, _same, lambda option, value: [option] if value else [])
+#: ``true`` or ``false``, so that either can be said against a default.
+TRUTH = Form(
+    Truth,
+    lambda truth: truth is Truth.TRUE,
+    lambda value: Truth(str(value).lower()),
+    lambda option, value: [option, str(value).lower()],
+)
+#: An option that may come several times; its default, none at all, is not shown.
+REPEATED = Form(list[str], tuple, lambda _: None, _each)
+#: Names by comma.
+NAMES = Form(str, _names, ",".join, lambda option, value: [option, ",".join(value)])
+#: A file with a schedule.
+SCHEDULE = Form(Path, _schedule, _same, lambda option, value: [option, str(value.path)])

@@ -1,0 +1,38 @@
+"""What a client of the load works with: the keys it is handed over the load's own defaults, typed. Pure.
+
+Owns neither: the defaults are the adapters' in ``loadgen.clients``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cluster.config.keys import TypedConfig
+from loadgen.clients.librdkafka import consumer_config, producer_config
+from loadgen.settings import NATIVE, ConfigValue
+
+
+def producer_in_use(client: str, given: TypedConfig) -> TypedConfig:
+    """The configuration of a producer; ``given`` is what the load hands to it."""
+    if client == NATIVE:
+        from loadgen.clients.native import PRODUCER_DEFAULTS
+
+        return _over(PRODUCER_DEFAULTS, given)
+    return TypedConfig(given.table, given.table.parse(producer_config("", "", _handed(given))))
+
+
+def consumer_in_use(client: str, given: TypedConfig) -> TypedConfig:
+    """The configuration of a consumer; ``given`` is what the load hands to it."""
+    if client == NATIVE:
+        from loadgen.clients.native import CONSUMER_DEFAULTS
+
+        return _over(CONSUMER_DEFAULTS, given)
+    return TypedConfig(given.table, given.table.parse(consumer_config("", "", _handed(given))))
+
+
+def _over(defaults: Mapping[str, ConfigValue], given: TypedConfig) -> TypedConfig:
+    return TypedConfig(given.table, {**given.table.parse(defaults), **given.given})
+
+
+def _handed(given: TypedConfig) -> dict[str, ConfigValue]:
+    return dict(given.as_text())

@@ -1,0 +1,167 @@
+"""From what was asked to the experiment. Owns how profiles, shorthands and ``--*-config`` come together. Pure.
+
+The general ``--broker-config KEY=VALUE`` and its sisters win over the profile; a shorthand (``--acks``) that says
+something else than they do is a contradiction, and refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from chaos.experiment.asked import Asked
+from chaos.experiment.choices import DEFAULT_FAULTS, DEFAULT_PARTITIONS, DEFAULT_RATE, DEFAULT_WORKLOAD
+from chaos.experiment.declaration import check_declared
+from chaos.experiment.errors import SettingsError
+from chaos.experiment.experiment import WARMUP_S, Experiment, check
+from chaos.experiment.in_use import consumer_in_use, producer_in_use
+from chaos.faults.catalogue import FAULTS, check_faults, parse_faults
+from chaos.schedules.generator import generate
+from chaos.schedules.model import Schedule
+from cluster.config import broker, consumer, producer, profiles, topic
+from loadgen.settings import CLIENTS, refuse_own_keys
+from loadgen.workload import Workload
+from loadgen.workloads import find_workload
+from verifier.evidence.run_model import DefectSetting
+
+#: Healing, the last read and the copies of the evidence come after the time limit, and a burst of retries with them.
+AFTER_THE_LOAD_MS = 1_800_000
+
+
+def resolve(asked: Asked) -> tuple[Experiment, list[str]]:
+    """The experiment, and warnings for a person. Raises SettingsError, ConfigError, UnknownFault."""
+    _check_what_excludes(asked)
+    check_declared(asked, SettingsError)
+    profile = profiles.find(asked.profile)
+    typed_broker = broker.validate({**profile.broker, **_pairs("--broker-config", asked.broker_config)})
+    typed_topic = topic.validate(_topic_text(asked, profile), typed_broker)
+    workload = _workload(asked)
+    producer_text = _producer_text(asked, workload)
+    typed_producer = producer.validate(producer_text, asked.client, profile.producer_base(asked.client))
+    consumer_text = _pairs("--consumer-config", asked.consumer_config)
+    refuse_own_keys("--producer-config", producer_text)
+    refuse_own_keys("--consumer-config", consumer_text)
+    typed_consumer = consumer.validate(consumer_text, asked.client, profile.consumer_base(asked.client))
+    defects, planted = _defects(asked.defects)
+    if asked.schedule is not None:
+        check_faults(asked.schedule.schedule.kinds())
+    partitions = workload.partitions or DEFAULT_PARTITIONS
+    experiment = Experiment(
+        asked=asked,
+        workload=workload,
+        partitions=partitions,
+        users=workload.streams or partitions,
+        faults=() if asked.schedule is not None else parse_faults(asked.faults or DEFAULT_FAULTS),
+        defects=defects,
+        planted=planted,
+        broker_config=typed_broker,
+        topic_config=typed_topic,
+        producer_config=typed_producer,
+        consumer_config=typed_consumer,
+        producer_in_use=producer_in_use(asked.client, typed_producer),
+        consumer_in_use=consumer_in_use(asked.client, typed_consumer),
+    )
+    check(experiment)
+    _check_that_all_is_kept(typed_topic, asked.time_limit_s)
+    return experiment, experiment.warnings
+
+
+def _check_what_excludes(asked: Asked) -> None:
+    """Raises SettingsError for a client that there is not, and for options that exclude each other."""
+    if asked.client not in CLIENTS:
+        choices = " or ".join(f"--client {client}" for client in CLIENTS)
+        raise SettingsError(f"--client {asked.client} is not known; use {choices}")
+    if asked.faults is not None and asked.schedule is not None:
+        raise SettingsError("--schedule and --faults exclude each other: a schedule names its faults")
+    if asked.overlap and asked.schedule is not None:
+        raise SettingsError("--schedule and --overlap exclude each other: a schedule says what overlaps")
+
+
+def _topic_text(asked: Asked, profile: profiles.Profile) -> dict[str, str]:
+    minimum = 2 if asked.replication_factor > 2 else 1
+    asked_topic = _pairs("--topic-config", asked.topic_config)
+    topic_text = _with("--min-insync-replicas", "min.insync.replicas", asked.min_insync_replicas, asked_topic)
+    return {"min.insync.replicas": str(minimum), **profile.topic, **topic_text}
+
+
+def _check_that_all_is_kept(config: topic.TopicConfig, time_limit_s: float) -> None:
+    """A run whose topic loses records as it goes would prove nothing, an hour later. Raises SettingsError."""
+    if "compact" in str(config["cleanup.policy"]):
+        raise SettingsError(
+            "the final read needs every record, and compaction removes some: 'cleanup.policy' must be delete"
+        )
+    needed_ms = int(time_limit_s * 1000) + AFTER_THE_LOAD_MS
+    if 0 <= int(config["retention.ms"]) < needed_ms:
+        raise SettingsError(
+            f"the final read needs every record: 'retention.ms' {config['retention.ms']} is less than this run may "
+            f"take ({needed_ms}); leave it out"
+        )
+    if int(config["retention.bytes"]) >= 0:
+        raise SettingsError("the final read needs every record: leave out 'retention.bytes'; --rate sets the disk")
+
+
+def plan(experiment: Experiment) -> Schedule:
+    """The schedule of a run: the one given, or one generated from the seed."""
+    if experiment.schedule is not None:
+        return experiment.schedule
+    return generate(
+        [FAULTS[name].kind() for name in experiment.faults],
+        seed=experiment.asked.seed,
+        warmup_s=WARMUP_S,
+        time_limit_s=experiment.asked.time_limit_s,
+        partitions=experiment.partitions,
+        overlap=experiment.asked.overlap,
+    )
+
+
+def _defects(texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[DefectSetting, ...]]:
+    """The same in full spelling, for the brokers, and typed. Raises ``DefectError``.
+
+    Knowing them takes the broker's code; few runs have any.
+    """
+    if not texts:
+        return (), ()
+    from cluster.defects import parse
+
+    specs = [parse(text) for text in texts]
+    return tuple(map(str, specs)), tuple(DefectSetting(spec.name, spec.probability) for spec in specs)
+
+
+def _workload(asked: Asked) -> Workload:
+    """The workload with what the options say. Raises WorkloadError where they say something else."""
+    return find_workload(asked.workload or DEFAULT_WORKLOAD).with_options(
+        {
+            "rate": ("--rate", asked.rate),
+            "value_bytes": ("--record-bytes", asked.record_bytes),
+            "partitions": ("--partitions", asked.partitions),
+            "streams": ("--users", asked.users),
+        },
+        {"rate": DEFAULT_RATE},
+    )
+
+
+def _producer_text(asked: Asked, workload: Workload) -> dict[str, str]:
+    text = _pairs("--producer-config", asked.producer_config)
+    text = _with(f"workload {workload.name}'s compression", "compression.type", workload.compression, text)
+    text = _with("--acks", "acks", asked.acks, text)
+    if asked.idempotence is None:
+        return text
+    return _with("--idempotence", "enable.idempotence", str(asked.idempotence).lower(), text)
+
+
+def _with(option: str, key: str, value: object, mapping: Mapping[str, str]) -> dict[str, str]:
+    """``mapping`` with the shorthand's value in it. Raises SettingsError if they say different things."""
+    if value is None:
+        return dict(mapping)
+    if mapping.get(key, str(value)) != str(value):
+        raise SettingsError(f"{option} {value} contradicts {key}={mapping[key]}; leave one of them out")
+    return {**mapping, key: str(value)}
+
+
+def _pairs(option: str, pairs: Sequence[str]) -> dict[str, str]:
+    mapping: dict[str, str] = {}
+    for pair in pairs:
+        key, separator, value = pair.partition("=")
+        if not separator or not key:
+            raise SettingsError(f"{option} wants KEY=VALUE, not {pair!r}")
+        mapping[key.strip()] = value.strip()
+    return mapping

@@ -1,0 +1,33 @@
+"""The verifier's settings of an experiment, made from what its declaration says that the verdict depends on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chaos.experiment.asked import Asked
+from chaos.experiment.declaration import Decides, declared_fields
+from chaos.experiment.experiment import Experiment
+from verifier.evidence.run_model import RunSettings
+
+
+def decided() -> dict[str, tuple[str, Decides | None]]:
+    """Each field of the verifier's settings: the field of ``Asked`` that decides it, and how. Raises ValueError if two
+
+    options decide one.
+    """
+    found: dict[str, tuple[str, Decides | None]] = {}
+    for each in declared_fields(Asked):
+        for name, decides in each.declared.verdict.items():
+            if name in found:
+                raise ValueError(f"{name} is decided by {found[name][0]} and by {each.name}")
+            found[name] = (each.name, decides)
+    return found
+
+
+def settings_of(experiment: Experiment) -> RunSettings:
+    """What the verdict on this experiment depends on."""
+    values: dict[str, Any] = {
+        name: getattr(experiment.asked, field) if decides is None else decides(experiment)
+        for name, (field, decides) in decided().items()
+    }
+    return RunSettings(**values)

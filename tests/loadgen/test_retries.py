@@ -1,0 +1,116 @@
+"""A retry that is forced stands in the history, with the sequences that it was about: for each client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from cluster.seams.clock import SystemClock
+from loadgen.choices import Sizes
+from loadgen.clients import confluent, native
+from loadgen.clients.base import ProducerFactory
+from loadgen.clients.librdkafka_attempts import AttemptListener, disconnects, failed_attempt
+from loadgen.recorder import Recorder
+from loadgen.records import StreamRecords
+from loadgen.settings import ConfigValue
+from loadgen.stream import ProducerStream
+from tests.loadgen.conftest import TOPIC, MockCluster
+from verifier.evidence.history import read_history
+
+Factory = Callable[[str, str, Mapping[str, ConfigValue], Any], ProducerFactory]
+
+LINE = (
+    "[thrd:h:1/1]: h:1/1: t [0]: MessageSet with 17 message(s) (MsgId 101, BaseSeq 100) encountered error: "
+    "Local: Broker transport failure (actions Refresh,MsgPossiblyPersisted)"
+)
+CONFIG: dict[str, ConfigValue] = {
+    "request.timeout.ms": 500,
+    "socket.timeout.ms": 500,
+    "delivery.timeout.ms": 30_000,
+    "retry.backoff.ms": 20,
+    "linger.ms": 0,
+}
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("idempotence", [True, False])
+@pytest.mark.parametrize("factory", [confluent.producer_factory, native.producer_factory])
+def test_what_is_sent_again_is_recorded(
+    cluster: MockCluster, tmp_path: Path, factory: Factory, idempotence: bool
+) -> None:
+    """A broker that does not answer: the five records that it was sent time out; those acknowledged before are out."""
+    clock = SystemClock()
+    recorder = Recorder("producers", tmp_path / "producers.arrow", clock)
+    config = {key: value for key, value in CONFIG.items() if key != "socket.timeout.ms" or factory is not _native()}
+    stream = ProducerStream(
+        stream=3, topic=TOPIC, partition=0, records=StreamRecords(1, 3, Sizes([48])), recorder=recorder, clock=clock,
+        make_client=factory(cluster.bootstrap, "retries", {**config, "enable.idempotence": idempotence}, clock),
+        dispose=lambda client: client.dispose(1.0),
+    )  # fmt: skip
+
+    def until(condition: Callable[[], bool], what: str) -> None:
+        end_ns = clock.monotonic_ns() + 40 * 10**9
+        while not condition():
+            assert clock.monotonic_ns() < end_ns, what
+            stream.poll()
+            recorder.history.flush()
+            Event().wait(0.005)
+
+    def send(count: int) -> None:
+        target = stream.next_sequence + count
+        until(lambda: stream.send(clock.monotonic_ns()) and stream.next_sequence == target, "not taken")
+
+    def retries() -> list[dict[str, Any]]:
+        return [row for row in read_history(tmp_path / "producers.arrow").to_pylist() if row["f"] == "retry"]
+
+    send(5)
+    until(lambda: not stream.outstanding, "not acknowledged")
+    cluster.freeze()
+    before_ns = clock.monotonic_ns()
+    send(5)
+    until(lambda: bool(retries()), "no retry in the history")
+    first = retries()[0]
+    assert (first["stream"], first["partition"], first["type"]) == (3, 0, "info")
+    assert 5 <= first["first_sequence"] <= first["last_sequence"] <= 9
+    assert before_ns <= first["invoke_ns"] <= first["complete_ns"] <= clock.monotonic_ns()
+    assert first["error"].startswith("retry: ") and 1 <= first["count"] <= 5
+    stream.close()
+    recorder.close()
+
+
+def _native() -> Factory:
+    return native.producer_factory
+
+
+def test_a_failed_attempt_is_known_by_its_line() -> None:
+    """Also one whose connection broke; not one that is given up, nor one that was delivered."""
+    assert failed_attempt("MSGSET", LINE) == ("Local: Broker transport failure", 17, 101)
+    assert failed_attempt("MSGSET", LINE.replace("Refresh,", "Permanent,")) is None
+    assert failed_attempt("MSGSET", LINE.partition(" encountered")[0] + " delivered") is None
+    assert failed_attempt("FAIL", LINE) is None
+
+
+def test_debugging_lines_are_for_the_listener_alone(caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody asked for them; what librdkafka says to people is passed on, and everything if debugging was asked for."""
+    told: list[tuple[str, int, int]] = []
+
+    def tell(*attempt: Any) -> None:
+        told.append(attempt)
+
+    with caplog.at_level("DEBUG", logger="librdkafka"):
+        AttemptListener(tell, is_debugged=False).log(10, "%s [%s] %s", "MSGSET", "p", LINE)
+        AttemptListener(tell, is_debugged=False).log(40, "%s [%s] %s", "FAIL", "p", "gone")
+        AttemptListener(tell, is_debugged=True).log(10, "%s [%s] %s", "PRODUCE", "p", "asked for")
+    assert told == [("Local: Broker transport failure", 17, 101)]
+    assert [record.getMessage() for record in caplog.records] == ["FAIL [p] gone", "PRODUCE [p] asked for"]
+
+
+def test_lost_connections_are_counted_over_all_brokers() -> None:
+    """As the statistics have them, broker by broker."""
+    text = '{"brokers": {"a": {"disconnects":2, "x": 1}, "b": { "disconnects": 1 }}}'
+    assert disconnects(text) == 3
+    assert disconnects("{}") == 0

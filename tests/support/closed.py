@@ -1,0 +1,76 @@
+"""What closes the evidence of a made-up run, so that nothing but what a test changes is wrong with it."""
+
+from __future__ import annotations
+
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from verifier.accounts import account_of
+from verifier.completeness.experiment import PHASES
+from verifier.evidence.declared import DeclaredEvidence, DeclaredProcess
+from verifier.evidence.run_directory import RunDirectory, append_json_line
+from verifier.evidence.run_model import ChildProcess, HarnessHealth, PhaseSpan
+from verifier.evidence.series import SeriesPoint
+
+SECOND = 1_000_000_000
+TOPIC_ID = "8f56e1f3-c735-48b3-a4d6-2fc3705ac4aa"
+
+
+def role_of(process: str) -> str:
+    """The role of a process of a story, by its name."""
+    roles = {"producer": "producers", "reader": "readers", "sentinel": "sentinel", "final": "final"}
+    return next(role for beginning, role in roles.items() if process.startswith(beginning))
+
+
+def declared(
+    processes: Iterable[str],
+    replicas: Mapping[str, Iterable[int]],
+    streams: Sequence[int] = (),
+    planned_faults: int = 0,
+) -> DeclaredEvidence:
+    """What a run declares that these processes and replicas are left of. The first producer writes all ``streams``."""
+    found: list[DeclaredProcess] = []
+    for name in sorted(processes):
+        role = role_of(name)
+        writes = role == "producers" and not any(each.streams for each in found) and bool(streams)
+        found.append(
+            DeclaredProcess(name, role, "confluent", min(streams) if writes else -1, len(streams) if writes else 0)
+        )
+    brokers = sorted({broker for each in replicas.values() for broker in each})
+    return DeclaredEvidence(found, brokers, {name: sorted(each) for name, each in replicas.items()}, planned_faults)
+
+
+def closed(evidence: DeclaredEvidence) -> dict[str, Any]:
+    """The fields of ``run.json`` of a run that went as it should; chaos lasts from 10 to 50 seconds."""
+    ends = [8, 10, 50, 51, 52, 53, 54, 55]
+    spans = zip(PHASES, [0, *ends], ends, strict=False)
+    live = [each.name for each in evidence.processes]
+    names = ["proxy", *(f"broker-{broker}" for broker in evidence.brokers), *live]
+    return {
+        "evidence": evidence,
+        "phases": [PhaseSpan(name, start * SECOND, end * SECOND) for name, start, end in spans],
+        "children": [ChildProcess(name, 100 + number, 1.0, 0) for number, name in enumerate(names)],
+        "harness": HarnessHealth(event_loop_lag_s={"conductor": 0.01, "proxy": 0.01}),
+    }
+
+
+def write_series(directory: RunDirectory, evidence: DeclaredEvidence) -> None:
+    """One point for each live process, which counted what its history has."""
+    for process in evidence.of_role("producers", "readers"):
+        if not directory.history(process.name).exists():
+            continue
+        account = account_of(directory.history(process.name))
+        point = SeriesPoint(
+            process.name, 50 * SECOND, SECOND, loop_lag_ms=3.0,
+            total_acked=account.values("send", "ok"), total_failed=account.values("send", "fail"),
+            total_unknown=account.values("send", "info"), total_read=account.values("poll", "ok"),
+        )  # fmt: skip
+        append_json_line(directory.series_jsonl(process.name), point.to_json())
+
+
+def partition_metadata() -> str:
+    """The text of ``partition.metadata`` of the topic with ``TOPIC_ID``."""
+    text = urlsafe_b64encode(uuid.UUID(TOPIC_ID).bytes).decode().rstrip("=")
+    return f"version: 0\ntopic_id: {text}"

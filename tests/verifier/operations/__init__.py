@@ -1,0 +1,1 @@
+"""Tests of histories of operations: their reader, their checks beside a slow oracle, their verdict."""

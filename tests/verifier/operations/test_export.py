@@ -1,0 +1,139 @@
+"""A run's histories as operations: what the verifier finds in the export is what it finds in the run."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.support.stories import clean
+from tests.verifier.planted import PLANTED, planted_story
+from verifier.evidence.run_directory import RunDirectory
+from verifier.operations.export import export_run
+from verifier.operations.options import JudgeOptions
+from verifier.operations.verdict import ClientVerdict, judge_file
+from verifier.operations.writing import FORMS
+
+#: Checks that runs and histories of operations both have. What failed and was read is phantom there, G1a here.
+SHARED = ("lost-write", "duplicate", "inconsistent-offsets", "nonmonotonic-send", "phantom", "unseen")
+
+_LOG_ALONE = "clients were told nothing of it: only the log shows it"
+_TAIL = "the log proves the loss; clients know only that what was acknowledged was never read"
+_COPY = "a copy also stands behind later values; the log knows that it is the copy that is wrong"
+_ONE_READER = "a run compares each final reader with the log; here any reader's poll counts, and the gap is a poll-skip"
+
+#: Where definitions differ by nature: the shared checks that only the run has, that only the export has, and why.
+DIFFERENT: dict[str, tuple[set[str], set[str], str]] = {
+    "lost at the tail": ({"lost-write"}, {"unseen"}, _TAIL),
+    "lost in the middle": (set(), {"unseen"}, "a value that is lost was never read either"),
+    "lost, and acknowledged in the wrong order": (
+        {"lost-write"}, {"unseen", "nonmonotonic-send"}, f"{_TAIL}; and a lost value keeps the offset it was told",
+    ),
+    "skipped by a final reader": ({"unseen"}, set(), _ONE_READER),
+    "the sentinel itself is skipped": (set(), {"lost-write"}, "something behind it was read, so it is also lost"),
+    "acknowledged behind the sentinel": (
+        set(), {"unseen"}, "a run ends at its sentinels; here nothing says that reading was to end before",
+    ),
+    "stored twice": (set(), {"nonmonotonic-send"}, _COPY),
+    "sent again": (set(), {"nonmonotonic-send"}, _COPY),
+    "sent again after a timeout": (set(), {"nonmonotonic-send"}, _COPY),
+    "repeated without an identity": (set(), {"nonmonotonic-send"}, _COPY),
+    "stored three times": (set(), {"nonmonotonic-send"}, _COPY),
+    "acknowledged at its second copy": (set(), {"nonmonotonic-send"}, _COPY),
+    "acknowledged elsewhere": (
+        {"inconsistent-offsets"}, {"duplicate"}, "told one offset, read at another: without a log that is two copies",
+    ),
+    "read and then nothing": ({"inconsistent-offsets"}, set(), _LOG_ALONE),
+    "read from nowhere": ({"inconsistent-offsets"}, set(), _LOG_ALONE),
+    "read where it no longer is": ({"inconsistent-offsets"}, set(), _LOG_ALONE),
+    "never reserved": ({"phantom"}, set(), "nobody was handed the value; it stands in the log"),
+    "a foreign value": ({"phantom"}, set(), "nobody was handed the values; they stand in the log"),
+    "failed and yet there": ({"phantom"}, set(), "it was read, and its send failed: that is G1a"),
+    "handed out as garbage": (set(), {"inconsistent-offsets"}, "garbage is one more value at that offset"),
+    "a late batch of a former producer": (
+        set(), {"nonmonotonic-send"}, "only the log says that another producer wrote the batch",
+    ),
+    "deleted by nobody": ({"lost-write", "inconsistent-offsets"}, set(), _LOG_ALONE),
+    "deleted further than asked for": ({"lost-write", "inconsistent-offsets"}, set(), _LOG_ALONE),
+    "deleted against the settings": ({"lost-write", "inconsistent-offsets"}, set(), _LOG_ALONE),
+    "a compacted topic": (
+        set(), {"lost-write", "inconsistent-offsets", "unseen"}, "a run does not judge it: compaction removes values",
+    ),
+    "a copy below the start of the log": (set(), {"duplicate"}, "both copies were read; the log keeps one"),
+}  # fmt: skip
+
+
+def judged(directory: RunDirectory, form: str = "jsonl") -> ClientVerdict:
+    path = directory.path / f"export.{form}"
+    exported = export_run(directory.history_dir)
+    path.write_text("".join(FORMS[form](line) + "\n" for line in exported.lines), encoding="utf-8")
+    return judge_file(path, JudgeOptions())
+
+
+def shared(verdict: ClientVerdict) -> set[str]:
+    return {name for name in SHARED if verdict.verdict.checks[name].count}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_an_export_shows_what_the_run_shows(name: str, tmp_path: Path) -> None:
+    """The anomalies that both can have are the same, but for those that clients cannot see or cannot tell apart."""
+    found = judged(planted_story(name).write(tmp_path / "run"))
+    in_run = {check for check, _ in PLANTED[name].expected} & set(SHARED)
+    only_run, only_export, _why = DIFFERENT.get(name, (set(), set(), ""))
+    assert found.verdict.doubts == ()
+    assert shared(found) == in_run - only_run | only_export
+    assert in_run - shared(found) == only_run
+    assert shared(found) - in_run == only_export
+    assert all(check.failure is None for check in found.verdict.checks.values())
+
+
+def test_what_failed_and_was_read_is_aborted(tmp_path: Path) -> None:
+    """The one check that has another name: phantom (failed) of a run is G1a."""
+    found = judged(planted_story("failed and yet there").write(tmp_path / "run"))
+    assert found.verdict.checks["G1a"].count == 6
+
+
+def test_differences_are_of_planted_runs() -> None:
+    """Each difference has a reason and belongs to a planted run."""
+    assert set(DIFFERENT) <= set(PLANTED)
+    assert all(why for _, _, why in DIFFERENT.values())
+
+
+@pytest.mark.parametrize("form", ["edn", "jsonl"])
+def test_a_clean_run_is_valid_in_both_forms(form: str, tmp_path: Path) -> None:
+    """Every value is there, acknowledged and read, sentinels included; and nothing is wrong."""
+    found = judged(clean(partitions=2, streams=3, final_readers=2).write(tmp_path / "run"), form)
+    assert (found.verdict.verdict, found.verdict.reasons) == ("valid", ())
+    assert (found.verdict.stats["acked"], found.verdict.stats["read"], found.verdict.stats["keys"]) == (38, 38, 2)
+
+
+def test_what_was_reserved_and_forgotten_is_info(tmp_path: Path) -> None:
+    """A process that was killed: its reservations without outcome may have happened, one operation each."""
+    story = clean(streams=1)
+    story.rows["producer-1"] = [row for row in story.rows["producer-1"] if row.f == "reserve" or row.first_sequence < 9]
+    story.torn = {"producer-1"}
+    found = judged(story.write(tmp_path / "run"))
+    assert found.verdict.reasons == ()
+    assert found.verdict.stats["unknown"] == 3
+
+
+def test_processes_do_one_thing_at_a_time(tmp_path: Path) -> None:
+    """However sends overlapped, the export is well formed, its time does not go back, and outcomes are not repeated."""
+    story = clean(streams=2)
+    rows = story.rows["producer-1"]
+    story.rows["producer-1"] = [row._replace(invoke_ns=5, complete_ns=9) if row.f == "send" else row for row in rows]
+    story.rows["producer-1"] += [
+        row._replace(type="info", first_offset=-1, last_offset=-1) for row in rows if row.f == "send"
+    ]
+    directory = story.write(tmp_path / "run")
+    lines = list(export_run(directory.history_dir).lines)
+    assert [line["index"] for line in lines] == list(range(len(lines)))
+    assert all(one["time"] <= other["time"] for one, other in pairwise(lines))
+    assert judged(directory).verdict.reasons == ()
+
+
+def test_rows_that_contradict_themselves_are_counted(tmp_path: Path) -> None:
+    """What makes a run unknown is left out of its export, and said to be."""
+    directory = planted_story("rows that make no sense").write(tmp_path / "run")
+    assert export_run(directory.history_dir).left_out == 3

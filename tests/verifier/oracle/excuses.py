@@ -1,0 +1,212 @@
+"""Which event excuses which value, once more: row by row and value by value, with figures of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from tests.verifier.oracle.model import Evidence, Value, makes_sense
+
+SECOND = 1_000_000_000
+KILLS = ("kill-leader", "kill-follower", "kill-controller", "rolling-restart", "isolate-broker")
+
+
+class Excuse(NamedTuple):
+    """``epoch`` is an election's; None of any other event."""
+
+    kind: str
+    epoch: int | None = None
+
+
+class Election(NamedTuple):
+    epoch: int
+    start: int
+    about: int
+    since: int
+    until: int
+
+
+def told(evidence: Evidence) -> list[dict[str, Any]]:
+    """What producers and live readers were told."""
+    return [
+        row for row in evidence.rows
+        if row["type"] == "ok" and row["stream"] >= 0 and makes_sense(row)
+        and (row["f"] == "send" or (row["f"] == "poll" and row["phase"] == "load"))
+    ]  # fmt: skip
+
+
+def first_in(evidence: Evidence, stream: int, epoch: int) -> int | None:
+    found = [
+        slot.value[1]
+        for slot, b in evidence.log()
+        if slot.value and b.leader_epoch >= epoch and slot.value[0] == stream
+    ]
+    return min(found, default=None)
+
+
+def last_before(evidence: Evidence, stream: int, epoch: int) -> int | None:
+    found = [
+        slot.value[1] for slot, b in evidence.log() if slot.value and b.leader_epoch < epoch and slot.value[0] == stream
+    ]
+    return max(found, default=None)
+
+
+def fault_spans(evidence: Evidence) -> Iterator[tuple[int, int, bool]]:
+    """From the injection to the end of the healing, and whether it broke connections of producers."""
+    for index, entry in enumerate(evidence.faults):
+        if entry["phase"] == "inject":
+            healed = [
+                later["end_ns"] for later in evidence.faults[index:]
+                if later["phase"] == "heal" and later["number"] == entry["number"]
+            ]  # fmt: skip
+            breaks = entry["fault"] in KILLS or "producers-b" in entry["target"]
+            yield entry["start_ns"], healed[0] if healed else 2**62, breaks
+
+
+def elections(evidence: Evidence) -> list[Election]:
+    """Those that the conductor saw between two looks, and whose epoch has a batch in the final leader's log."""
+    limit = evidence.limit(evidence.final.leader)
+    batches = [batch for batch in evidence.leader.batches if batch.base_offset < limit]
+    sends = [row for row in told(evidence) if row["f"] == "send"]
+    found = []
+    for epoch in sorted({batch.leader_epoch for batch in batches}):
+        start = min(batch.base_offset for batch in batches if batch.leader_epoch >= epoch)
+        looks = [
+            e for e in evidence.leaders if e["partition"] == evidence.final.partition and e["leader_epoch"] >= epoch
+        ]
+        if not looks or looks[0]["before_ns"] is None:
+            continue
+        sent = [row["invoke_ns"] for row in sends if 0 <= row["first_offset"] < start]
+        acknowledged = []
+        for row in sends:
+            first = first_in(evidence, row["stream"], epoch)
+            if first is not None and row["first_sequence"] >= first:
+                acknowledged.append(row["complete_ns"])
+        latest = min([looks[0]["time_ns"], *acknowledged])
+        earliest = min(max([looks[0]["before_ns"], *sent]), latest)
+        dead = evidence.run.settings.session_timeout_ms * 10**6
+        behind = evidence.run.settings.replica_lag_time_max_ms * 3 // 2 * 10**6 + 3 * SECOND
+        since, until = earliest - dead - behind, latest + 3 * SECOND
+        for begin, end, _ in fault_spans(evidence):
+            if begin <= latest + 3 * SECOND and end >= earliest - dead - 3 * SECOND:
+                since, until = min(since, begin - behind), max(until, end + 3 * SECOND)
+        found.append(Election(epoch, start, latest, since, until))
+    return found
+
+
+def cut_off(evidence: Evidence) -> Iterator[tuple[Value, int | None, Election]]:
+    """Every value of a row that an election cut off, the offset that the row gives it, and the election."""
+    for election in elections(evidence):
+        for row in told(evidence):
+            if not election.since <= row["complete_ns"] <= election.until:
+                continue
+            stream = row["stream"]
+            first, last = first_in(evidence, stream, election.epoch), last_before(evidence, stream, election.epoch)
+            for step in range(row["last_sequence"] - row["first_sequence"] + 1):
+                sequence = row["first_sequence"] + step
+                offset = row["first_offset"] + step if row["first_offset"] >= 0 else None
+                if first is not None and sequence >= first:
+                    continue
+                if (offset is None and (last is None or sequence > last)) or (
+                    offset is not None and offset >= election.start
+                ):
+                    yield (stream, sequence), offset, election
+
+
+def disconnected(evidence: Evidence) -> set[Value]:
+    """Values without an offset that were handed over about when a connection was lost."""
+    lost: list[tuple[int | None, int, int]] = [
+        (row["stream"], row["invoke_ns"], row["complete_ns"])
+        for row in evidence.rows if row["f"] == "disconnect" and row["complete_ns"] >= 0
+    ]  # fmt: skip
+    lost += [(None, begin, end) for begin, end, breaks in fault_spans(evidence) if breaks]
+    found = set()
+    for row in told(evidence):
+        if row["f"] == "send" and row["first_offset"] < 0:
+            for stream, begin, end in lost:
+                near = row["invoke_ns"] <= end + 2 * SECOND and row["complete_ns"] >= begin - 2 * SECOND
+                if stream in (None, row["stream"]) and near:
+                    found |= {(row["stream"], s) for s in range(row["first_sequence"], row["last_sequence"] + 1)}
+    return found
+
+
+def retried(evidence: Evidence) -> set[Value]:
+    return {
+        (row["stream"], sequence)
+        for row in evidence.rows if row["f"] == "retry" and row["stream"] >= 0 and makes_sense(row)
+        for sequence in range(row["first_sequence"], row["last_sequence"] + 1)
+    }  # fmt: skip
+
+
+def timed_out(evidence: Evidence) -> set[Value]:
+    """Values that were outstanding when a delivery of their stream timed out."""
+    sends = [row for row in evidence.rows if row["f"] == "send" and row["stream"] >= 0 and makes_sense(row)]
+    found = set()
+    for timeout in sends:
+        if timeout["type"] == "info" and (timeout["error"] or "").startswith("_MSG_TIMED_OUT"):
+            for row in sends:
+                near = row["invoke_ns"] <= timeout["complete_ns"] + SECOND
+                near = near and row["complete_ns"] >= timeout["complete_ns"] - SECOND
+                if row["stream"] == timeout["stream"] and near:
+                    found |= {(row["stream"], s) for s in range(row["first_sequence"], row["last_sequence"] + 1)}
+    return found
+
+
+def _earliest(found: Iterable[Election]) -> Excuse:
+    return Excuse("election", min((each.about, each.epoch) for each in found)[1])
+
+
+def of_lost(evidence: Evidence, value: Value) -> Excuse | None:
+    """All of its acknowledgements must be excused."""
+    by_election = [(offset, election) for cut, offset, election in cut_off(evidence) if cut == value]
+    claims = set(evidence.acks()[value])
+    if claims and claims <= {offset for offset, _ in by_election}:
+        return _earliest(election for _, election in by_election)
+    by_connection: set[int | None] = {None} if value in disconnected(evidence) else set()
+    if claims and claims <= {offset for offset, _ in by_election} | by_connection:
+        return Excuse("disconnect")
+    return None
+
+
+def of_offset(evidence: Evidence, offset: int) -> Excuse | None:
+    """All that contradicts the log there must be excused."""
+    stands = {slot.value for slot, _ in evidence.log() if slot.offset == offset}
+    claims = {value for value, offsets in evidence.acks().items() if offset in offsets}
+    claims |= {value for value, offsets in evidence.reads().items() if offset in offsets}
+    by_election = [(value, election) for value, at, election in cut_off(evidence) if at == offset]
+    strays = claims - stands
+    if strays and strays <= {value for value, _ in by_election}:
+        return _earliest(election for _, election in by_election)
+    return None
+
+
+def of_repeated(evidence: Evidence, value: Value, cause: str | None) -> Excuse | None:
+    """Sent again; or of ``vanished`` copies, cut off."""
+    if cause == "vanished":
+        by_election = [(offset, election) for cut, offset, election in cut_off(evidence) if cut == value]
+        strays = set(evidence.reads()[value]) - {offset for offset, _ in evidence.copies().get(value, [])}
+        if strays and strays <= {offset for offset, _ in by_election}:
+            return _earliest(election for _, election in by_election)
+    if cause == "client-resend-after-error" and value in timed_out(evidence):
+        return Excuse("timeout")
+    if value in retried(evidence):
+        return Excuse("retry")
+    return Excuse("timeout") if value in timed_out(evidence) else None
+
+
+def of_partition(evidence: Evidence, check: str) -> str | None:
+    """What readers were handed and what headers say: excused as a whole, by an election that was seen, or a retry."""
+    settings = evidence.run.settings
+    seen = [entry for entry in evidence.leaders if entry["partition"] == evidence.final.partition]
+    if settings.unclean_leader_election and check in UNDER_UNCLEAN and any(e["before_ns"] is not None for e in seen):
+        return "election"
+    forgetful = settings.unknown_producer != "gapless" and settings.retries > 0
+    if forgetful and check in UNDER_FORGETFUL and any(row["f"] == "retry" for row in evidence.rows):
+        return "retry"
+    return None
+
+
+UNDER_UNCLEAN = (
+    "poll-skip", "int-poll-skip", "nonmonotonic-poll", "int-nonmonotonic-poll", "watermark-regression", "sequence-gap",
+)  # fmt: skip
+UNDER_FORGETFUL = ("sequence-gap", "sequence-duplicate")

@@ -1,0 +1,147 @@
+"""What the oracle knows of one partition: plain lists of batches, values and history rows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from verifier.evidence.run_model import FinalPartition, RunModel
+
+
+class Anomaly(NamedTuple):
+    """One anomaly; ``size`` is what it covers."""
+
+    check: str
+    cause: str | None
+    partition: int
+    stream: int | None
+    sequence: int | None
+    offset: int | None
+    size: int = 1
+    excuse: str | None = None
+    epoch: int | None = None
+
+
+Value = tuple[int, int]
+
+
+class Slot(NamedTuple):
+    """One value as it stands in a log. ``value`` None: it cannot be told whose it is."""
+
+    offset: int
+    value: Value | None
+    problem: str | None  # "payload", "foreign", "run"
+    sentinel: bool
+
+
+@dataclass
+class Batch:
+    """One batch as it stands in a file."""
+
+    segment: int
+    base_offset: int
+    next_offset: int
+    size: int
+    leader_epoch: int
+    crc: int
+    crc_ok: bool
+    producer: tuple[int, int]
+    problem: str | None
+    timestamps: tuple[int, int] = (0, 0)  # base and newest
+    base_sequence: int = -1
+    control: bool = False
+    position: int = 0
+    slots: list[Slot] = field(default_factory=list)
+
+
+@dataclass
+class Replica:
+    """One replica's files: batches in their order, and the unreadable tails as (next offset, what it is)."""
+
+    batches: list[Batch]
+    tails: list[tuple[int, str]]
+
+
+@dataclass
+class Evidence:
+    """Everything about one judged partition."""
+
+    final: FinalPartition
+    replicas: dict[int, Replica]
+    rows: list[dict[str, Any]]
+    asked: int  # below this offset records were to be deleted
+    begins: dict[int, int]  # where the log of each broker begins, by its own journal
+    run: RunModel
+    leaders: list[dict[str, Any]]  # what the conductor saw of leaders
+    faults: list[dict[str, Any]]
+    homes: dict[int, Path]  # the directory of each replica
+
+    @property
+    def judged_from(self) -> int:
+        return min(self.final.log_start_offset, self.asked)
+
+    def start(self, broker: int) -> int:
+        """From this offset on a replica must have what its leader has."""
+        return max(self.final.log_start_offset, min(self.asked, self.begins.get(broker, 0)))
+
+    def limit(self, broker: int) -> int:
+        """Below this offset a replica may be compared."""
+        high_watermark = self.final.high_watermark
+        return (
+            high_watermark if broker == self.final.leader else min(high_watermark, self.final.log_end_offsets[broker])
+        )
+
+    @property
+    def brokers(self) -> list[int]:
+        return sorted({self.final.leader, *self.final.log_end_offsets})
+
+    @property
+    def leader(self) -> Replica:
+        return self.replicas.get(self.final.leader, Replica([], []))
+
+    def log(self) -> Iterator[tuple[Slot, Batch]]:
+        """The values of the final leader's log that are judged."""
+        for batch in self.leader.batches:
+            for slot in batch.slots:
+                if self.final.log_start_offset <= slot.offset < self.final.high_watermark:
+                    yield slot, batch
+
+    def claims(self, f: tuple[str, ...], outcome: str) -> Iterator[tuple[Value, int | None, dict[str, Any]]]:
+        """Values that rows of the history speak of, one by one."""
+        for row in self.rows:
+            if row["f"] in f and row["type"] == outcome and row["stream"] >= 0 and makes_sense(row):
+                for step in range(row["last_sequence"] - row["first_sequence"] + 1):
+                    offset = row["first_offset"] + step if row["first_offset"] >= 0 and outcome == "ok" else None
+                    if offset is None or offset >= self.judged_from:
+                        yield (row["stream"], row["first_sequence"] + step), offset, row
+
+    def acks(self) -> dict[Value, list[int | None]]:
+        found = defaultdict(list)
+        for value, offset, _ in self.claims(("send", "sentinel"), "ok"):
+            found[value].append(offset)
+        return found
+
+    def reads(self) -> dict[Value, list[int]]:
+        found = defaultdict(list)
+        for value, offset, _ in self.claims(("poll",), "ok"):
+            if offset is not None:
+                found[value].append(offset)
+        return found
+
+    def copies(self) -> dict[Value, list[tuple[int, Batch]]]:
+        found = defaultdict(list)
+        for slot, batch in self.log():
+            if slot.value is not None:
+                found[slot.value].append((slot.offset, batch))
+        return found
+
+
+def makes_sense(row: dict[str, Any]) -> bool:
+    """Both ranges of a row are as long as each other, and of a possible length."""
+    sequences = row["last_sequence"] - row["first_sequence"]
+    offsets = row["last_offset"] - row["first_offset"]
+    same = row["first_offset"] < 0 or sequences == offsets
+    return row["first_sequence"] >= 0 and 0 <= sequences <= 10_000_000 and same

@@ -1,0 +1,100 @@
+"""The checks of time once more, slow and obvious."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+from tests.verifier.oracle.model import Anomaly, Evidence, Value, makes_sense
+
+
+def read_before_send(evidence: Evidence) -> Iterator[Anomaly]:
+    sent: dict[Value, int] = {}
+    read: dict[Value, tuple[int, int]] = {}
+    for row in evidence.rows:
+        if row["f"] not in ("send", "sentinel", "poll") or row["type"] == "fail":
+            continue
+        if row["stream"] < 0 or not makes_sense(row):
+            continue
+        time = row["complete_ns" if row["f"] == "poll" else "invoke_ns"]
+        if time < 0:
+            continue
+        for step in range(row["last_sequence"] - row["first_sequence"] + 1):
+            value = (row["stream"], row["first_sequence"] + step)
+            if row["f"] == "poll":
+                read[value] = min(
+                    read.get(value, (time, row["first_offset"] + step)), (time, row["first_offset"] + step)
+                )
+            else:
+                sent[value] = min(sent.get(value, time), time)
+    for value, (time, offset) in read.items():
+        if value in sent and time < sent[value]:
+            yield Anomaly("read-before-send", None, evidence.final.partition, *value, offset)
+
+
+def standing(evidence: Evidence) -> list[dict[str, Any]]:
+    """Acknowledgements of which each value is in the log once, where it was acknowledged, and only there."""
+    acks, copies = evidence.acks(), evidence.copies()
+    told = defaultdict(list)
+    for value, offsets in acks.items():
+        known = {offset for offset in offsets if offset is not None}
+        told[value] = sorted(known)
+    found = []
+    for row in evidence.rows:
+        if row["f"] not in ("send", "sentinel") or row["type"] != "ok" or row["stream"] < 0 or not makes_sense(row):
+            continue
+        if row["first_offset"] < max(evidence.judged_from, 0) or min(row["invoke_ns"], row["complete_ns"]) < 0:
+            continue
+        values = [(row["stream"], s) for s in range(row["first_sequence"], row["last_sequence"] + 1)]
+        if all(len(copies.get(v, [])) == 1 and told[v] == [copies[v][0][0]] for v in values):
+            found.append(row)
+    return found
+
+
+def realtime_order(evidence: Evidence) -> Iterator[Anomaly]:
+    rows = standing(evidence)
+    for row in rows:
+        before = [other["last_offset"] for other in rows if other["complete_ns"] < row["invoke_ns"]]
+        for step in range(row["last_offset"] - row["first_offset"] + 1):
+            offset = row["first_offset"] + step
+            if any(offset < other for other in before):
+                value = (row["stream"], row["first_sequence"] + step)
+                yield Anomaly("realtime-order", None, evidence.final.partition, *value, offset)
+
+
+def epochs(evidence: Evidence) -> list[tuple[int, int, int]]:
+    """(epoch, first offset, offset after the last) of the final log."""
+    begins: dict[int, int] = {}
+    for batch in evidence.leader.batches:
+        if batch.crc_ok and batch.base_offset < evidence.limit(evidence.final.leader):
+            begins[batch.leader_epoch] = min(begins.get(batch.leader_epoch, batch.base_offset), batch.base_offset)
+    ordered = sorted(begins.items(), key=lambda item: item[1])
+    ends = [begin for _, begin in ordered[1:]] + [1 << 62]
+    return [(epoch, begin, end) for (epoch, begin), end in zip(ordered, ends, strict=True)]
+
+
+def watermark_regression(evidence: Evidence) -> Iterator[Anomaly]:
+    sessions = defaultdict(list)
+    for row in evidence.rows:
+        if row["f"] in ("poll", "idle") and row["phase"] == "load" and row["high_watermark"] >= 0:
+            sessions[row["process"], row["session"]].append(row)
+    acks = standing(evidence)
+    for rows in sessions.values():
+        rows.sort(key=lambda row: row["row"])
+        for before, row in pairwise(rows):
+            lower, higher = row["high_watermark"], before["high_watermark"]
+            if lower >= higher or row["complete_ns"] < 0:
+                continue
+            for epoch, begin, end in epochs(evidence):
+                if not begin <= higher - 1 < end:
+                    continue
+                in_office = [ack["invoke_ns"] for ack in acks if begin <= ack["first_offset"] < end]
+                if epoch >= evidence.final.leader_epoch or any(row["complete_ns"] < time for time in in_office):
+                    yield Anomaly(
+                        "watermark-regression", None, evidence.final.partition, None, None, lower, higher - lower
+                    )
+
+
+CHECKS = (read_before_send, realtime_order, watermark_regression)

@@ -1,0 +1,198 @@
+"""Planted pairs for what excuses an anomaly: the event that does, and the nearest one that does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from tests.support.settings import settings
+from tests.support.stories import SECOND, Story, row
+from tests.verifier.planted.model import Planted
+from tests.verifier.planted.values import append_copy, change, copy_after_timeout, lose_acked, reverse_stream
+from verifier.evidence.run_model import RunSettings
+
+Expected = Mapping[tuple[str, str | None], Mapping[str, Any]]
+
+#: A follower may be 1.5 s behind, a dead leader is noticed within 1 s.
+QUICK = settings(replica_lag_time_max_ms=1000, session_timeout_ms=1000)
+EARLY, UNACKNOWLEDGED = replace(QUICK, acks="1", idempotence=False), replace(QUICK, acks="0", idempotence=False)
+REPEATING = settings(idempotence=False)
+WEEK = 7 * 86_400 * SECOND
+
+LOST = {"count": 3, "stream": 1, "sequence": 3, "offset": 6}
+GAP = {**LOST, "count": 1, "size": 3}
+ANOTHER = {"count": 3, "offset": 6}
+AFTER = {("lost-write", None): {**LOST, "offset": None}, ("log-gap", "sequences"): {**GAP, "offset": None}}
+LOSSES = {
+    ("lost-write", None): LOST,
+    ("inconsistent-offsets", "acknowledged"): ANOTHER,
+    ("log-gap", "sequences"): GAP,
+}
+COPIED = {"count": 3, "stream": 1, "sequence": 0, "offset": 0}
+COPIES = {("duplicate", "unidentified"): COPIED, ("log-duplicate", "unidentified"): COPIED}
+RESENT = {
+    ("duplicate", "client-resend-after-error"): COPIED,
+    ("log-duplicate", "client-resend-after-error"): COPIED,
+}
+LATE = {**COPIED, "offset": 6}
+REORDERED = {("log-reorder", "values"): LATE, ("nonmonotonic-send", None): LATE}
+#: In these stories each batch is sent when the one before is acknowledged, which no retry excuses.
+OUT_OF_TIME: Expected = {("realtime-order", None): {"count": 3, "stream": 1, "sequence": 3, "offset": 0}}
+
+
+def anonymous(story: Story) -> None:
+    """Without idempotence batches carry no producer id, and no sequence."""
+
+    def forget(batches: list[Any]) -> None:
+        batches[:] = [
+            each if each.sentinel else replace(each, producer_id=-1, producer_epoch=-1, base_sequence=-1)
+            for each in batches
+        ]
+
+    story.everywhere(0, forget)
+
+
+def elect(story: Story, start_offset: int, *, seen: bool = True, at_ns: int = 13 * SECOND // 10) -> None:
+    """All that stands at or above this offset was written in the next leader epoch, as the conductor saw."""
+
+    def lead(batches: list[Any]) -> None:
+        batches[:] = [replace(each, leader_epoch=2) if each.base_offset >= start_offset else each for each in batches]
+
+    story.everywhere(0, lead)
+    looks = [(0, None, 1), (at_ns + SECOND // 10, at_ns - SECOND // 10, 2)]
+    story.leaders = [
+        {"time_ns": time_ns, "before_ns": before_ns, "partition": 0, "leader": 2, "leader_epoch": epoch, "isr": [1, 2]}
+        for time_ns, before_ns, epoch in looks[: 2 if seen else 1]
+    ]
+
+
+def election(start_offset: int = 6, asked: RunSettings = EARLY, **looks: Any) -> Callable[[Story], None]:
+    """Values 3 to 5 of stream 1 were acknowledged at offsets 6 to 8 and are lost; others took their place."""
+
+    def plant(story: Story) -> None:
+        lose_acked(story)
+        anonymous(story)
+        story.settings = asked
+        elect(story, start_offset, **looks)
+
+    return plant
+
+
+def without_offsets(*, lost_from: int = 3, start_offset: int = 6) -> Callable[[Story], None]:
+    """The same with acks=0: nobody was told an offset."""
+
+    def plant(story: Story) -> None:
+        election(start_offset, UNACKNOWLEDGED)(story)
+        for process, rows in story.rows.items():
+            story.rows[process] = [
+                each._replace(first_offset=-1, last_offset=-1) if each.f == "send" else each for each in rows
+            ]
+
+    return plant
+
+
+def acknowledged_long_after(story: Story) -> None:
+    """The election had cut off what its leader had; this was acknowledged much later."""
+    election()(story)
+    change(story, "send", (1, 3), invoke_ns=WEEK, complete_ns=WEEK)
+
+
+def acknowledged_under_a_fault(story: Story) -> None:
+    """The old leader was cut off and knew of no successor: it acknowledged until it was healed."""
+    acknowledged_long_after(story)
+    story.faults = fault("isolate-broker", "broker 1, leader of t-0, 5 links", SECOND, WEEK)
+
+
+def fault(name: str, target: str, start_ns: int, end_ns: int) -> list[dict[str, Any]]:
+    """A fault as the injector records it."""
+    whole = {"fault": name, "target": target, "effective": True, "probe": {}}
+    return [
+        {**whole, "number": 0, "phase": "inject", "start_ns": start_ns, "end_ns": start_ns + 1},
+        {**whole, "number": 0, "phase": "heal", "start_ns": end_ns - 1, "end_ns": end_ns},
+    ]
+
+
+def disconnect(stream: int, at_ns: int) -> Callable[[Story], None]:
+    """acks=0, no election, and a client lost a connection."""
+
+    def plant(story: Story) -> None:
+        without_offsets()(story)
+        elect(story, 10_000, seen=False)
+        story.everywhere(0, lambda batches: _in_one_epoch(batches))
+        lost = row("disconnect", "info", 0, stream, 3, 5, -1)._replace(invoke_ns=at_ns, complete_ns=at_ns, count=1)
+        story.rows["producer-1"].append(lost)
+
+    return plant
+
+
+def _in_one_epoch(batches: list[Any]) -> None:
+    batches[:] = [replace(each, leader_epoch=1) for each in batches]
+
+
+def broken_link(target: str) -> Callable[[Story], None]:
+    """acks=0, and the harness reset a link while the lost values were handed over."""
+
+    def plant(story: Story) -> None:
+        disconnect(2, WEEK)(story)
+        story.faults = fault("reset", target, SECOND, 2 * SECOND)
+
+    return plant
+
+
+def with_retry(damage: Callable[[Story], None], stream: int, first: int, last: int) -> Callable[[Story], None]:
+    """A damage, and the client says that it sent these sequences again."""
+
+    def plant(story: Story) -> None:
+        damage(story)
+        anonymous(story)
+        story.settings = REPEATING
+        again = row("retry", "info", 0, stream, first, last, -1)._replace(error="retry: NETWORK_EXCEPTION", count=3)
+        story.rows["producer-1"].append(again)
+
+    return plant
+
+
+def timed_out_just_then(story: Story) -> None:
+    """The delivery of another value of the stream timed out while the repeated ones were outstanding."""
+    copy_after_timeout(story)
+    change(story, "send", (1, 900), invoke_ns=SECOND, complete_ns=SECOND)
+
+
+def stored_again(story: Story) -> None:
+    append_copy(story, producer_id=-1)
+
+
+def excused(found: Expected, excuse: str | None) -> Expected:
+    """All of this, and this excuses it."""
+    return {key: {**fields, "excuse": excuse} for key, fields in found.items()}
+
+
+PLANTED: Mapping[str, Planted] = {
+    "cut off by an election": Planted(election(), excused(LOSSES, "election")),
+    "one offset below the epoch": Planted(election(9), excused(LOSSES, None)),
+    "an epoch that nobody saw begin": Planted(election(seen=False), excused(LOSSES, None)),
+    "behind what stands in the epoch": Planted(election(0), excused(LOSSES, None)),
+    "long after the election": Planted(acknowledged_long_after, excused(LOSSES, None)),
+    "by a leader that was cut off": Planted(acknowledged_under_a_fault, excused(LOSSES, "election")),
+    "sent without acknowledgement to who was replaced": Planted(without_offsets(), excused(AFTER, "election")),
+    "sent without acknowledgement before others that stand": Planted(
+        without_offsets(start_offset=15), excused(AFTER, None)
+    ),
+    "sent over a connection that was lost": Planted(disconnect(1, SECOND), excused(AFTER, "disconnect")),
+    "another stream lost its connection": Planted(disconnect(2, SECOND), excused(AFTER, None)),
+    "the connection was lost later": Planted(disconnect(1, 10 * SECOND), excused(AFTER, None)),
+    "sent over a link that was reset": Planted(
+        broken_link("producers-b1, at the next request of the leader of t-0"), excused(AFTER, "disconnect")
+    ),
+    "a link between brokers was reset": Planted(broken_link("b2-b1, at the next request"), excused(AFTER, None)),
+    "repeated by a retry": Planted(with_retry(stored_again, 1, 0, 2), excused(COPIES, "retry")),
+    "its neighbors were retried": Planted(with_retry(stored_again, 1, 3, 5), excused(COPIES, None)),
+    "another stream was retried": Planted(with_retry(stored_again, 2, 0, 2), excused(COPIES, None)),
+    "late because of a retry": Planted(
+        with_retry(reverse_stream, 1, 0, 2), {**excused(REORDERED, "retry"), **OUT_OF_TIME}
+    ),
+    "late beside a retry": Planted(with_retry(reverse_stream, 1, 3, 5), {**excused(REORDERED, None), **OUT_OF_TIME}),
+    "sent again after a timeout just then": Planted(timed_out_just_then, excused(RESENT, "timeout")),
+    "sent again long before a timeout": Planted(copy_after_timeout, excused(RESENT, None)),
+}

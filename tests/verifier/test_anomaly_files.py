@@ -1,0 +1,127 @@
+"""Every anomaly as files: one row per value, bounded, with what the verdict says of each; nothing stale is left."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from tests.support.settings import settings as run_settings
+from tests.verifier.test_verdict import a_run, audit, closing, found
+from verifier import anomaly_files
+from verifier.anomaly_files import COLLECTED, INDEX, by_run, write
+from verifier.expectation import RETRY
+from verifier.tables import Place
+from verifier.verdict import Verdict, decide
+
+
+def table(*rows: dict[str, Any]) -> pa.Table:
+    """Anomalies as a check reports them; what is not said is as for a lost value in ``t-0``."""
+    usual = {
+        "topic": "t",
+        "partition": 0,
+        "cause": None,
+        "stream": 1,
+        "sequence": 4,
+        "offset": 7,
+        "count": 1,
+        "size": 1,
+    }
+    return pa.Table.from_pylist([{**usual, "detail": "{}", **each} for each in rows], schema=COLLECTED)
+
+
+def lost(count: int) -> Verdict:
+    return decide(a_run(), audit(found("lost-write", count=count)), closing())
+
+
+def written(directory: Path, check: str) -> list[dict[str, str]]:
+    with (directory / f"{check}.csv").open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_each_value_has_a_row(tmp_path: Path) -> None:
+    """What stands for several is spread out: sequence, offset and the offsets of the detail move on, nothing else."""
+    detail = json.dumps({"first_ack": 7, "reads": 2, "high_watermark": 50})
+    write(
+        tmp_path / "a", {"lost-write": table({"count": 3, "detail": detail}, {"sequence": 9, "offset": None})}, lost(4)
+    )
+    rows = written(tmp_path / "a", "lost-write")
+    assert [(row["sequence"], row["offset"], row["count"]) for row in rows] == [
+        ("4", "7", "1"), ("5", "8", "1"), ("6", "9", "1"), ("9", "", "1"),
+    ]  # fmt: skip
+    assert [json.loads(row["detail"]) for row in rows[:3]] == [
+        {"first_ack": 7 + step, "reads": 2, "high_watermark": 50} for step in range(3)
+    ]
+    same = pyarrow.parquet.read_table(tmp_path / "a" / "lost-write.parquet")
+    assert same["sequence"].to_pylist() == [4, 5, 6, 9]
+    assert same.schema.names == [*COLLECTED.names, "allowed"] == list(rows[0])
+
+
+def test_what_is_too_much_stays_in_ranges_and_says_so(tmp_path: Path) -> None:
+    """Beyond the bound a row keeps its count and nothing is missing; of too many ranges the rest is left out."""
+    many = table({"count": 8}, {"sequence": 20, "count": 5})
+    write(tmp_path / "ranges", {"lost-write": many}, lost(13), longest=10)
+    assert [row["count"] for row in written(tmp_path / "ranges", "lost-write")] == ["8", "5"]
+    about = json.loads((tmp_path / "ranges" / INDEX).read_text())["checks"]["lost-write"]
+    assert (about["one_row_per_value"], about["complete"], about["covered"], about["longest"]) == (False, True, 13, 10)
+    write(tmp_path / "cut", {"lost-write": many}, lost(13), longest=1)
+    about = json.loads((tmp_path / "cut" / INDEX).read_text())["checks"]["lost-write"]
+    assert (about["rows"], about["covered"], about["anomalies"], about["complete"]) == (1, 8, 13, False)
+    metadata = pyarrow.parquet.read_schema(tmp_path / "cut" / "lost-write.parquet").metadata
+    assert json.loads(metadata[b"gapless.complete"]) is False
+
+
+def test_files_say_what_is_allowed(tmp_path: Path) -> None:
+    """The reason of the verdict stands with each row of its cause and partition, and with no other."""
+    off = run_settings(idempotence=False, rate=0.0)
+    verdict = decide(
+        a_run(settings=off), audit(found("duplicate", "broker", excuse=RETRY), found("lost-write")), closing()
+    )
+    duplicates = table({"cause": "broker"}, {"cause": "broker", "partition": 3})
+    write(tmp_path / "a", {"duplicate": duplicates, "lost-write": table({})}, verdict)
+    first, other = written(tmp_path / "a", "duplicate")
+    assert first["allowed"].startswith("idempotence is off")
+    assert other["allowed"] == ""
+    assert [row["allowed"] for row in written(tmp_path / "a", "lost-write")] == [""]
+
+
+def test_stale_files_go(tmp_path: Path) -> None:
+    """A verification that finds less, or nothing, leaves nothing of the one before."""
+    directory = tmp_path / "a"
+    write(directory, {"lost-write": table({}), "duplicate": table({})}, lost(1))
+    write(directory, {"lost-write": table({})}, lost(1))
+    assert sorted(path.name for path in directory.iterdir()) == [INDEX, "lost-write.csv", "lost-write.parquet"]
+    write(directory, {"lost-write": table()}, lost(0))
+    assert not directory.exists()
+
+
+def test_runs_are_kept_apart_and_sorted() -> None:
+    """Rows of several runs become tables by run, named and in order."""
+    final = a_run().final[0]
+    places = [Place("one", final, (1,), 0, (0,)), Place("two", replace(final, partition=5), (1,), 0, (0,))]
+    columns = ("place", *COLLECTED.names[2:])
+    rows = [(1, None, 2, 9, 9, 1, 1, "{}"), (0, None, 1, 4, 4, 1, 1, "{}"), (1, None, 2, 3, 3, 1, 1, "{}")]
+    frame = pa.table(
+        {name: pa.array([row[index] for row in rows], pa.string() if name in ("cause", "detail") else pa.int64())
+         for index, name in enumerate(columns)}
+    )  # fmt: skip
+    tables = by_run(frame, places)
+    assert {name: each["sequence"].to_pylist() for name, each in tables.items()} == {"one": [4], "two": [3, 9]}
+    assert tables["two"]["partition"].to_pylist() == [5, 5]
+
+
+@pytest.mark.integration
+def test_spark_rows_become_tables(spark: Any) -> None:
+    """The rows of a check come as they are, the first of them if there are too many."""
+    place = Place("run", a_run().final[0], (1,), 0, (0,))
+    numbers = ", ".join(f"{name} bigint" for name in ("stream", "sequence", "offset", "count", "size"))
+    schema = f"place int, cause string, {numbers}, detail string"
+    frame = spark.createDataFrame([(0, None, 1, at, at, 1, 1, "{}") for at in (5, 3, 4)], schema)
+    assert anomaly_files.collect(frame, [place])["run"]["sequence"].to_pylist() == [3, 4, 5]
+    assert anomaly_files.collect(frame, [place], longest=2)["run"]["sequence"].to_pylist() == [3, 4]

@@ -1,0 +1,107 @@
+"""The reference of all anomalies, made from the checks' docstrings: ``python -m verifier.anomalies.document``.
+
+Owns the text around them and the form: a docstring's first line, its definition and its example, and the causes from
+the group's plain data. A new group is found by itself. A test holds that ``docs/anomalies.md`` is exactly this. Reads
+the docstrings without importing the checks, so that no Spark is needed.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from verifier import anomalies
+from verifier.anomalies.model import Anomaly
+
+_CHECKS = Path(__file__).resolve().parent.parent / "checks"
+_HEAD = """# Anomalies
+
+<!-- Made by `python -m verifier.anomalies.document`; do not edit. -->
+
+What the verifier looks for: one check each, with its definition and a small example. Each definition says what is
+legal, too. [verifier.md](verifier.md) tells how a run is judged; what the settings of a run permit is in its report.
+
+Some words are used throughout. The *final leader* of a partition is the one that the final phase found. The *limit* of
+a replica is the smaller of the final high watermark and the replica's own log end offset; from its *start*, the log
+start, up to there it is compared. `s1/3` is sequence 3 of stream 1.
+
+An anomaly may *bring* others: where both are found in the same partitions, the report shows those below it.
+"""
+
+
+def document() -> str:
+    """The whole of docs/anomalies.md."""
+    parts = [_HEAD, *_table(), ""]
+    group = ""
+    for anomaly in anomalies.ANOMALIES:
+        title = _titles()[anomaly.name]
+        if title != group:
+            parts += [f"## {title}", ""]
+            group = title
+        parts += [*_section(anomaly), ""]
+    return "\n".join(parts).rstrip("\n") + "\n"
+
+
+def _table() -> Iterator[str]:
+    yield "| Anomaly | What it says |"
+    yield "| --- | --- |"
+    for anomaly in anomalies.ANOMALIES:
+        yield f"| [`{anomaly.name}`](#{anomaly.name}) | {anomaly.summary} |"
+
+
+def _titles() -> dict[str, str]:
+    """The group of each anomaly, as the first words of its module say it: "The anomalies of values: ..."."""
+    found = {}
+    for module in pkgutil.iter_modules(anomalies.__path__):
+        group = importlib.import_module(f"{anomalies.__name__}.{module.name}")
+        title = (group.__doc__ or "").removeprefix("The anomalies of ").partition(":")[0]
+        for anomaly in getattr(group, "ANOMALIES", ()):
+            found[anomaly.name] = title[:1].upper() + title[1:]
+    return found
+
+
+def _section(anomaly: Anomaly) -> Iterator[str]:
+    head, _, body = docstring(anomaly.name).partition("\n\n")
+    yield f"### {anomaly.name}"
+    yield ""
+    yield _sentence(" ".join(head.split()).removeprefix(f"{anomaly.name}: "))
+    yield ""
+    yield from _body(body)
+    if anomaly.causes:
+        yield ""
+        yield "| Cause | |"
+        yield "| --- | --- |"
+        yield from (f"| `{cause}` | {words} |" for cause, words in anomaly.causes.items())
+    if anomaly.brings:
+        yield ""
+        yield f"It may bring: {', '.join(f'[`{name}`](#{name})' for name in anomaly.brings)}."
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _body(text: str) -> Iterator[str]:
+    """The paragraphs as they are; what is indented is an example."""
+    for number, paragraph in enumerate(text.strip("\n").split("\n\n")):
+        if number:
+            yield ""
+        lines = paragraph.replace("``", "`").splitlines()
+        if all(line.startswith("    ") for line in lines):
+            yield from ["```text", *(line[4:] for line in paragraph.splitlines()), "```"]
+        else:
+            yield from lines
+
+
+def docstring(name: str) -> str:
+    """That of a check's module. Raises ``OSError`` if there is no such check."""
+    path = _CHECKS / f"{name.replace('-', '_')}.py"
+    return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+
+
+if __name__ == "__main__":
+    sys.stdout.write(document())

@@ -1,0 +1,41 @@
+"""The anomalies of batch headers: epochs, sequences, producers and times that no right cluster writes. Plain data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from verifier.anomalies.model import LOG_ALONE, Anomaly
+
+_ANOMALIES = (
+    Anomaly(
+        "split-brain",
+        "one leader epoch and offset name two different batches",
+        brings=("log-divergence", "sequence-gap", "sequence-duplicate"),
+    ),
+    Anomaly("epoch-regression", "a batch carries a lower leader epoch than one before it"),
+    Anomaly(
+        "sequence-duplicate",
+        "one sequence of a producer stands at two offsets",
+        brings=("sequence-gap",),
+    ),
+    Anomaly(
+        "sequence-gap",
+        "a producer's batches do not follow each other",
+        {
+            "first": "the first batch of an epoch does not begin at sequence 0",
+            "skipped": "sequences are missing between two batches",
+            "backwards": "a batch goes back to sequences that were over",
+        },
+    ),
+    Anomaly("unknown-producer-id", "a batch carries a producer id that was never given to anybody"),
+    Anomaly(
+        "timestamp-outside-run",
+        "a batch carries a time at which the run was not",
+        {
+            "before": "a timestamp lies before the run began",
+            "after": "a timestamp lies behind the end of the run",
+        },
+    ),
+)
+
+ANOMALIES: tuple[Anomaly, ...] = tuple(replace(each, needs=LOG_ALONE) for each in _ANOMALIES)

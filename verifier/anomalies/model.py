@@ -1,0 +1,29 @@
+"""What is known of an anomaly by its name: plain data, no Spark. Owns the shape; the anomalies stand in the groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from verifier.doubts import Evidence
+
+#: What was told, beside what is stored.
+CLIENTS_AND_LOG: frozenset[Evidence] = frozenset(("histories", "final", "segments"))
+#: What is stored, whoever was told what.
+LOG_ALONE: frozenset[Evidence] = frozenset(("final", "segments"))
+
+
+@dataclass(frozen=True, slots=True)
+class Anomaly:
+    """One line for people, what a check may say of one of them (with the words for it), and possible consequences.
+
+    ``needs`` is the evidence without which the check accuses nobody. ``asks_spark``: the check is a query over the
+    tables (``verifier.checks``); the others are found in this process.
+    """
+
+    name: str
+    summary: str
+    causes: Mapping[str, str] = field(default_factory=dict)
+    brings: tuple[str, ...] = ()
+    needs: frozenset[Evidence] = CLIENTS_AND_LOG
+    asks_spark: bool = True

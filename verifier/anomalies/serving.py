@@ -1,0 +1,14 @@
+"""The anomalies of serving: what a cluster must do once nothing is broken any more. Plain data."""
+
+from __future__ import annotations
+
+from verifier.anomalies.model import Anomaly
+
+ANOMALIES: tuple[Anomaly, ...] = (
+    Anomaly(
+        "stalled",
+        "a partition takes no more writes although everything is healed and in sync",
+        needs=frozenset(("histories",)),
+        asks_spark=False,
+    ),
+)

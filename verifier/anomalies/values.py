@@ -1,0 +1,100 @@
+"""The anomalies of values: what was told, what the log holds and what readers saw of each. Plain data."""
+
+from __future__ import annotations
+
+from verifier.anomalies.model import LOG_ALONE, Anomaly
+
+_COPIES = {
+    "broker": "the copies carry the same producer id and epoch: the broker stored what it should have known",
+    "client-resend": "each copy has a producer id or epoch of its own: the client sent the value again",
+    "client-resend-after-error": "each copy has a producer id or epoch of its own, and the client had timed out before",
+    "mixed": "three or more copies under several identities: at least one of them must have been told apart",
+    "unidentified": "the copies carry no producer id (idempotence is off): nobody can tell who repeated them",
+}
+_VANISHED = {"vanished": "a reader was handed a copy that is no longer in the log"}
+
+ANOMALIES: tuple[Anomaly, ...] = (
+    Anomaly(
+        "log-corrupt",
+        "bytes on disk are not what was written",
+        {
+            "batch": "a batch contradicts its CRC or itself",
+            "tail": "a file ends in bytes that are no batch, where one must be",
+            "value": "a value contradicts its own checksum although its batch is intact",
+        },
+        brings=(
+            *("lost-write", "unseen", "log-gap", "log-divergence", "inconsistent-offsets", "log-reorder", "phantom"),
+            *("sequence-gap", "torn-tail", "index-mismatch", "checkpoint-mismatch", "snapshot-mismatch"),
+            "poll-skip",
+            "int-poll-skip",
+        ),
+        needs=LOG_ALONE,
+    ),
+    Anomaly(
+        "lost-write",
+        "a value was acknowledged and is not in the log",
+        brings=("inconsistent-offsets", "log-gap", "nonmonotonic-send", "poll-skip", "int-poll-skip", "sequence-gap"),
+    ),
+    Anomaly(
+        "duplicate",
+        "readers were handed one value at two offsets",
+        {**_COPIES, **_VANISHED},
+        brings=("log-duplicate", "sequence-duplicate", "sequence-gap"),
+    ),
+    Anomaly(
+        "log-duplicate",
+        "the log holds one value at two offsets",
+        _COPIES,
+        brings=("sequence-duplicate", "sequence-gap"),
+        needs=LOG_ALONE,
+    ),
+    Anomaly(
+        "phantom",
+        "a value that nobody can have written",
+        {
+            "never-reserved": "no load process had reserved this sequence",
+            "failed": "its only outcome was that it certainly was not sent",
+            "foreign": "the log holds a value that is not of this run's load",
+            "undecodable": "a reader was handed bytes that are no value",
+        },
+    ),
+    Anomaly(
+        "log-reorder",
+        "the log holds values or batches in an order that nobody sent",
+        {
+            "values": "a value stands behind one that was sent later",
+            "offsets": "a batch goes back to an offset that the file had already passed",
+        },
+        brings=("nonmonotonic-send", "inconsistent-offsets", "realtime-order", "epoch-regression", "sequence-gap"),
+        needs=LOG_ALONE,
+    ),
+    Anomaly(
+        "log-divergence",
+        "a replica holds other batches than the final leader",
+        {
+            "missing": "the replica lacks a batch",
+            "extra": "the replica has a batch that the leader lacks",
+            "different": "both have the batch, with other content",
+        },
+        needs=LOG_ALONE,
+    ),
+    Anomaly(
+        "inconsistent-offsets",
+        "two parties disagree about what stands at an offset",
+        {
+            "read": "a reader was handed something else than the final log holds there",
+            "acknowledged": "the offset was acknowledged for something else than the final log holds there",
+        },
+    ),
+    Anomaly(
+        "log-gap",
+        "something is missing from the middle of the log",
+        {
+            "offsets": "offsets that no batch covers",
+            "sequences": "acknowledged values are missing while later ones of their stream are there",
+        },
+        brings=("poll-skip", "int-poll-skip", "sequence-gap"),
+    ),
+    Anomaly("nonmonotonic-send", "acknowledged or read positions contradict the order of sending"),
+    Anomaly("unseen", "an acknowledged value in the log was not handed to a final reader that passed it"),
+)

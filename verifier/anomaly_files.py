@@ -1,0 +1,160 @@
+"""Every anomaly of a run as files: ``anomalies/<check>.parquet`` and ``.csv``. Owns their columns, bounds and form.
+
+A check's row may stand for ``count`` consecutive values, of which the first is described. In the files each value has a
+row of its own: whoever looks for one finds it. Sequence, offset and the offsets in ``detail`` move on with the value.
+Only where that would make more than ``LONGEST`` rows do the rows stay as they are; ``index.json`` and the Parquet
+metadata say which of the two it is, and whether anything is missing.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.csv
+import pyarrow.parquet
+
+from verifier.evidence.run_directory import write_json_atomic
+from verifier.verdict import Verdict
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from verifier.tables import Place
+
+#: Rows of one check in one run, collected and written; more are counted and left out.
+LONGEST = 500_000
+
+INDEX = "index.json"
+
+#: What is collected of each check; ``allowed`` is added when the verdict is known.
+_COLUMNS: list[pa.Field[Any]] = [
+    pa.field("topic", pa.string()),
+    pa.field("partition", pa.int32()),
+    pa.field("cause", pa.string()),
+    pa.field("stream", pa.int64()),
+    pa.field("sequence", pa.int64()),
+    pa.field("offset", pa.int64()),
+    pa.field("count", pa.int64()),
+    pa.field("size", pa.int64()),
+    pa.field("detail", pa.string()),
+]
+COLLECTED = pa.schema(_COLUMNS)
+_ORDER: list[tuple[str, Literal["ascending", "descending"]]] = [
+    (name, "ascending") for name in ("topic", "partition", "stream", "sequence", "offset", "cause", "detail")
+]
+
+#: Numbers in ``detail`` that belong to the value itself and so move on with it; all others are the same for all.
+_MOVING = frozenset(f"{end}_{source}" for end in ("first", "last") for source in ("ack", "log", "read"))
+
+
+def collect(anomalies: DataFrame, places: Sequence[Place], longest: int = LONGEST) -> dict[str, pa.Table]:
+    """All anomalies of one check, by run: a table with the columns of ``COLLECTED``, sorted.
+
+    At most ``longest`` rows in all; the first by partition, stream and sequence.
+    """
+    first = anomalies.orderBy("place", "stream", "sequence", "offset", "cause", "detail").limit(longest)
+    return by_run(first.toArrow(), places)
+
+
+def by_run(rows: pa.Table, places: Sequence[Place]) -> dict[str, pa.Table]:
+    """Rows with ``place`` (an index of ``places``) as tables with names, by run."""
+    own = rows["place"].to_numpy()
+    found: dict[str, pa.Table] = {}
+    for run in dict.fromkeys(place.run for place in places):
+        chosen = np.flatnonzero(np.isin(own, [n for n, place in enumerate(places) if place.run == run]))
+        if not chosen.size:
+            continue
+        part = rows.take(chosen)
+        finals = [places[number].final for number in own[chosen].tolist()]
+        columns: dict[str, Any] = {
+            "topic": pa.array([final.topic for final in finals], pa.string()),
+            "partition": pa.array([final.partition for final in finals], pa.int32()),
+        } | {name: part[name].cast(COLLECTED.field(name).type) for name in COLLECTED.names[2:]}
+        found[run] = pa.table(columns, schema=COLLECTED).sort_by(_ORDER)
+    return found
+
+
+def write(directory: Path, tables: Mapping[str, pa.Table], verdict: Verdict, longest: int = LONGEST) -> None:
+    """Write ``directory`` whole; what an earlier verification left there is removed. None is made for no anomaly.
+
+    ``tables`` are by check, with the columns of ``COLLECTED``. Raises ``OSError``.
+    """
+    shutil.rmtree(directory, ignore_errors=True)
+    found = {name: table for name, table in tables.items() if table.num_rows}
+    if not found:
+        return
+    directory.mkdir(parents=True)
+    index: dict[str, Any] = {}
+    for check, table in found.items():
+        rows, about = _finished(check, table, verdict, longest)
+        metadata = {f"gapless.{key}": json.dumps(value) for key, value in about.items()}
+        pyarrow.parquet.write_table(rows.replace_schema_metadata(metadata), directory / f"{check}.parquet")
+        pyarrow.csv.write_csv(rows, directory / f"{check}.csv")
+        index[check] = about
+    write_json_atomic(directory / INDEX, {"columns": [*COLLECTED.names, "allowed"], "checks": index})
+
+
+def _finished(check: str, table: pa.Table, verdict: Verdict, longest: int) -> tuple[pa.Table, dict[str, Any]]:
+    """The rows as they are written, and what is said about them."""
+    rows = int(np.sum(table["count"].to_numpy()))
+    expanded = rows <= longest
+    written = _expanded(table) if expanded else table.slice(0, longest)
+    result = verdict.checks.get(check)
+    counted = rows if result is None else result.count
+    covered = int(np.sum(written["count"].to_numpy()))
+    about = {
+        "check": check,
+        "anomalies": counted,
+        "rows": written.num_rows,
+        "covered": covered,
+        "complete": covered >= counted,
+        "one_row_per_value": expanded,
+        "longest": longest,
+    }
+    return written.append_column("allowed", _allowed(check, written, verdict)), about
+
+
+def _expanded(table: pa.Table) -> pa.Table:
+    """One row for each value."""
+    counts = table["count"].to_numpy()
+    if not np.any(counts > 1):
+        return table
+    owner = np.repeat(np.arange(counts.size), counts)
+    step = np.arange(owner.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    rows = table.take(owner)
+    for name in ("sequence", "offset"):
+        moved = pa.compute.add(rows[name], pa.array(step, pa.int64()))
+        rows = rows.set_column(rows.schema.get_field_index(name), COLLECTED.field(name), moved)
+    details = [_moved(text, by) for text, by in zip(rows["detail"].to_pylist(), step.tolist(), strict=True)]
+    rows = rows.set_column(rows.schema.get_field_index("detail"), COLLECTED.field("detail"), [details])
+    ones = pa.array(np.ones(owner.size, dtype=np.int64))
+    return rows.set_column(rows.schema.get_field_index("count"), COLLECTED.field("count"), ones)
+
+
+def _moved(detail: str | None, by: int) -> str | None:
+    if not by or not detail:
+        return detail
+    values = json.loads(detail)
+    moved = {name: value + by if name in _MOVING and value is not None else value for name, value in values.items()}
+    return json.dumps(moved, separators=(",", ":"))
+
+
+def _allowed(check: str, rows: pa.Table, verdict: Verdict) -> pa.Array[Any]:
+    """Why each row is allowed, or null: what the verdict says of its check, cause and partition."""
+    result = verdict.checks.get(check)
+    reasons: dict[tuple[str, int, str | None], set[str | None]] = {}
+    for example in () if result is None else result.examples:
+        found = example.found
+        reasons.setdefault((found.topic, found.partition, found.cause), set()).add(example.allowed)
+    columns: list[list[Any]] = [rows[name].to_pylist() for name in ("topic", "partition", "cause")]
+    whose = zip(*columns, strict=True)
+    # where the verdict tells some from others of one cause and partition, the file claims neither
+    said = [reasons.get(key, {None}) for key in whose]
+    return pa.array([next(iter(each)) if len(each) == 1 else None for each in said], pa.string())

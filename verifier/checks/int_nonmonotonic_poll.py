@@ -1,0 +1,18 @@
+"""int-nonmonotonic-poll: within one poll the offsets of a partition go back, or repeat.
+
+Definition. As ``nonmonotonic-poll``, between two records of one partition that one and the same poll brought.
+
+    one poll of session 1: 5, 6, 5                                                          offset 5 came again
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from verifier.checks.polls import went_back
+from verifier.tables import Tables
+
+
+def find(tables: Tables) -> DataFrame:
+    """One anomaly per place within a poll; ``size`` counts by how many offsets it goes back."""
+    return went_back(tables.jumps, inside=True)

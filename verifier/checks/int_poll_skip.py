@@ -1,0 +1,18 @@
+"""int-poll-skip: within one poll a reader was handed records that pass over something.
+
+Definition. As ``poll-skip``, between two records of one partition that one and the same poll brought.
+
+    log: 7:(s1/7) 8:(s1/8) 9:(s1/9)         one poll of session 1: 7, 9                         s1/8 was passed over
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from verifier.checks.polls import skipped
+from verifier.tables import Tables
+
+
+def find(tables: Tables) -> DataFrame:
+    """One anomaly per place within a poll; ``size`` counts what was passed over."""
+    return skipped(tables.jumps, tables.positions, inside=True)

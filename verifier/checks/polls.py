@@ -1,0 +1,104 @@
+"""How readers went from one delivery to the next. Used by the four checks of polls; finds nothing by itself.
+
+Rows are compared, never values: a row spans consecutive offsets, and the next one of the same session and partition is
+to begin right behind it. A session begins where its ``assign`` says, and goes on where a ``seek`` says. A session of
+which neither is on record is judged from its second row on. Rows with the same ``op`` are what one poll brought.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from verifier.checks.common import anomalies
+
+#: What tells one reader's session apart from others.
+_WHOSE = ("place", "process", "session")
+
+
+def jumps_of(history: DataFrame) -> DataFrame:
+    """Each delivered row that does not begin right behind what its session had reached, in rows of the history.
+
+    ``expected`` is the offset that was to come, ``inside`` whether the one before came by the same poll.
+    """
+    has_offsets = (F.col("first_offset") >= 0) & (F.col("last_offset") >= F.col("first_offset"))
+    moves = F.col("f").isin("assign", "seek") & (F.col("first_offset") >= 0)
+    delivered = (F.col("f") == "poll") & (F.col("type") == "ok") & has_offsets
+    order = Window.partitionBy(*_WHOSE).orderBy("row")
+    before = F.lag(F.struct("f", "op", "next_offset")).over(order)
+    same_op = (F.col("op") >= 0) & (F.col("before.f") == "poll") & (F.col("before.op") == F.col("op"))
+    return (
+        history.filter(delivered | moves)
+        .select(
+            *_WHOSE, "row", "f", "op", "phase", "stream", "first_sequence", "first_offset", "last_offset",
+            F.when(moves, F.col("first_offset")).otherwise(F.col("last_offset") + 1).alias("next_offset"),
+        )
+        .withColumn("before", before)
+        .withColumn("expected", F.col("before.next_offset"))
+        .withColumn("inside", same_op)
+        .filter((F.col("f") == "poll") & (F.col("first_offset") != F.col("expected")))
+        .select(
+            *_WHOSE, "row", "inside", "phase", "stream", "first_sequence", "first_offset", "last_offset", "expected"
+        )
+    )  # fmt: skip
+
+
+def went_back(jumps: DataFrame, *, inside: bool) -> DataFrame:
+    """One anomaly per row that begins at or before what its session had reached; ``size`` is how far it goes back."""
+    back = jumps.filter(_is(inside=inside) & (F.col("first_offset") < F.col("expected")))
+    return _found(back, F.col("expected") - F.col("first_offset"), [])
+
+
+def skipped(jumps: DataFrame, positions: DataFrame, *, inside: bool) -> DataFrame:
+    """One anomaly per row that passed over offsets at which something stands; ``size`` is over how many."""
+    ahead = jumps.filter(_is(inside=inside) & (F.col("first_offset") > F.col("expected")))
+    passed = _with_passed(ahead, positions).filter(F.col("passed") > 0)
+    return _found(passed, F.col("passed"), ["passed"])
+
+
+def _is(*, inside: bool) -> Column:
+    return F.col("inside") if inside else ~F.col("inside")
+
+
+def _found(rows: DataFrame, size: Column, more: list[str]) -> DataFrame:
+    ours = F.col("stream") >= 0
+    return anomalies(
+        rows,
+        stream=F.when(ours, F.col("stream")),
+        sequence=F.when(ours, F.col("first_sequence")),
+        offset="first_offset",
+        size=size,
+        detail=["process", "session", "phase", "expected", *more],
+    )
+
+
+def _with_passed(ahead: DataFrame, positions: DataFrame) -> DataFrame:
+    """``ahead`` with ``passed``: how many offsets from ``expected`` up to ``first_offset`` hold something.
+
+    Counted as the difference of two running sums over the partition, so that many jumps over many holes cost a sort
+    and not a comparison of each with each.
+    """
+    columns = ahead.columns
+    ends = [
+        ahead.select("*", F.lit(sign).alias("sign"), F.col(end).alias("at"))
+        for sign, end in ((-1, "expected"), (1, "first_offset"))
+    ]
+    held = positions.select("place", F.col("offset").alias("at"), F.col("values").alias("held"))
+    # an end comes before what begins at it: that is not below it
+    below = (
+        Window.partitionBy("place")
+        .orderBy("at", F.col("held").isNotNull())
+        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
+    last = F.last(F.when(F.col("held").isNotNull(), F.col("at") + F.col("held")), ignorenulls=True).over(below)
+    over = F.greatest(F.coalesce(last, F.lit(0)) - F.col("at"), F.lit(0))
+    return (
+        reduce(DataFrame.unionByName, ends)
+        .unionByName(held, allowMissingColumns=True)
+        .withColumn("below", F.coalesce(F.sum("held").over(below), F.lit(0)) - over)
+        .filter(F.col("sign").isNotNull())
+        .groupBy(*columns)
+        .agg(F.sum(F.col("sign") * F.col("below")).alias("passed"))
+    )

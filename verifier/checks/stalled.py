@@ -1,0 +1,55 @@
+"""stalled: a partition takes no more writes although nothing is broken any more.
+
+Definition. Every fault is healed and every replica is back in its ISR (phase ``heal`` has ended), and the load goes on
+for longer than the bound ``stalled_after_s`` (phase ``recovery``). A partition is stalled if a record was under way to
+it in that time and nothing was acknowledged in it. The conductor ends the phase as soon as every partition takes
+writes, so only a partition that does not is waited for. A partition in which nothing was ever acknowledged counts, too.
+If the replicas do not come back into sync, there is no phase ``recovery``, and the run is unknown.
+
+    heal ends at 50 s      t-0: acknowledged at 50.2 s      t-1: 40 records sent, nothing acknowledged until 60 s
+
+Found in this process, from the accounts of the histories: a partition that is stalled has no sentinel, and with it no
+place in the tables that Spark asks. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from verifier.closing import Closing
+from verifier.evidence.run_model import PhaseSpan, RunModel
+from verifier.facts import Found
+
+NAME = "stalled"
+
+
+def stalled(run: RunModel, closing: Closing) -> Iterator[Found]:
+    """One anomaly per partition; ``detail`` says since when and for how long."""
+    healed, recovery = (_span(run, name) for name in ("heal", "recovery"))
+    if healed is None or recovery is None or healed.end_ns is None or recovery.end_ns is None:
+        return
+    since_ns, until_ns = healed.end_ns, recovery.end_ns
+    bound_ns = run.settings.stalled_after_s * 1e9
+    if until_ns - since_ns < bound_ns:
+        return
+    acked: dict[tuple[str, int], int] = {}
+    tried: dict[tuple[str, int], int] = {}
+    for account in closing.accounts:
+        for place, at_ns in account.last_acked_ns.items():
+            acked[place] = max(at_ns, acked.get(place, at_ns))
+        for place, at_ns in account.last_tried_ns.items():
+            tried[place] = max(at_ns, tried.get(place, at_ns))
+    for topic, partition in sorted(tried):
+        last_ns = acked.get((topic, partition))
+        if tried[topic, partition] > since_ns and (last_ns is None or last_ns <= since_ns):
+            detail = {
+                "healed_ns": since_ns,
+                "waited_ms": round((until_ns - since_ns) / 1e6),
+                "last_acked_ns": last_ns,
+                "bound_s": run.settings.stalled_after_s,
+            }
+            yield Found(NAME, None, topic, partition, 1, 1, None, None, None, 1, detail)
+
+
+def _span(run: RunModel, name: str) -> PhaseSpan | None:
+    return next((phase for phase in run.phases if phase.name == name), None)

@@ -1,0 +1,21 @@
+"""torn-tail: after a stop in good order, a file ends in bytes that are no batch.
+
+Definition. On any replica whose broker stopped cleanly (``checkpoint-mismatch`` says what that is), bytes behind the
+last whole batch of a segment, wherever they lie. Below the limit they are ``log-corrupt`` as well. Legal: after a kill,
+half a batch behind everything that is committed; the next start cuts it off.
+
+    .kafka_cleanshutdown is there        file: [0..9] [10..19] and the first 70 bytes of a batch
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from verifier.checks.beside import findings
+from verifier.files.model import TAIL
+from verifier.tables import Tables
+
+
+def find(tables: Tables) -> DataFrame:
+    """One anomaly per file; ``offset`` is the one that its last batch is followed by."""
+    return findings(tables, TAIL)

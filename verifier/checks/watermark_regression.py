@@ -1,0 +1,72 @@
+"""watermark-regression: the high watermark that a reader was told went back while the same leader was in office.
+
+Definition. Two rows of one live session and partition follow each other, the second with a lower high watermark, and
+the leader epoch cannot have changed between them. A leader's high watermark never goes back; a new one, cleanly
+elected, begins with what it was told as a follower and may for a moment serve less (its followers may know more by
+then). Clients are not told the epoch, so it is bounded from both sides:
+
+- **not before**: a leader that says ``h`` has committed offset ``h - 1``, and the final log tells in which epoch that
+  was written. The leader's own epoch is at least that.
+- **not after**: the final epoch has no successor. Of another one it is known to have been in office at a time if a
+  value was sent after that and stands in the final log with that epoch: a replica takes no more from a former leader
+  once it is one itself. A client that has fetched in an epoch is not answered by the leader of an earlier one.
+
+Where the two do not meet nothing is said. Nor is anything of final readers: nothing is sent after them.
+
+    epoch 3 from offset 50 on     polls of a session: high watermark 60, at 2 s: 55     s1/9 in epoch 3, sent at 3 s
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from verifier.checks.acks import standing
+from verifier.checks.common import anomalies
+from verifier.tables import Tables
+
+#: Later than any time.
+_ALWAYS_NS = (1 << 63) - 1
+
+
+def find(tables: Tables) -> DataFrame:
+    """One anomaly per row that goes back; ``offset`` is its high watermark, ``size`` by how much it is lower."""
+    order = Window.partitionBy("place", "process", "session").orderBy("row")
+    told = (
+        tables.history.filter(
+            F.col("f").isin("poll", "idle") & (F.col("high_watermark") >= 0) & (F.col("phase") == "load")
+        )
+        .select("place", "process", "session", "row", "high_watermark", "complete_ns")
+        .withColumn("before", F.lag("high_watermark").over(order))
+        .filter((F.col("high_watermark") < F.col("before")) & (F.col("complete_ns") >= 0))
+    )
+    within = (F.col("before") - 1 >= F.col("begins")) & (F.col("before") - 1 < F.col("ends"))
+    back = told.join(F.broadcast(_epochs(tables)), "place").filter(within & (F.col("complete_ns") < F.col("until_ns")))
+    return anomalies(
+        back,
+        stream=None,
+        sequence=None,
+        offset="high_watermark",
+        size=F.col("before") - F.col("high_watermark"),
+        detail=["process", "session", "before", "leader_epoch", "complete_ns"],
+    )
+
+
+def _epochs(tables: Tables) -> DataFrame:
+    """The leader epochs of the final log: from which offset to which, and until when each was surely in office."""
+    by_offset = Window.partitionBy("place").orderBy("begins")
+    epochs = (
+        tables.segments.filter(
+            F.col("is_leader") & (F.col("kind") == "batch") & F.col("crc_ok") & (F.col("base_offset") < F.col("limit"))
+        )
+        .groupBy("place", "leader_epoch", "final_epoch")
+        .agg(F.min("base_offset").alias("begins"))
+        .withColumn("ends", F.coalesce(F.lead("begins").over(by_offset), F.lit(_ALWAYS_NS)))
+    )
+    written = F.col("first_offset").between(F.col("begins"), F.col("ends") - 1)
+    sent = standing(tables).join(F.broadcast(epochs), "place").filter(written)
+    latest = sent.groupBy("place", "leader_epoch").agg(F.max("invoke_ns").alias("sent_ns"))
+    until = F.when(F.col("leader_epoch") >= F.col("final_epoch"), _ALWAYS_NS).otherwise(
+        F.coalesce("sent_ns", F.lit(-1))
+    )
+    return epochs.join(latest, ["place", "leader_epoch"], "left").withColumn("until_ns", until)

@@ -1,0 +1,133 @@
+"""What closes the evidence of a run, gathered from its files: seal, accounts, series, logs, topic ids. Judges nothing.
+
+Everything here is small beside histories and segments, and is read in this process while Spark starts. A file that
+cannot be read is told as such; what follows for the verdict is ``verifier.completeness``'s.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from base64 import urlsafe_b64decode
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from verifier.accounts import HistoryAccount, accounts
+from verifier.effectiveness import FaultRecord, fault_record
+from verifier.evidence import seal as seals
+from verifier.evidence.run_directory import RunDirectory
+from verifier.evidence.run_model import RunModel
+from verifier.evidence.series import SeriesPoint, read_series
+
+#: What a log line of a process must not say if all is well.
+_ALARM = re.compile(r"^Traceback \(most recent call last\)|(?<= )(?:ERROR|CRITICAL) ")
+#: Logs that are looked at: the brokers', the proxy's, the load's.
+_LOGS = ("nodes/*/broker.log", "nodes/*/process.log", "proxy.log", "loadgen/*.log")
+LONGEST_LINE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class LogAlarm:
+    """Errors and tracebacks in one log: how many, and the first of them."""
+
+    path: str
+    count: int
+    first: str
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """``seal`` is the digest of the seal, None if there is no usable one (``seal_problem`` says why).
+
+    ``series`` is the last point of each process, ``lag_ms`` the worst lag of its event loop; ``topic_ids`` what each
+    replica's ``partition.metadata`` says, by (broker, topic, partition), None for one that cannot be read.
+    """
+
+    seal: str | None = None
+    seal_problem: str | None = None
+    differences: tuple[seals.Difference, ...] = ()
+    accounts: tuple[HistoryAccount, ...] = ()
+    faults: FaultRecord = field(default_factory=FaultRecord)
+    series: Mapping[str, SeriesPoint] = field(default_factory=dict)
+    lag_ms: Mapping[str, float] = field(default_factory=dict)
+    alarms: tuple[LogAlarm, ...] = ()
+    topic_ids: Mapping[tuple[int, str, int], str | None] = field(default_factory=dict)
+    unreadable: tuple[str, ...] = ()
+
+
+def gather(directory: RunDirectory, run: RunModel) -> Closing:
+    """Read everything that closes the evidence of a run."""
+    digest, problem, differences = _seal(directory)
+    unreadable: list[str] = []
+    faults = FaultRecord()
+    try:
+        faults = fault_record(directory.read_faults(), run.evidence.planned_faults)
+    except (OSError, ValueError, TypeError) as error:
+        unreadable.append(f"faults.jsonl cannot be read: {error}")
+    series: dict[str, SeriesPoint] = {}
+    lag_ms: dict[str, float] = {}
+    for path in sorted(directory.loadgen_dir.glob("*.series.jsonl")):
+        try:
+            for point in read_series(path):
+                series[point.process] = point
+                lag_ms[point.process] = max(point.loop_lag_ms, lag_ms.get(point.process, 0.0))
+        except (OSError, ValueError, TypeError) as error:
+            unreadable.append(f"the series {path.name} cannot be read: {error}")
+    return Closing(
+        seal=digest,
+        seal_problem=problem,
+        differences=differences,
+        accounts=accounts(sorted(directory.history_dir.glob("*.arrow"))),
+        faults=faults,
+        series=series,
+        lag_ms=lag_ms,
+        alarms=tuple(_alarms(directory)),
+        topic_ids=dict(_topic_ids(directory)),
+        unreadable=tuple(unreadable),
+    )
+
+
+def _seal(directory: RunDirectory) -> tuple[str | None, str | None, tuple[seals.Difference, ...]]:
+    """The seal's digest or why there is none, and what differs from it."""
+    try:
+        taken = seals.read(directory)
+    except FileNotFoundError:
+        return None, "the run was not sealed: it did not come to its end, or its seal.json was removed", ()
+    except (OSError, ValueError) as error:
+        return None, f"the seal cannot be read: {error}", ()
+    try:
+        return taken.digest, None, tuple(seals.compare(directory, taken))
+    except (OSError, ValueError) as error:
+        return taken.digest, f"the evidence cannot be compared with its seal: {error}", ()
+
+
+def _alarms(directory: RunDirectory) -> Iterator[LogAlarm]:
+    for pattern in _LOGS:
+        for path in sorted(directory.path.glob(pattern)):
+            found = [line for line in _lines(path) if _ALARM.search(line)]
+            if found:
+                yield LogAlarm(str(path.relative_to(directory.path)), len(found), found[0][:LONGEST_LINE])
+
+
+def _lines(path: Path) -> Iterator[str]:
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for line in file:
+            yield line.rstrip("\n")
+
+
+def _topic_ids(directory: RunDirectory) -> Iterator[tuple[tuple[int, str, int], str | None]]:
+    """Topic ids as Kafka writes them into ``partition.metadata``: base64 of the 16 bytes, without padding."""
+    for broker in directory.broker_ids():
+        for path in sorted(directory.node(broker).rglob("partition.metadata")):
+            topic, _, partition = path.parent.name.rpartition("-")
+            if partition.isdecimal():
+                yield (broker, topic, int(partition)), _topic_id(path)
+
+
+def _topic_id(path: Path) -> str | None:
+    try:
+        fields = dict(line.split(": ", 1) for line in path.read_text(encoding="utf-8").splitlines() if line)
+        return str(uuid.UUID(bytes=urlsafe_b64decode(fields["topic_id"].strip() + "==")))
+    except (OSError, ValueError, KeyError):
+        return None

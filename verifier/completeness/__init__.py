@@ -1,0 +1,38 @@
+"""Whether the evidence of a run is complete, and the harness was not overloaded. Pure rules over facts.
+
+``valid`` may only be said of a run that passes all of them. Each module has the rules of one kind of evidence; each
+doubt is one line for people, and names the evidence that it makes blind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from verifier.closing import Closing
+from verifier.completeness import experiment, faults, finals, histories, load, replicas, sealed
+from verifier.doubts import Doubt
+from verifier.evidence.run_model import RunModel
+from verifier.facts import Facts
+
+
+def incomplete(run: RunModel, facts: Facts, closing: Closing) -> list[Doubt]:
+    """Why the evidence does not suffice; empty if it does. The same reason is given once."""
+    found = [
+        *sealed.doubts(closing),
+        *experiment.doubts(run, closing),
+        *finals.doubts(run, closing),
+        *histories.doubts(run, closing),
+        *replicas.doubts(run, facts),
+        *load.doubts(run, facts, closing),
+        *faults.doubts(run, closing),
+    ]
+    return list(_once(found))
+
+
+def _once(found: Iterable[Doubt]) -> Iterator[Doubt]:
+    """Doubts with the same reason as one, blind for what any of them is."""
+    together: dict[str, Doubt] = {}
+    for doubt in found:
+        known = together.get(doubt.reason)
+        together[doubt.reason] = doubt if known is None else Doubt(doubt.reason, known.blinds | doubt.blinds)
+    yield from together.values()

@@ -1,0 +1,98 @@
+"""Whether the final state of every declared partition is known and settled. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from verifier.closing import Closing
+from verifier.completeness.together import together
+from verifier.doubts import FINAL, Doubt
+from verifier.evidence.run_model import FinalPartition, RunModel
+
+
+def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
+    """What is missing of the final state, or contradicts what was declared."""
+    for reason in _compacted(run):
+        yield Doubt(reason)
+    if not run.topics:
+        yield Doubt("run.json names no topic", FINAL)
+    for reason in _finals(run):
+        yield Doubt(reason)
+    for reason in [*_contradictions(run), *_topic_ids(run, closing)]:
+        yield Doubt(reason, FINAL)
+
+
+def _compacted(run: RunModel) -> Iterator[str]:
+    for topic in run.topics:
+        if topic.is_compacted:
+            yield (
+                f"{topic.name} is compacted (cleanup.policy={topic.config['cleanup.policy']}): superseded records are "
+                "gone and replicas compact each for itself, so that nothing in it can be judged"
+            )
+
+
+def _finals(run: RunModel) -> Iterator[str]:
+    known = {(final.topic, final.partition) for final in run.final}
+    wanted = {(topic.name, partition) for topic in run.topics for partition in range(topic.partitions)}
+    complaints = [(f"{topic}-{partition}", "its final state is unknown") for topic, partition in sorted(wanted - known)]
+    for final in run.final:
+        reasons = [final.status] if final.status != "ok" else list(_unsettled(run, final))
+        complaints += [(f"{final.topic}-{final.partition}", reason) for reason in reasons]
+    yield from together(complaints)
+
+
+def _unsettled(run: RunModel, final: FinalPartition) -> Iterator[str]:
+    """What contradicts the status ``ok`` of a partition."""
+    ends = final.log_end_offsets
+    replication_factor = next((t.replication_factor for t in run.topics if t.name == final.topic), None)
+    if final.leader not in ends:
+        yield f"the log end offset of its leader {final.leader} is unknown"
+    elif len(set(ends.values())) != 1 or final.high_watermark != ends[final.leader]:
+        yield f"its replicas did not settle: log end offsets {ends}, high watermark {final.high_watermark}"
+    if replication_factor is not None and len(ends) != replication_factor:
+        yield f"{len(ends)} of its {replication_factor} replicas are known"
+    if final.sentinel_offset is None:
+        yield "it has no acknowledged sentinel"
+    elif final.sentinel_offset >= final.high_watermark:
+        yield f"its sentinel at {final.sentinel_offset} is not below the high watermark {final.high_watermark}"
+
+
+def _contradictions(run: RunModel) -> Iterator[str]:
+    """What stands in the final state and was not declared, or twice."""
+    declared = {
+        (topic.name, partition): set(run.evidence.replicas.get(f"{topic.name}-{partition}", []))
+        for topic in run.topics
+        for partition in range(topic.partitions)
+    }
+    complaints = [(f"{t}-{p}", "its replicas were not declared") for (t, p), brokers in declared.items() if not brokers]
+    seen: set[tuple[str, int]] = set()
+    for final in run.final:
+        place, name = (final.topic, final.partition), f"{final.topic}-{final.partition}"
+        if place not in declared:
+            complaints.append((name, "it was not declared"))
+        elif final.log_end_offsets and set(final.log_end_offsets) != declared[place]:
+            found = ", ".join(map(str, sorted(final.log_end_offsets)))
+            complaints.append((name, f"it ended on brokers {found}, not on those of its declared replicas"))
+        if place in seen:
+            complaints.append((name, "its final state is told twice"))
+        seen.add(place)
+    yield from together(complaints)
+
+
+def _topic_ids(run: RunModel, closing: Closing) -> Iterator[str]:
+    """Every replica belongs to the topic that was created, and not to another one of the same name."""
+    complaints = []
+    for topic in run.topics:
+        if not topic.topic_id:
+            yield f"the topic id of {topic.name} is unknown"
+            continue
+        ended = run.final_topic_ids.get(topic.name)
+        if ended is not None and ended != topic.topic_id:
+            yield f"{topic.name} was created again during the run: its topic id {topic.topic_id} became {ended}"
+        for partition in range(topic.partitions):
+            for broker in run.evidence.replicas.get(f"{topic.name}-{partition}", []):
+                found = closing.topic_ids.get((broker, topic.name, partition))
+                if found != topic.topic_id:
+                    reason = f"its partition.metadata has topic id {found or 'unknown'}, not {topic.topic_id}"
+                    complaints.append((f"{topic.name}-{partition} on broker {broker}", reason))
+    yield from together(complaints)

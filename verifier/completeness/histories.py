@@ -1,0 +1,133 @@
+"""Whether every declared history is there, whole, and in agreement with itself and with the live series. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from verifier.accounts import HistoryAccount
+from verifier.closing import Closing
+from verifier.completeness.experiment import is_killed
+from verifier.doubts import HISTORIES, Doubt
+from verifier.evidence.declared import DeclaredProcess
+from verifier.evidence.run_model import RunModel
+from verifier.outcomes import may_fail
+
+#: What a producer may say of a record, by its row's outcome.
+_OUTCOMES = frozenset(("ok", "fail", "info"))
+
+
+def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
+    """What is missing, cut short, damaged or contradictory in what clients were told."""
+    for reason in [*_declared(run, closing), *_each(run, closing)]:
+        yield Doubt(reason, HISTORIES)
+
+
+def _declared(run: RunModel, closing: Closing) -> Iterator[str]:
+    if not run.evidence.processes:
+        yield "run.json does not declare which processes must leave a history"
+        return
+    if not closing.accounts:
+        yield "there is no history"
+        return
+    present = [account.process for account in closing.accounts]
+    for process in run.evidence.processes:
+        if process.name not in present:
+            yield f"the history of {process.name} is missing"
+    for account in closing.accounts:
+        if account.state != "damaged" and run.evidence.process(account.process) is None:
+            yield f"the history {account.file} is of {account.process}, which was not declared"
+        elif account.state != "damaged" and account.file != f"{account.process}.arrow":
+            yield f"the history {account.file} is of another process, {account.process}"
+    for name in sorted({name for name in present if present.count(name) > 1}):
+        yield f"{name} has several histories"
+
+
+def _each(run: RunModel, closing: Closing) -> Iterator[str]:
+    for account in closing.accounts:
+        declared = run.evidence.process(account.process)
+        if account.state == "damaged":
+            yield f"the history {account.file} cannot be read: {account.error}"
+            continue
+        if account.state == "torn":
+            if not _was_killed(run, account, closing):
+                yield f"the history {account.file} has no proper end, and no fault on record killed its process"
+            yield from (f"{account.file}: {each}" for each in account.complaints if "without an outcome" not in each)
+            continue
+        yield from _totals(account)
+        yield from (f"{account.file}: sequences {each}" for each in account.complaints)
+        if declared is not None:
+            yield from _streams(account, declared)
+            yield from _outcomes(account, declared)
+            yield from _series(account, declared, closing)
+
+
+def _was_killed(run: RunModel, account: HistoryAccount, closing: Closing) -> bool:
+    """A process that a fault ended may leave a torn tail; what it had reserved without an outcome is then unknown."""
+    return any(
+        child.name == account.process and (child.exit_code or 0) < 0 and is_killed(child.name, child.pid, closing)
+        for child in run.children
+    )
+
+
+def _totals(account: HistoryAccount) -> Iterator[str]:
+    """A history ends with its totals: rows and values of each kind."""
+    if not account.totals and account.rows:
+        yield f"the history {account.file} has no totals at its end"
+        return
+    for kind in sorted({*account.rows, *account.totals}):
+        found, told = account.rows.get(kind, (0, 0)), account.totals.get(kind, (0, 0))
+        if found != told:
+            yield (
+                f"the history {account.file} has {found[0]} rows {kind[0]}/{kind[1]} with {found[1]} values, "
+                f"and says that it has {told[0]} with {told[1]}"
+            )
+
+
+def _streams(account: HistoryAccount, declared: DeclaredProcess) -> Iterator[str]:
+    if declared.role != "producers":
+        return
+    wanted = frozenset(range(declared.first_stream, declared.first_stream + declared.streams))
+    if strange := account.streams - wanted:
+        yield f"the history {account.file} speaks of streams {_listed(strange)}, which {account.process} does not write"
+    if absent := wanted - account.streams:
+        yield f"the history {account.file} says nothing of streams {_listed(absent)}"
+
+
+def _outcomes(account: HistoryAccount, declared: DeclaredProcess) -> Iterator[str]:
+    """What an error means is the verifier's own table, whatever the history claims."""
+    for f, outcome in sorted(account.rows):
+        if f == "send" and outcome not in _OUTCOMES:
+            yield f"the history {account.file} has an outcome {outcome!r} of send, which there is not"
+    for (outcome, name), values in sorted(account.errors.items()):
+        if outcome == "ok":
+            error = name or "an error"
+            yield f"the history {account.file} says of {values} records that they were acknowledged, with {error}"
+        elif outcome == "fail" and not may_fail(declared.client, name):
+            yield (
+                f"the history {account.file} says of {values} records that they certainly failed, "
+                f"though {name or 'an error without a name'} leaves that open"
+            )
+
+
+def _series(account: HistoryAccount, declared: DeclaredProcess, closing: Closing) -> Iterator[str]:
+    """The live series counted the same values, by another way and into another file."""
+    if declared.role not in ("producers", "readers"):
+        return
+    last = closing.series.get(account.process)
+    if last is None:
+        yield f"{account.process} left no series"
+        return
+    for word, f, outcome, counted in (
+        ("acknowledged", "send", "ok", last.total_acked),
+        ("failed", "send", "fail", last.total_failed),
+        ("of unknown outcome", "send", "info", last.total_unknown),
+        ("read", "poll", "ok", last.total_read),
+    ):
+        found = account.values(f, outcome)
+        if found != counted:
+            yield f"the history {account.file} has {found} values {word}, its process's live series {counted}"
+
+
+def _listed(numbers: frozenset[int]) -> str:
+    ordered = sorted(numbers)
+    return ", ".join(map(str, ordered[:5])) + (f" and {len(ordered) - 5} more" if len(ordered) > 5 else "")

@@ -1,0 +1,76 @@
+"""Whether the load happened: enough was acknowledged and read in every partition, near the rate asked for. Pure.
+
+One acknowledgement does not make a load. The bounds are low, since faults cost throughput and a rate may be asked for
+that is more than can be sent: they tell a load from the remains of one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from verifier.closing import Closing
+from verifier.completeness.experiment import span
+from verifier.completeness.together import together
+from verifier.doubts import Doubt
+from verifier.evidence.run_model import RunModel
+from verifier.facts import Facts
+
+#: Of the records that the rate asks for in the time of the load, at least this share was acknowledged.
+LEAST_OF_ASKED = 0.1
+#: Of its even share of all that was acknowledged, each partition that is written to has at least this part.
+LEAST_OF_SHARE = 0.1
+#: Of what was acknowledged in a partition, every live reader was handed at least this part.
+LEAST_READ_LIVE = 0.5
+
+
+def doubts(run: RunModel, facts: Facts, closing: Closing) -> Iterator[Doubt]:
+    """Where too little happened for it to prove anything."""
+    if not facts.acked:
+        yield Doubt("nothing was acknowledged")
+    if not facts.final_read:
+        yield Doubt("nothing was read in the final phase")
+    if facts.replicas and not sum(replica.batches for replica in facts.replicas):
+        yield Doubt("no batch was found in any segment")
+    if facts.malformed_rows:
+        yield Doubt(f"{facts.malformed_rows} history rows make no sense")
+    for reason in [*_rate(run, facts), *_partitions(run, closing)]:
+        yield Doubt(reason)
+
+
+def _rate(run: RunModel, facts: Facts) -> Iterator[str]:
+    chaos = span(run, "chaos")
+    if chaos is None or chaos.end_ns is None or not run.settings.rate or not facts.acked:
+        return
+    seconds = (chaos.end_ns - chaos.start_ns) / 1e9
+    asked = run.settings.rate * seconds
+    if facts.acked < LEAST_OF_ASKED * asked:
+        yield (
+            f"{facts.acked:,} records were acknowledged in {seconds:.0f} s of load, "
+            f"less than {LEAST_OF_ASKED:.0%} of the {asked:,.0f} that were asked for"
+        )
+
+
+def _partitions(run: RunModel, closing: Closing) -> Iterator[str]:
+    acked: Counter[tuple[str, int]] = Counter()
+    live: dict[str, Mapping[tuple[str, int], int]] = {}
+    for account in closing.accounts:
+        process = run.evidence.process(account.process)
+        if process is not None and process.role == "producers":
+            acked.update(account.acked)
+        elif process is not None and process.role == "readers":
+            live[account.process] = account.read
+    # the streams of a load go round the partitions of its topic
+    written = sorted({(topic.name, s % topic.partitions) for topic in run.topics for s in run.evidence.streams})
+    share = sum(acked.values()) / max(1, len(written))
+    complaints = []
+    for place in written:
+        name = f"{place[0]}-{place[1]}"
+        if acked[place] < max(1.0, LEAST_OF_SHARE * share):
+            complaints.append((name, f"{acked[place]:,} records were acknowledged, of about {share:,.0f} each"))
+        for process_name, read in live.items():
+            if read.get(place, 0) < LEAST_READ_LIVE * acked[place]:
+                complaints.append(
+                    (name, f"{process_name} read {read.get(place, 0):,} of {acked[place]:,} acknowledged records live")
+                )
+    yield from together(complaints)

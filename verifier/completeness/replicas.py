@@ -1,0 +1,67 @@
+"""Whether every declared replica's bytes were found, read to their end, and end where they must. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from verifier.completeness.together import together
+from verifier.doubts import Doubt
+from verifier.evidence.run_model import RunModel
+from verifier.facts import MAXIMUM_READERS, Facts
+
+
+def doubts(run: RunModel, facts: Facts) -> Iterator[Doubt]:
+    """What is missing of the replicas' bytes, and of the final readers' way through them."""
+    for reason in [*_replicas(run, facts), *_readers(run, facts)]:
+        yield Doubt(reason)
+
+
+def _replicas(run: RunModel, facts: Facts) -> Iterator[str]:
+    if not facts.replicas:
+        yield "no segment was found on any broker (their data may have been pruned)"
+        return
+    read = {(each.topic, each.partition, each.broker): each for each in facts.replicas}
+    files_read = sum(each.files for each in facts.replicas)
+    if facts.segments_listed != files_read:
+        yield f"{facts.segments_listed} segment files were found, {files_read} were read"
+    complaints = []
+    for final in run.final:
+        for broker in sorted(final.log_end_offsets):
+            files = read.get((final.topic, final.partition, broker))
+            end = final.log_end_offsets[broker]
+            if files is None:
+                reason = f"no segment was found on broker {broker}"
+            elif files.walked_bytes != files.batch_bytes:
+                reason = f"{files.batch_bytes} of {files.walked_bytes} bytes on broker {broker} were accounted for"
+            elif final.status == "ok" and files.next_offset != end:
+                reason = f"its log on broker {broker} ends at {files.next_offset}, and ended at {end} when last asked"
+            else:
+                continue
+            complaints.append((f"{final.topic}-{final.partition}", reason))
+    for topic, partition, broker in sorted(read):
+        name = f"{topic}-{partition}"
+        if broker not in run.evidence.replicas.get(name, []):
+            complaints.append((name, f"broker {broker} has a log of it and is none of its replicas"))
+    yield from together(complaints)
+
+
+def _readers(run: RunModel, facts: Facts) -> Iterator[str]:
+    if len({reader.bit for reader in facts.readers}) > MAXIMUM_READERS:
+        yield f"more than {MAXIMUM_READERS} final readers"
+    wanted = [process.name for process in run.evidence.of_role("final")]
+    compacted = {topic.name for topic in run.topics if topic.is_compacted}
+    judged = [final for final in run.final if final.status == "ok" and final.topic not in compacted]
+    reached = {(reader.process, reader.topic, reader.partition): reader for reader in facts.readers}
+    complaints = []
+    for final in judged:
+        name = f"{final.topic}-{final.partition}"
+        if facts.replicas and (final.topic, final.partition) not in facts.sentinels:
+            complaints.append((name, "its sentinel is not in the final leader's log"))
+        for process in wanted:
+            reader = reached.get((process, final.topic, final.partition))
+            if reader is None:
+                complaints.append((name, f"the final reader {process} read nothing of it"))
+            elif not reader.complete:
+                reason = f"the final reader {process} stopped at offset {reader.last_offset}, before the sentinel"
+                complaints.append((name, reason))
+    yield from together(complaints)

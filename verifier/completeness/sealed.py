@@ -1,0 +1,46 @@
+"""Whether the evidence is what the run left: every file against the seal. Pure.
+
+What was changed later accuses nobody. A changed history blinds what clients were told, a changed ``run.json``
+everything. A replica's changed bytes stay in the judgement: they are the cluster's data, whoever damaged them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from verifier.closing import Closing
+from verifier.completeness.together import together
+from verifier.doubts import ALL, EXCUSES, HISTORIES, NOTHING, Doubt, Evidence
+
+#: What a changed file makes blind, by the beginning of its path; the first that fits.
+_BLINDS: tuple[tuple[str, frozenset[Evidence]], ...] = (
+    ("run.json", ALL),
+    ("history/", HISTORIES),
+    ("faults.jsonl", EXCUSES),
+    ("leaders.jsonl", EXCUSES),
+    ("", NOTHING),
+)
+#: So many files are named; the others are counted.
+MOST_NAMED = 6
+
+
+def doubts(closing: Closing) -> Iterator[Doubt]:
+    """What is not as it was sealed."""
+    if closing.seal_problem is not None:
+        yield Doubt(closing.seal_problem)
+    for complaint in closing.unreadable:
+        yield Doubt(complaint, EXCUSES)
+    words = {"missing": "missing since the run was sealed", "changed": "changed since the run was sealed"}
+    words["new"] = "not there when the run was sealed"
+    for blinds in dict.fromkeys(blinds for _, blinds in _BLINDS):
+        named = [each for each in closing.differences if blind_for(each.path) == blinds]
+        complaints = [(each.path, words[each.what]) for each in named[:MOST_NAMED]]
+        for line in together(complaints):
+            yield Doubt(line, blinds)
+        if len(named) > MOST_NAMED:
+            yield Doubt(f"{len(named) - MOST_NAMED} more files are not as they were sealed", blinds)
+
+
+def blind_for(path: str) -> frozenset[Evidence]:
+    """What a file makes blind that is not as it was."""
+    return next(blinds for beginning, blinds in _BLINDS if path.startswith(beginning))

@@ -1,0 +1,14 @@
+"""One line for all things of which the same is to be said. Owns that wording, and no rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+
+def together(complaints: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """``a, b: reason`` for complaints (name, reason) that share their reason, in the order of the reasons."""
+    whose: dict[str, list[str]] = {}
+    for name, reason in complaints:
+        whose.setdefault(reason, []).append(name)
+    for reason, names in whose.items():
+        yield f"{', '.join(names)}: {reason}"

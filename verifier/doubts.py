@@ -1,0 +1,31 @@
+"""A doubt: why a run cannot be called valid, and what it makes blind. Owns the shape and the kinds of evidence.
+
+A doubt that leaves all evidence as it is (a fault that never bit) blinds nothing. One about the evidence itself names
+what can no longer be believed; checks that need it are not made, so that damaged evidence never accuses the cluster.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+#: ``histories``: what clients were told, all or part of it; ``final``: the final state in ``run.json``; ``segments``:
+#: the replicas' bytes; ``excuses``: what would excuse an anomaly that the settings permit.
+Evidence = Literal["histories", "final", "segments", "excuses"]
+
+ALL: frozenset[Evidence] = frozenset(("histories", "final", "segments", "excuses"))
+NOTHING: frozenset[Evidence] = frozenset()
+HISTORIES: frozenset[Evidence] = frozenset(("histories", "excuses"))
+FINAL: frozenset[Evidence] = frozenset(("final",))
+EXCUSES: frozenset[Evidence] = frozenset(("excuses",))
+
+
+class Doubt(NamedTuple):
+    """One line for people, and the evidence that is blind for it."""
+
+    reason: str
+    blinds: frozenset[Evidence] = NOTHING
+
+
+def blinded(doubts: list[Doubt]) -> frozenset[Evidence]:
+    """All evidence that these doubts make blind."""
+    return frozenset().union(*(doubt.blinds for doubt in doubts))

@@ -1,0 +1,31 @@
+"""One clause for each event that excuses an anomaly. Pure; all figures come from the event."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from verifier.evidence.run_model import RunModel
+from verifier.expectation import DISCONNECT, ELECTION, RETRY
+
+
+def event_text(excuse: str, event: Mapping[str, Any], run: RunModel) -> str:
+    """``election of epoch 3 at offset 1200, about 12:00:03.1`` (UTC), and the like."""
+    when = f"about {_clock(int(event['at_ns']), run)}"
+    if excuse == ELECTION:
+        return f"election of epoch {event['epoch']} at offset {event['start_offset']}, {when}"
+    if excuse == DISCONNECT:
+        return f"connection lost {when} ({event['text']})"
+    if excuse == RETRY:
+        return f"{event['text']} of sequences {event['first']} to {event['last']}, {when}"
+    return f"delivery timed out {when} ({event['text']})"
+
+
+def _clock(monotonic_ns: int, run: RunModel) -> str:
+    since_start = timedelta(microseconds=(monotonic_ns - run.started_ns) / 1000)
+    try:
+        moment = datetime.fromisoformat(run.started).astimezone(UTC) + since_start
+    except (ValueError, OverflowError):
+        return f"{since_start.total_seconds():.1f} s after the start"
+    return f"{moment:%H:%M:%S}.{moment.microsecond // 100_000}"

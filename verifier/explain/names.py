@@ -1,0 +1,28 @@
+"""How values, batches and producers are named in sentences. Pure.
+
+A value is written ``s3/120``: sequence 120 of stream 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def value_name(stream: int | None, sequence: int | None) -> str:
+    """``s3/120``, or what can be said if parts are unknown."""
+    if stream is None:
+        return "a value that cannot be told"
+    return f"s{stream}/{'?' if sequence is None else sequence}"
+
+
+def batch_name(batch: Mapping[str, Any]) -> str:
+    """Offsets and producer of a batch."""
+    return f"batch {batch['base_offset']}..{batch['next_offset'] - 1} ({producer_name(batch)})"
+
+
+def producer_name(batch: Mapping[str, Any]) -> str:
+    """Producer id, epoch and base sequence of a batch."""
+    if batch["producer_id"] < 0:
+        return "no producer id"
+    return f"producer {batch['producer_id']}, epoch {batch['producer_epoch']}, base sequence {batch['base_sequence']}"

@@ -1,0 +1,36 @@
+"""Sentences for the anomalies of readers (``verifier.anomalies.readers``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from verifier.explain.names import value_name
+from verifier.facts import Found
+
+
+def _delivery(found: Found) -> str:
+    value = "bytes that are no value" if found.stream is None else value_name(found.stream, found.sequence)
+    return f"{found.detail['process']} (session {found.detail['session']}) was handed {value} at offset {found.offset}"
+
+
+def _skip(found: Found) -> str:
+    return (
+        f"{_delivery(found)}, where {found.detail['expected']} was to come: "
+        f"it passed over {found.detail['passed']} offsets at which something stands"
+    )
+
+
+def _back(found: Found) -> str:
+    return f"{_delivery(found)}, though it had already reached {found.detail['expected'] - 1}"
+
+
+def _inside(sentence: Callable[[Found], str]) -> Callable[[Found], str]:
+    return lambda found: f"{sentence(found)}, within one poll"
+
+
+SENTENCES: Mapping[str, Callable[[Found], str]] = {
+    "poll-skip": _skip,
+    "int-poll-skip": _inside(_skip),
+    "nonmonotonic-poll": _back,
+    "int-nonmonotonic-poll": _inside(_back),
+}

@@ -1,0 +1,45 @@
+"""Sentences for the anomalies of time (``verifier.anomalies.timing``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from verifier.explain.names import value_name
+from verifier.facts import Found
+
+
+def _ms(nanoseconds: int) -> str:
+    return f"{nanoseconds / 1e6:,.3f} ms"
+
+
+def _read_before_send(found: Found) -> str:
+    early_ns = found.detail["sent_ns"] - found.detail["read_ns"]
+    return (
+        f"{value_name(found.stream, found.sequence)} at offset {found.offset} was handed to a reader "
+        f"{_ms(early_ns)} before it was sent"
+    )
+
+
+def _realtime_order(found: Found) -> str:
+    detail = found.detail
+    later_ns = detail["invoke_ns"] - detail["acknowledged_ns"]
+    other = value_name(detail["behind_stream"], detail["behind_sequence"])
+    return (
+        f"{value_name(found.stream, found.sequence)} stands at offset {found.offset}, before {other} at "
+        f"{detail['behind_offset']}, which had been acknowledged {_ms(later_ns)} before the first was sent"
+    )
+
+
+def _watermark_regression(found: Found) -> str:
+    detail = found.detail
+    return (
+        f"{detail['process']} (session {detail['session']}) was told the high watermark {found.offset} after "
+        f"{detail['before']}, both in leader epoch {detail['leader_epoch']}"
+    )
+
+
+SENTENCES: Mapping[str, Callable[[Found], str]] = {
+    "read-before-send": _read_before_send,
+    "realtime-order": _realtime_order,
+    "watermark-regression": _watermark_regression,
+}

@@ -1,0 +1,74 @@
+"""The batches of one segment as its side files are compared with them: header fields alone, by ``segments.walk``.
+
+Owns which fields. No CRC is taken and no record is looked at here: the segments' own rows have that.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from verifier.segments import walk
+
+#: Fields are gathered for so many batches at a time, so that a segment of any size needs bounded memory.
+CHUNK_BATCHES = 1 << 18
+#: Only below ``SEQUENCES``: 2147483647 is followed by 0.
+SEQUENCE_MASK = 2**31 - 1
+
+
+class Headers(NamedTuple):
+    """One element a batch, in the order of the file. ``tail`` says what follows the last of them (``walk.Walk``)."""
+
+    base_offset: int
+    size_bytes: int
+    tail_position: int
+    tail: str
+    positions: NDArray[np.int64]
+    base_offsets: NDArray[np.int64]
+    last_offsets: NDArray[np.int64]
+    max_timestamps: NDArray[np.int64]
+    leader_epochs: NDArray[np.int64]
+    producer_ids: NDArray[np.int64]
+    producer_epochs: NDArray[np.int64]
+    base_sequences: NDArray[np.int64]
+
+    @property
+    def next_offset(self) -> int:
+        """Behind the last batch."""
+        return int(self.last_offsets[-1]) + 1 if self.last_offsets.size else self.base_offset
+
+    @property
+    def end_offset(self) -> int:
+        """Behind the highest batch."""
+        return int(self.last_offsets.max()) + 1 if self.last_offsets.size else self.base_offset
+
+    @property
+    def last_sequences(self) -> NDArray[np.int64]:
+        """-1 for a batch without a sequence."""
+        delta = self.last_offsets - self.base_offsets
+        return np.where(self.base_sequences < 0, -1, (self.base_sequences + delta) & SEQUENCE_MASK)
+
+
+_FIELDS = (
+    "base_offset", "last_offset_delta", "max_timestamp", "leader_epoch", "producer_id", "producer_epoch",
+    "base_sequence",
+)  # fmt: skip
+
+
+def read_headers(path: str | Path) -> Headers:
+    """The batches of a ``.log`` file, which is named after its base offset. Raises ``OSError``, ``ValueError``."""
+    data = walk.open_segment(path)
+    found = walk.walk(data)
+    chunks: dict[str, list[NDArray[np.int64]]] = {name: [np.zeros(0, dtype=np.int64)] for name in _FIELDS}
+    for first in range(0, found.positions.size, CHUNK_BATCHES):
+        fields = walk.headers(data, found.positions[first : first + CHUNK_BATCHES])
+        for name in _FIELDS:
+            chunks[name].append(fields[name].astype(np.int64))
+    base, delta, *rest = (np.concatenate(chunks[name]) for name in _FIELDS)
+    base_offset = int(Path(path).name.partition(".")[0])
+    return Headers(
+        base_offset, int(data.size), found.tail_position, found.tail, found.positions, base, base + delta, *rest
+    )

@@ -1,0 +1,30 @@
+"""Read lag as ``verdict.json`` tells it. Pure; decides nothing. How it is measured is ``verifier.lag``'s."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from verifier.facts import ReadLag
+
+
+def figures(lags: Sequence[ReadLag]) -> dict[str, Any]:
+    """The lag of all values, and under ``partitions`` that of each; empty if nothing was measured."""
+    whole = [_figures(lag) for lag in lags if lag.topic is None]
+    partitions = {f"{lag.topic}-{lag.partition}": _figures(lag) for lag in lags if lag.topic is not None}
+    return {**whole[0], "partitions": partitions} if whole else {}
+
+
+def _figures(lag: ReadLag) -> dict[str, Any]:
+    return {
+        "p50_ms": _ms(lag.p50_ns),
+        "p99_ms": _ms(lag.p99_ns),
+        "worst_ms": _ms(lag.worst_ns),
+        "worst_stream": lag.stream,
+        "worst_sequence": lag.sequence,
+        "unread": lag.unread,
+    }
+
+
+def _ms(nanoseconds: int | None) -> float | None:
+    return None if nanoseconds is None else round(nanoseconds / 1e6, 1)

@@ -1,0 +1,188 @@
+"""Checks of order: within one operation, and from one operation of a process to its next of the same key.
+
+The distance of two values is that of their indices in the key's log. Above 1 something was skipped; below 1 is a step
+back or on the spot. Where either value has no place in the log, the distance is unknown and nothing is said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from verifier.operations.columns import starts_of_groups
+from verifier.operations.findings import Findings, findings
+from verifier.operations.model import ASSIGN, FAIL, INFO, INVOKE, OK, SUBSCRIBE, BoolArray, IntArray
+from verifier.operations.pairing import NEVER, Operations
+from verifier.operations.versions import Versions
+
+
+@dataclass(frozen=True, slots=True)
+class _Spans:
+    """What operations sent or read of one key each: the first and the last value. Sorted by process, key and time."""
+
+    operation: IntArray
+    key: IntArray
+    first: IntArray
+    last: IntArray
+    before: IntArray  # the row of the span that counts as the one before; -1: none
+
+
+def internal_polls(operations: Operations, versions: Versions) -> list[Findings]:
+    """int-poll-skip and int-nonmonotonic-poll: values that one operation polled, but of keys that were rebalanced."""
+    lines, keys = operations.history.rebalanced["line"], operations.history.rebalanced["key"]
+    rebalanced = _pairs(operations, lines, keys)
+    return _internal(operations, versions, operations.read_by, operations.read, "poll", rebalanced)
+
+
+def internal_sends(operations: Operations, versions: Versions) -> list[Findings]:
+    """int-send-skip and int-nonmonotonic-send: values that one operation sent to a key."""
+    nothing = np.zeros(0, dtype=np.int64)
+    return _internal(operations, versions, operations.sent_by, operations.sent, "send", nothing)
+
+
+def polls(operations: Operations, versions: Versions) -> list[Findings]:
+    """poll-skip and nonmonotonic-poll: the first value that an operation polls, after the last before it."""
+    spans = _spans(operations, operations.read_by, operations.read, np.array([OK]))
+    spans = _still_assigned(operations, spans)
+    return _external(operations, versions, spans, "poll-skip", "nonmonotonic-poll")
+
+
+def sends(operations: Operations, versions: Versions) -> list[Findings]:
+    """nonmonotonic-send: the first value that an operation sends to a key, after the last that the process sent."""
+    kept = operations.type[operations.sent_by] != FAIL
+    spans = _spans(operations, operations.sent_by[kept], operations.sent[kept], np.array([OK, INFO]))
+    return _external(operations, versions, spans, None, "nonmonotonic-send")
+
+
+def _internal(
+    operations: Operations, versions: Versions, by: IntArray, value: IntArray, what: str, exempt: IntArray
+) -> list[Findings]:
+    key = operations.key_of[value]
+    order = np.lexsort((np.arange(len(by)), key, by))
+    by, value, key = by[order], value[order], key[order]
+    follows = np.flatnonzero(~starts_of_groups([by, key]))
+    if len(exempt):
+        follows = follows[~np.isin(by[follows] * len(operations.keys) + key[follows], exempt)]
+    delta = _distance(versions, value[follows - 1], value[follows])
+    found = []
+    for name, wrong in ((f"int-{what}-skip", delta > 1), (f"int-nonmonotonic-{what}", delta < 1)):
+        rows = follows[wrong]
+        found.append(
+            findings(
+                name,
+                key[rows],
+                value=value[rows],
+                other=value[rows - 1],
+                operation=by[rows],
+                delta=delta[wrong],
+                offset=_offset(versions, key[rows], value[rows]),
+            )
+        )
+    return found
+
+
+def _external(operations: Operations, versions: Versions, spans: _Spans, skip: str | None, back: str) -> list[Findings]:
+    rows = np.flatnonzero(spans.before >= 0)
+    before = spans.before[rows]
+    delta = _distance(versions, spans.last[before], spans.first[rows])
+    found = []
+    for name, wrong in ((skip, delta > 1), (back, delta < 1)):
+        if name is None:
+            continue
+        chosen, earlier = rows[wrong], before[wrong]
+        found.append(
+            findings(
+                name,
+                spans.key[chosen],
+                value=spans.first[chosen],
+                other=spans.last[earlier],
+                operation=spans.operation[chosen],
+                earlier=spans.operation[earlier],
+                delta=delta[wrong],
+                offset=_offset(versions, spans.key[chosen], spans.first[chosen]),
+            )
+        )
+    return found
+
+
+def _distance(versions: Versions, before: IntArray, after: IntArray) -> IntArray:
+    """How many indices further; 1, which is right, where it is unknown."""
+    from_index, to_index = versions.place[before], versions.place[after]
+    return np.where((from_index >= 0) & (to_index >= 0), to_index - from_index, 1)
+
+
+def _offset(versions: Versions, key: IntArray, value: IntArray) -> IntArray:
+    offsets: IntArray = versions.slot_offset[versions.key_start[key] + versions.place[value]]
+    return offsets
+
+
+def _spans(operations: Operations, by: IntArray, value: IntArray, counting: IntArray) -> _Spans:
+    """First and last value of each operation and key; before it counts the newest one of a type in ``counting``."""
+    key = operations.key_of[value]
+    order = np.lexsort((np.arange(len(by)), key, by))
+    by, value, key = by[order], value[order], key[order]
+    starts = starts_of_groups([by, key])
+    begins, ends = np.flatnonzero(starts), np.flatnonzero(np.append(starts[1:], True)[: len(starts)])
+    operation, key, first, last = by[begins], key[begins], value[begins], value[ends]
+    process = operations.process[operation]
+    order = np.lexsort((operations.row[operation], key, process))
+    operation, key, first, last, process = operation[order], key[order], first[order], last[order], process[order]
+    group = starts_of_groups([process, key])
+    group_start = np.maximum.accumulate(np.where(group, np.arange(len(group)), 0))
+    counts = np.isin(operations.type[operation], counting)
+    newest = np.maximum.accumulate(np.where(counts, np.arange(len(counts)), -1))
+    before = np.full(len(operation), -1, dtype=np.int64)
+    before[1:] = newest[:-1]
+    before[before < group_start] = -1
+    return _Spans(operation, key, first, last, before)
+
+
+def _still_assigned(operations: Operations, spans: _Spans) -> _Spans:
+    """Without those spans before which an assign or subscribe (ok or info) let go of the key, or sought elsewhere."""
+    history = operations.history
+    changes = np.isin(operations.f, [ASSIGN, SUBSCRIBE]) & (operations.type != FAIL)
+    lines = operations.row[changes]
+    sought = history.seeks[lines] | history.seeks[operations.begin[changes]]
+    keeping = lines[~sought]
+    process_of, clock = history.process, len(history) + 1
+    _, process_code = np.unique(process_of, return_inverse=True)
+    all_changes = np.sort(process_code[lines] * clock + lines)
+    listed = np.isin(history.listed["line"], keeping)
+    key_number = _key_numbers(operations, history.listed["key"][listed])
+    line = history.listed["line"][listed][key_number >= 0]
+    key_number = key_number[key_number >= 0]
+    width = len(operations.keys)
+    # (process, key, line): the same key may be listed twice
+    kept = np.unique((process_code[line] * width + key_number) * clock + line)
+    now, then = operations.row[spans.operation], operations.row[spans.operation[spans.before]]
+    process = process_code[now] if len(now) else now
+    both = process * width + spans.key
+    changed = np.searchsorted(all_changes, process * clock + now) - np.searchsorted(all_changes, process * clock + then)
+    held = np.searchsorted(kept, both * clock + now) - np.searchsorted(kept, both * clock + then)
+    before = np.where(changed == held, spans.before, -1)
+    return _Spans(spans.operation, spans.key, spans.first, spans.last, before)
+
+
+def _key_numbers(operations: Operations, codes: IntArray) -> IntArray:
+    """The numbers of keys; -1 for keys that nothing was sent to or read from."""
+    order = np.argsort(operations.keys)
+    if not len(order):
+        return np.full(len(codes), -1, dtype=np.int64)
+    at = np.minimum(np.searchsorted(operations.keys[order], codes), len(order) - 1)
+    found: IntArray = np.where(operations.keys[order][at] == codes, order[at], -1)
+    return found
+
+
+def _pairs(operations: Operations, lines: IntArray, keys: IntArray) -> IntArray:
+    """(operation, key) of these lines and codes of keys, as one number each."""
+    if not len(lines):
+        return lines
+    of_line = np.full(len(operations.history), -1, dtype=np.int64)
+    of_line[operations.begin] = np.arange(len(operations))
+    done: BoolArray = operations.end != NEVER
+    of_line[operations.end[done]] = np.flatnonzero(done)
+    numbers, operation = _key_numbers(operations, keys), of_line[lines]
+    known = (numbers >= 0) & (operation >= 0) & (operations.history.type[lines] != INVOKE)
+    pairs: IntArray = operation[known] * len(operations.keys) + numbers[known]
+    return pairs

@@ -1,0 +1,288 @@
+"""A reader of EDN, form by form from lines. Owns the syntax; knows nothing of operations but their shape on a line.
+
+``EdnReader`` takes lines and gives the forms that are complete, so a file of any size is read in bounded memory: one
+form after the other, or the elements of one big vector. ``fast_forms`` reads many lines at once that hold one plain map
+each, by rewriting them as JSON for the C parser (ten times as fast); what it is not sure of, it leaves to the reader.
+
+Maps are dicts, vectors and lists are lists, sets are frozensets, keywords and symbols are strings of their own types,
+ratios are ``Fraction``, ``1N`` is an int, ``1M`` a ``Decimal``. A tagged value is the value: a record is its map.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from verifier.operations.model import MAP, MAP_END
+
+_END = r"(?=[\s,\"()\[\]{};]|$)"
+_TOKEN = re.compile(
+    rf"""
+      (?P<space>[\s,]+|;[^\n]*)
+    | (?P<string>"(?:[^"\\]|\\.)*")
+    | (?P<open>[(\[{{]|\#{{)
+    | (?P<close>[)\]}}])
+    | (?P<discard>\#_)
+    | (?P<special>\#\#(?:Inf|-Inf|NaN){_END})
+    | (?P<tag>\#[A-Za-z][^\s,\"()\[\]{{}};]*)
+    | (?P<keyword>:[^\s,\"()\[\]{{}};]+)
+    | (?P<number>[+-]?[0-9]+(?:N|/[0-9]+|(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?M?)?{_END})
+    | (?P<char>\\(?:newline|return|space|tab|formfeed|backspace|u[0-9A-Fa-f]{{4}}|[^\s]){_END})
+    | (?P<symbol>[^\s,\"()\[\]{{}};\\#:0-9][^\s,\"()\[\]{{}};]*)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPES = {"t": "\t", "r": "\r", "n": "\n", "\\": "\\", '"': '"', "b": "\b", "f": "\f"}
+_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_CHARACTERS = {"newline": "\n", "return": "\r", "space": " ", "tab": "\t", "formfeed": "\f", "backspace": "\b"}
+_SPECIAL = {"##Inf": float("inf"), "##-Inf": float("-inf"), "##NaN": float("nan")}
+_CONSTANTS = {"nil": None, "true": True, "false": False}
+_CLOSES = {"(": ")", "[": "]", "{": "}", "#{": "}"}
+
+
+class EdnError(ValueError):
+    """Text that is no EDN. ``line`` counts as the reader was told; the message does not repeat it."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class Keyword(str):
+    """``:name``, without its colon."""
+
+    __slots__ = ()
+
+
+class Symbol(str):
+    """A bare name."""
+
+    __slots__ = ()
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A form that is open: a bracket, a tag or a discard, and what is inside so far."""
+
+    kind: str
+    line: int
+    items: list[Any] = field(default_factory=list)
+
+
+class EdnReader:
+    """Takes lines by ``feed``, gives (line of its beginning, form). ``unwrap``: elements of an outermost vector."""
+
+    def __init__(self, *, unwrap: bool = False) -> None:
+        self._unwrap = unwrap
+        self._stack: list[_Frame] = []
+        self._outer: _Frame | None = None
+        self._carry = ""
+        self._carry_line = 0
+
+    @property
+    def is_between_forms(self) -> bool:
+        """Whether nothing is open but, perhaps, the outermost vector."""
+        return not self._stack and not self._carry
+
+    def feed(self, text: str, line: int) -> Iterator[tuple[int, Any]]:
+        """The forms that this line (with its end) completes. Raises ``EdnError``."""
+        if self._carry:
+            text, line, self._carry = self._carry + text, self._carry_line, ""
+        at = 0
+        while at < len(text):
+            token = _TOKEN.match(text, at)
+            if token is None:
+                if text[at] == '"':
+                    self._carry, self._carry_line = text[at:], line
+                    return
+                raise EdnError(line, f"unexpected {text[at : at + 20].strip()!r}")
+            kind, word, at = str(token.lastgroup), token[0], token.end()
+            if kind == "open":
+                self._open(word, line)
+            elif kind in ("tag", "discard"):
+                self._stack.append(_Frame(word, line))
+            elif kind == "close":
+                yield from self._close(word, line)
+            elif kind != "space":
+                yield from self._value(_atom(kind, word, line), line)
+            line += word.count("\n")
+
+    def end(self) -> None:
+        """Raises ``EdnError`` if something is still open."""
+        if self._carry:
+            raise EdnError(self._carry_line, "the file ends within a string")
+        for frame in [*self._stack[:1], *([self._outer] if self._outer else [])]:
+            raise EdnError(frame.line, f"the file ends within what {frame.kind} began here")
+
+    def _open(self, word: str, line: int) -> None:
+        if self._unwrap and not self._stack and self._outer is None and word in "([":
+            self._outer = _Frame(word, line)
+        else:
+            self._stack.append(_Frame(word, line))
+
+    def _close(self, word: str, line: int) -> Iterator[tuple[int, Any]]:
+        if not self._stack:
+            if self._outer is None or _CLOSES[self._outer.kind] != word:
+                raise EdnError(line, f"{word} closes nothing")
+            self._outer = None
+            return
+        frame = self._stack.pop()
+        if _CLOSES.get(frame.kind) != word:
+            raise EdnError(line, f"{word} does not close {frame.kind} of line {frame.line}")
+        yield from self._value(_collection(frame), frame.line)
+
+    def _value(self, value: Any, line: int) -> Iterator[tuple[int, Any]]:
+        """A value is complete: into what is open, or out."""
+        while self._stack:
+            frame = self._stack[-1]
+            if frame.kind == "#_":
+                self._stack.pop()
+                return
+            if frame.kind in _CLOSES:
+                frame.items.append(value)
+                return
+            self._stack.pop()  # a tag: its value stands for itself
+            line = frame.line
+        yield line, value
+
+
+def read_all(text: str) -> list[Any]:
+    """All forms of a text. Raises ``EdnError``."""
+    reader = EdnReader()
+    forms = [form for _, form in reader.feed(text, 1)]
+    reader.end()
+    return forms
+
+
+def _atom(kind: str, word: str, line: int) -> Any:
+    match kind:
+        case "keyword":
+            return Keyword(word[1:])
+        case "string":
+            text = _ESCAPE.sub(lambda match: _unescaped(match[1], line), word[1:-1])
+            # Java writes what is beyond 16 bits as two escapes
+            return _paired(text) if _SURROGATE.search(text) else text
+        case "number":
+            return _number(word, line)
+        case "special":
+            return _SPECIAL[word]
+        case "char":
+            name = word[1:]
+            if name in _CHARACTERS:
+                return _CHARACTERS[name]
+            return chr(int(name[1:], 16)) if len(name) == 5 else name
+    return _CONSTANTS[word] if word in _CONSTANTS else Symbol(word)
+
+
+def _unescaped(code: str, line: int) -> str:
+    if len(code) == 5:
+        return chr(int(code[1:], 16))
+    if code not in _ESCAPES:
+        raise EdnError(line, f"\\{code} is no escape of a string")
+    return _ESCAPES[code]
+
+
+def _paired(text: str) -> str:
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _number(word: str, line: int) -> Any:
+    if word[-1] == "M":
+        return Decimal(word[:-1])
+    if word[-1] == "N":
+        return int(word[:-1])
+    if "/" in word:
+        above, _, below = word.partition("/")
+        if not int(below):
+            raise EdnError(line, f"{word} divides by zero")
+        return Fraction(int(above), int(below))
+    return float(word) if any(each in word for each in ".eE") else int(word)
+
+
+def _collection(frame: _Frame) -> Any:
+    items = frame.items
+    if frame.kind in "([":
+        return items
+    if frame.kind == "#{":
+        made = frozenset(map(_frozen, items))
+        if len(made) != len(items):
+            raise EdnError(frame.line, "a set has the same element twice")
+        return made
+    if len(items) % 2:
+        raise EdnError(frame.line, "a map has a key without a value")
+    mapping = {_frozen(key): value for key, value in zip(items[::2], items[1::2], strict=True)}
+    if 2 * len(mapping) != len(items):
+        raise EdnError(frame.line, "a map has the same key twice")
+    return mapping
+
+
+def _frozen(value: Any) -> Any:
+    """A value that can be a key or an element."""
+    if isinstance(value, list):
+        return tuple(map(_frozen, value))
+    if isinstance(value, dict):
+        return frozenset((key, _frozen(each)) for key, each in value.items())
+    return value
+
+
+#: What no line for the fast way may hold: strings, comments, escapes, lists, and tags or sets behind the first brace.
+_HARD = re.compile(r"[\"\\;#()\t\v\f^\0]")
+_KEYWORD = re.compile(r":[^\[\]{},\s:\"]+")
+_UNTIDY = re.compile(r",,|\[,|,\]|\{,|,\}")
+_TAG = re.compile(r"#[A-Za-z][A-Za-z0-9.-]*(?=\{)")
+_QUOTED: dict[str, str] = {}
+
+
+def plain_map(line: str) -> str | None:
+    """The line's one map, if it may be nothing but a map without anything hard; else None."""
+    text = line.strip(" \t\r\n,")
+    if text[:1] == "#":
+        tag = _TAG.match(text)
+        if tag is None:
+            return None
+        text = text[tag.end() :]
+    return text if text[:1] == "{" and text[-1:] == "}" else None
+
+
+def fast_forms(maps: Sequence[str]) -> list[Any] | None:
+    """One form for each of these maps (``plain_map``), maps as lists between ``MAP`` and ``MAP_END``; None: not sure.
+
+    Keywords become plain strings: with strings excluded, there is nothing to confuse them with. A bracket that closes
+    another kind leaves a map without its last marker, which whoever takes the forms must look for.
+    """
+    text = "\n".join(maps)
+    if _HARD.search(text):
+        return None
+    text = text.replace(", ", ",").replace(" ", ",")
+    if _UNTIDY.search(text):
+        text = re.sub(r",+", ",", text)
+        text = re.sub(r"(?<=[\[{]),|,(?=[\]}])", "", text)
+    text = _KEYWORD.sub(_quoted, text).replace(",nil", ",null").replace("[nil", "[null")
+    text = text.replace("{}", "\0").replace("{", f'["{MAP}",').replace("}", f',"{MAP_END}"]')
+    text = text.replace("\0", f'["{MAP}","{MAP_END}"]')
+    try:
+        forms = json.loads(f"[{text.replace(chr(10), ',')}]", parse_constant=_no_constant)
+    except ValueError:
+        return None
+    return forms if len(forms) == len(maps) else None
+
+
+def _quoted(match: re.Match[str]) -> str:
+    """A keyword as a string; histories have few different ones, again and again."""
+    word = match[0]
+    quoted = _QUOTED.get(word)
+    if quoted is None:
+        quoted = f'"{word[1:]}"'
+        if len(_QUOTED) < 1_000:
+            _QUOTED[word] = quoted
+    return quoted
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(name)

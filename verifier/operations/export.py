@@ -1,0 +1,262 @@
+"""A run's histories as operations: ``send``, ``poll`` and ``assign``, invoked and completed, in the order of time.
+
+Owns the translation; ``verifier.operations.writing`` owns the syntax. A key is ``topic-partition``, a value
+``s<stream>/<sequence>``. A row of a history is an operation of many values; what is not known to be all or nothing
+(``info``, ``fail``) becomes one operation for each value. Processes of operations do one thing at a time, so each
+stream of a producer's incarnation is one, and each session of a reader:
+
+- of sends that were in flight together, each is completed at the latest when the next begins. Sends read nothing, so
+  no circle of operations can come from that;
+- what was reserved and never heard of again is ``info``, by a process of its own;
+- what a reader was handed that is no value of the run has a name that nothing sent.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from verifier.evidence.history import read_history
+
+#: Of several outcomes of one value the first of these counts.
+_RANK = {"ok": 0, "info": 1, "fail": 2}
+_LONGEST_RUN = 1 << 24
+_SENDS = ("send", "sentinel")
+
+
+@dataclass(slots=True)
+class Planned:
+    """One operation to be written: when, by whom, and the rows that it is made of. Times are monotonic nanoseconds."""
+
+    process: str
+    f: str
+    type: str
+    begin_ns: int
+    end_ns: int
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """The lines of an export, made one by one; and how many rows were left out because they contradict themselves."""
+
+    lines: Iterator[dict[str, Any]]
+    operations: int
+    left_out: int
+
+
+def export_run(history_directory: Path) -> Export:
+    """All histories of a run. Raises ``HistoryError`` for a damaged file, ``OSError``."""
+    planned: list[Planned] = []
+    left_out = 0
+    for path in sorted(history_directory.glob("*.arrow")):
+        rows = read_history(path)
+        whole, wrong = _sensible(rows)
+        left_out += wrong
+        planned += _sends(whole)
+        planned += _polls(whole)
+    _one_at_a_time(planned)
+    return Export(_lines(planned), len(planned), left_out)
+
+
+def _sensible(table: pa.Table) -> tuple[list[dict[str, Any]], int]:
+    """The rows that say something of values or offsets, and how many contradict themselves."""
+    kept, wrong = [], 0
+    names = ("process", "f", "type", "topic", "partition", "stream", "first_sequence", "last_sequence", "first_offset",
+             "last_offset", "invoke_ns", "complete_ns", "incarnation", "error", "phase", "session")  # fmt: skip
+    for row in table.select(list(names)).to_pylist():
+        if row["f"] not in ("send", "sentinel", "reserve", "poll"):
+            continue
+        values = row["last_sequence"] - row["first_sequence"]
+        offsets = row["last_offset"] - row["first_offset"]
+        known = row["first_offset"] >= 0
+        if row["f"] == "poll" and row["stream"] < 0:
+            good = known and 0 <= offsets <= _LONGEST_RUN
+        else:
+            good = row["first_sequence"] >= 0 and 0 <= values <= _LONGEST_RUN and (not known or offsets == values)
+        if good:
+            kept.append(row)
+        else:
+            wrong += 1
+    return kept, wrong
+
+
+def key_of(row: dict[str, Any]) -> str:
+    """``topic-partition``."""
+    return f"{row['topic']}-{row['partition']}"
+
+
+def value_of(stream: int, sequence: int) -> str:
+    """``s3/120``, as reports name it."""
+    return f"s{stream}/{sequence}"
+
+
+def _sends(rows: list[dict[str, Any]]) -> list[Planned]:
+    by_stream: dict[tuple[str, int, int], list[dict[str, Any]]] = defaultdict(list)
+    reserved: dict[tuple[str, int, int], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        if row["f"] in _SENDS or row["f"] == "reserve":
+            place = reserved if row["f"] == "reserve" else by_stream
+            place[row["topic"], row["partition"], row["stream"]].append(row)
+    planned: list[Planned] = []
+    for stream in sorted(by_stream.keys() | reserved.keys()):
+        told = _disjoint(by_stream[stream])
+        for row in sorted(told, key=lambda row: int(row["first_sequence"])):
+            planned += _send(row, f"{row['process']}/{key_of(row)}/s{row['stream']}/{row['incarnation']}")
+        heard = [(row["first_sequence"], row["last_sequence"]) for row in told]
+        for row in reserved[stream]:
+            for first, last in _left(row["first_sequence"], row["last_sequence"], heard):
+                silent = {**row, "first_sequence": first, "last_sequence": last, "first_offset": -1, "type": "info",
+                          "error": row["error"] or "reserved, and never heard of again"}  # fmt: skip
+                planned += _send(silent, f"{row['process']}/{key_of(row)}/s{row['stream']}/reserved")
+                heard.append((first, last))
+    return planned
+
+
+def _send(row: dict[str, Any], process: str) -> Iterator[Planned]:
+    begin, end = _times(row)
+    if row["type"] == "ok":
+        yield Planned(process, "send", "ok", begin, end, [row], error=row["error"])
+        return
+    for sequence in range(row["first_sequence"], row["last_sequence"] + 1):
+        one = {**row, "first_sequence": sequence, "last_sequence": sequence, "first_offset": -1}
+        yield Planned(process, "send", row["type"], begin, end, [one], error=row["error"])
+
+
+def _times(row: dict[str, Any]) -> tuple[int, int]:
+    end = max(row["complete_ns"], row["invoke_ns"], 0)
+    return (row["invoke_ns"] if row["invoke_ns"] >= 0 else end), end
+
+
+def _disjoint(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each sequence once: of several outcomes the one that says most, and of equal ones the first."""
+    taken: list[tuple[int, int]] = []
+    chosen = []
+    ordered = sorted(enumerate(rows), key=lambda each: (_RANK.get(each[1]["type"], 1), each[0]))
+    overlap = _overlapping([(row["first_sequence"], row["last_sequence"]) for _, row in ordered])
+    for _, row in ordered:
+        first, last = row["first_sequence"], row["last_sequence"]
+        for start, stop in _left(first, last, taken) if overlap else [(first, last)]:
+            moved = row["first_offset"] + start - first if row["first_offset"] >= 0 else -1
+            chosen.append({**row, "first_sequence": start, "last_sequence": stop, "first_offset": moved})
+            taken.append((start, stop))
+    return chosen
+
+
+def _overlapping(spans: list[tuple[int, int]]) -> bool:
+    ordered = sorted(spans)
+    return any(after[0] <= before[1] for before, after in pairwise(ordered))
+
+
+def _left(first: int, last: int, taken: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """What of ``first..last`` is in no span of ``taken``."""
+    spans, at = [], first
+    for start, stop in sorted(span for span in taken if span[0] <= last and span[1] >= first):
+        if start > at:
+            spans.append((at, start - 1))
+        at = max(at, stop + 1)
+    if at <= last:
+        spans.append((at, last))
+    return spans
+
+
+def _polls(rows: list[dict[str, Any]]) -> list[Planned]:
+    planned: list[Planned] = []
+    newest: dict[str, Planned] = {}
+    assigned: dict[str, Planned] = {}
+    for row in rows:
+        if row["f"] != "poll":
+            continue
+        process = f"{row['process']}/{row['phase']}/{row['session']}"
+        begin, end = _times(row)
+        if process not in assigned:
+            assigned[process] = Planned(process, "assign", "ok", begin - 2, begin - 1)
+            planned.append(assigned[process])
+        if key_of(row) not in assigned[process].keys:
+            assigned[process].keys.append(key_of(row))
+        last = newest.get(process)
+        if last is None or (last.begin_ns, last.end_ns) != (begin, end):
+            last = newest[process] = Planned(process, "poll", "ok", begin, end)
+            planned.append(last)
+        last.rows.append(row)
+    return planned
+
+
+def _one_at_a_time(planned: list[Planned]) -> None:
+    """Within a process, in the order of the list: each begins behind the one before, and ends before the next."""
+    newest: dict[str, Planned] = {}
+    for each in planned:
+        before = newest.get(each.process)
+        if before is not None:
+            each.begin_ns = max(each.begin_ns, before.begin_ns + 2)
+            before.end_ns = min(before.end_ns, each.begin_ns - 1)
+        each.end_ns = max(each.end_ns, each.begin_ns + 1)
+        newest[each.process] = each
+
+
+def _lines(planned: list[Planned]) -> Iterator[dict[str, Any]]:
+    """Invocations and completions by time; of equal times invocations first, for they are not before each other."""
+    begin = np.array([each.begin_ns for each in planned], dtype=np.int64)
+    end = np.array([each.end_ns for each in planned], dtype=np.int64)
+    number = np.arange(len(planned))
+    is_end = np.repeat([0, 1], len(planned))
+    order = np.lexsort((np.tile(number, 2), is_end, np.concatenate([begin, end])))
+    start = int(begin.min()) if len(planned) else 0
+    for index, entry in enumerate(order.tolist()):
+        done = entry >= len(planned)
+        each = planned[entry - len(planned) if done else entry]
+        line: dict[str, Any] = {
+            "index": index,
+            "time": (each.end_ns if done else each.begin_ns) - start,
+            "process": each.process,
+            "type": each.type if done else "invoke",
+            "f": each.f,
+            "value": _value(each, done=done),
+        }
+        if done and each.error is not None:
+            line["error"] = each.error
+        yield line
+
+
+def _value(each: Planned, *, done: bool) -> Any:
+    if each.f == "assign":
+        return each.keys
+    if each.f == "send":
+        return [mop for row in each.rows for mop in _sent(row, done=done)]
+    if not done:
+        return [["poll"]]
+    polled: dict[str, list[list[Any]]] = {}
+    for row in each.rows:
+        polled.setdefault(key_of(row), []).extend(_read(row))
+    return [["poll", polled]]
+
+
+def _sent(row: dict[str, Any], *, done: bool) -> Iterator[list[Any]]:
+    key, first = key_of(row), row["first_sequence"]
+    for sequence in range(first, row["last_sequence"] + 1):
+        value = value_of(row["stream"], sequence)
+        if done:
+            offset = row["first_offset"] + sequence - first if row["first_offset"] >= 0 else None
+            yield ["send", key, [offset, value]]
+        else:
+            yield ["send", key, value]
+
+
+def _read(row: dict[str, Any]) -> Iterator[list[Any]]:
+    first = row["first_offset"]
+    if row["stream"] < 0:
+        for offset in range(first, row["last_offset"] + 1):
+            yield [offset, f"no value of this run at {offset}: {row['error']}"]
+        return
+    for sequence in range(row["first_sequence"], row["last_sequence"] + 1):
+        known = first + sequence - row["first_sequence"] if first >= 0 else None
+        yield [known, value_of(row["stream"], sequence)]

@@ -1,0 +1,84 @@
+"""What a check found in a history of operations, as columns: one row per anomaly. Owns the shape, finds nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from verifier.operations.model import IntArray
+
+NONE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Anomalies of one check. Every column has their number; -1 stands for nothing.
+
+    ``value`` and ``other`` are values by number, ``operation`` and ``earlier`` operations, ``delta`` the distance of
+    two values in the log, ``cause`` a word of ``verifier.operations.anomalies`` or None.
+    """
+
+    check: str
+    key: IntArray
+    value: IntArray
+    offset: IntArray
+    other: IntArray
+    operation: IntArray
+    earlier: IntArray
+    delta: IntArray
+    cause: Sequence[str | None] = field(default_factory=list)
+    cycles: Sequence[Cycle] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def __repr__(self) -> str:
+        return f"Findings({self.check}: {len(self):,})"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One edge of a cycle: ``kind`` is ww, wr, process or realtime; the values are -1 where there are none."""
+
+    kind: str
+    before: int
+    after: int
+    key: int = NONE
+    value: int = NONE
+    next_value: int = NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """The shortest cycle of a component that has ``size`` operations. ``is_shortest``: every one was compared."""
+
+    steps: tuple[Step, ...]
+    size: int
+    is_shortest: bool
+
+
+def findings(
+    check: str,
+    key: IntArray,
+    *,
+    value: IntArray | None = None,
+    offset: IntArray | None = None,
+    other: IntArray | None = None,
+    operation: IntArray | None = None,
+    earlier: IntArray | None = None,
+    delta: IntArray | None = None,
+    cause: Sequence[str | None] | None = None,
+    cycles: Sequence[Cycle] = (),
+) -> Findings:
+    """Findings whose absent columns are -1."""
+    count = len(key)
+
+    def column(given: IntArray | None) -> IntArray:
+        return np.full(count, NONE, dtype=np.int64) if given is None else np.asarray(given, dtype=np.int64)
+
+    return Findings(
+        check, column(key), column(value), column(offset), column(other), column(operation), column(earlier),
+        column(delta), [None] * count if cause is None else cause, cycles,
+    )  # fmt: skip

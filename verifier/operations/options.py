@@ -1,0 +1,65 @@
+"""The options with which operations are judged, and what each of them allows. Pure; the words are for reports.
+
+They are those of Jepsen's checker. What is not listed here is forbidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from verifier.operations.model import SUBSCRIBE, OperationHistory
+
+METHODS = ("assign", "subscribe")
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeOptions:
+    """``sub_via``: how consumers got their partitions, of ``METHODS``; None: as the history itself shows.
+
+    ``ww_deps``: infer that who sent one value came before who sent the next in the log. ``transactions``: an operation
+    is all or nothing; without, each micro-operation stands for itself.
+    """
+
+    sub_via: frozenset[str] | None = None
+    ww_deps: bool = False
+    transactions: bool = True
+
+    def methods(self, history: OperationHistory) -> frozenset[str]:
+        """How consumers got their partitions."""
+        if self.sub_via is not None:
+            return self.sub_via
+        return frozenset({"subscribe"} if (history.f == SUBSCRIBE).any() else {"assign"})
+
+    def to_json(self) -> dict[str, object]:
+        """Plain data, for ``verdict.json``."""
+        return {
+            "sub_via": None if self.sub_via is None else sorted(self.sub_via),
+            "ww_deps": self.ww_deps,
+            "txn": self.transactions,
+        }
+
+
+def parse_methods(text: str) -> frozenset[str]:
+    """``assign,subscribe`` as a set. Raises ``ValueError``."""
+    methods = frozenset(part.strip() for part in text.split(",") if part.strip())
+    unknown = sorted(methods - set(METHODS))
+    if unknown or not methods:
+        raise ValueError(f"--sub-via takes {', '.join(METHODS)}, separated by commas, not {text!r}")
+    return methods
+
+
+def allowances(options: JudgeOptions, history: OperationHistory) -> Mapping[str, str]:
+    """Check -> why what it finds is allowed."""
+    allowed = {"int-send-skip": "transactions write at the same time: values of others may stand between their own"}
+    for name in ("G0", "G0-process", "G0-realtime"):
+        allowed[name] = "writes are not isolated from each other in Kafka's transactions"
+    if "subscribe" in options.methods(history):
+        reason = "consumers subscribed: a rebalance moves partitions, and what follows was committed or is read again"
+        allowed |= {"poll-skip": reason, "nonmonotonic-poll": reason}
+    if options.ww_deps:
+        for name in ("G1c", "G1c-process", "G1c-realtime"):
+            allowed[name] = "--ww-deps: with writes that are not isolated, circles of writes and reads are normal"
+    if not options.transactions:
+        allowed["precommitted-read"] = "--no-txn: what was sent is there to be read at once"
+    return allowed

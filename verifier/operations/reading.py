@@ -1,0 +1,167 @@
+"""From a file to an ``OperationHistory``: EDN or JSON, by the file's name. Owns which lines become operations.
+
+EDN holds one operation a line, operations over several lines, or one vector of them. JSON holds one object a line, or
+one array of objects. Files are read line by line, except for a JSON array. A damaged file is an ``OperationsError``
+that names file, line and what is wrong; nothing is left out silently.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from verifier.operations.edn import EdnError, EdnReader, fast_forms, plain_map
+from verifier.operations.model import HistoryBuilder, OperationHistory, OperationsError
+
+EDN = ".edn"
+JSON = (".jsonl", ".json")
+#: In a directory of a Jepsen store.
+STORE_FILE = "history.edn"
+BATCH = 2_000
+
+
+def is_history(path: Path) -> bool:
+    """Whether the name says that this is a history of operations."""
+    return path.suffix in (EDN, *JSON)
+
+
+def read_operations(path: Path) -> OperationHistory:
+    """The history in a file. Raises ``OperationsError`` for what is none, ``OSError``."""
+    builder = HistoryBuilder(str(path), json_keys=path.suffix != EDN)
+    try:
+        with path.open(encoding="utf-8") as file, _no_collection():
+            if path.suffix == EDN:
+                _read_edn(file, builder)
+            elif (first := _first_character(file)) == "[":
+                builder.add_all(_elements(file.read(), builder.name))
+            elif first:
+                _read_json_lines(file, builder)
+    except UnicodeDecodeError as error:
+        raise OperationsError(f"{path}: this is no UTF-8 text: {error.reason} at byte {error.start}") from error
+    return builder.finish()
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Without the search for garbage in circles: nothing here makes any, and looking costs a third of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _read_edn(lines: Any, builder: HistoryBuilder) -> None:
+    reader = EdnReader(unwrap=True)
+    waiting: list[tuple[int, str]] = []
+
+    def flush() -> None:
+        if waiting:
+            _add_maps(waiting, builder)
+            waiting.clear()
+
+    try:
+        number = 0
+        for number, line in enumerate(lines, start=1):
+            plain = plain_map(line) if reader.is_between_forms else None
+            if plain is not None:
+                waiting.append((number, plain))
+                if len(waiting) >= BATCH:
+                    flush()
+                continue
+            flush()
+            builder.add_all(reader.feed(line, number))
+        flush()
+        reader.end()
+    except EdnError as error:
+        raise OperationsError(f"{builder.name}:{error.line}: {error}") from error
+
+
+def _add_maps(waiting: list[tuple[int, str]], builder: HistoryBuilder) -> None:
+    forms = fast_forms([text for _, text in waiting])
+    if forms is not None:
+        builder.add_all(zip([number for number, _ in waiting], forms, strict=True))
+        return
+    for number, text in waiting:
+        one = fast_forms([text])
+        if one is not None:
+            builder.add_all([(number, one[0])])
+            continue
+        reader = EdnReader()
+        builder.add_all(reader.feed(text + "\n", number))
+        reader.end()
+
+
+def _first_character(file: Any) -> str:
+    """The first character that is no space; the file is at its beginning again."""
+    for line in file:
+        if line.strip():
+            file.seek(0)
+            return str(line.strip()[0])
+    return ""
+
+
+def _read_json_lines(file: Any, builder: HistoryBuilder) -> None:
+    lines = ((number, line) for number, line in enumerate(file, start=1) if not line.isspace())
+    for batch in _chunks(lines, BATCH):
+        try:
+            values = json.loads(f"[{','.join([line for _, line in batch])}]")
+        except ValueError:
+            values = None
+        if values is None or len(values) != len(batch):
+            values = [_json(line, number, builder.name) for number, line in batch]
+        builder.add_all(zip([number for number, _ in batch], values, strict=True))
+
+
+def _chunks(items: Iterator[tuple[int, Any]], size: int) -> Iterator[list[tuple[int, Any]]]:
+    """The items in lists of at most ``size``."""
+    waiting: list[tuple[int, Any]] = []
+    for item in items:
+        waiting.append(item)
+        if len(waiting) == size:
+            yield waiting
+            waiting = []
+    if waiting:
+        yield waiting
+
+
+def _json(line: str, number: int, name: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError as error:
+        raise OperationsError(f"{name}:{number}: this is no JSON: {error}") from error
+
+
+def _elements(text: str, name: str) -> Iterator[tuple[int, Any]]:
+    """The elements of a JSON array with the lines on which they begin."""
+    decoder = json.JSONDecoder()
+    at, line, counted = text.index("[") + 1, 1, 0
+    spaces = " \t\r\n"
+    separated = True
+    while True:
+        while at < len(text) and text[at] in spaces:
+            at += 1
+        line, counted = line + text.count("\n", counted, at), at
+        if at >= len(text):
+            raise OperationsError(f"{name}:{line}: the file ends within its array")
+        if text[at] == "]":
+            break
+        if text[at] == "," and not separated:
+            at, separated = at + 1, True
+            continue
+        if not separated:
+            raise OperationsError(f"{name}:{line}: expected , or ]")
+        try:
+            value, at = decoder.raw_decode(text, at)
+        except ValueError as error:
+            raise OperationsError(f"{name}:{line}: this is no JSON: {error}") from error
+        separated = False
+        yield line, value
+    if text[at + 1 :].strip():
+        raise OperationsError(f"{name}:{line}: something follows the array")

@@ -1,0 +1,262 @@
+"""From a file of operations to its verdict, in the form of ``verifier.verdict``. Owns the order of steps and the rules.
+
+Invalid outranks unknown, and unknown valid, as for runs. A history that is malformed is not judged at all: its checks
+rest on what it breaks. One in which nothing was acknowledged or nothing was read cannot be valid.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from verifier.facts import Found
+from verifier.operations import cycles
+from verifier.operations.anomalies import BY_NAME, NAMES, group
+from verifier.operations.checks import CHECKS
+from verifier.operations.findings import Findings
+from verifier.operations.model import FAIL, INFO, OK, OperationHistory, OperationsError
+from verifier.operations.options import JudgeOptions, allowances
+from verifier.operations.pairing import Operations, pair
+from verifier.operations.reading import read_operations
+from verifier.operations.versions import Versions, versions
+from verifier.operations.words import Narrator
+from verifier.verdict import CheckResult, Example, State, Verdict, worst
+
+logger = logging.getLogger(__name__)
+
+MOST_EXAMPLES = 8
+#: What no history of clients alone can show, whatever is in it.
+CANNOT_SEE = (
+    "a client-only verdict cannot see what the brokers stored: logs, replicas that differ, damaged bytes, checkpoints",
+    "a client-only verdict cannot tell a value lost at the end of a log from one that was not read yet (unseen)",
+    "a client-only verdict cannot tell whether faults were injected, and whether they bit",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OperationExample(Example):
+    """An example whose words and data were made where the names are known."""
+
+    words: str = ""
+
+    @property
+    def text(self) -> str:
+        return self.words
+
+
+@dataclass(frozen=True)
+class ClientVerdict:
+    """The verdict of one history. ``notes`` say what it could not see; they are no doubts.
+
+    ``findings`` and ``operations`` are what the report writes out; None if the history was not judged.
+    """
+
+    path: Path
+    options: JudgeOptions
+    verdict: Verdict
+    notes: tuple[str, ...] = CANNOT_SEE
+    findings: Mapping[str, Findings] = field(default_factory=dict)
+    operations: Operations | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """``verdict.json`` of a history: that of a run, with ``kind``, ``options`` and ``notes``."""
+        return {
+            **self.verdict.to_json(),
+            "kind": "operations",
+            "options": self.options.to_json(),
+            "notes": list(self.notes),
+        }
+
+
+def judge_file(path: Path, options: JudgeOptions) -> ClientVerdict:
+    """Judge the history in a file; what cannot be read or makes no sense is ``unknown``. Raises ``OSError``."""
+    try:
+        history = read_operations(path)
+        return judge(history, options, path)
+    except OperationsError as error:
+        return _unknown(path, options, f"the history cannot be read: {error}")
+    except MemoryError:
+        return _unknown(path, options, "the verifier ran out of memory")
+
+
+def judge(history: OperationHistory, options: JudgeOptions, path: Path) -> ClientVerdict:
+    """Judge a history that was read."""
+    operations = pair(history)
+    if operations.problems:
+        return _unknown(path, options, *(f"the history is malformed: {each}" for each in operations.problems))
+    if not len(operations):
+        return _unknown(path, options, "the history is empty: it has no operation of a client")
+    order = versions(operations, transactions=options.transactions)
+    found: dict[str, Findings] = {}
+    failures: dict[str, str] = {}
+    for covered, ask in _questions(operations, order, options):
+        try:
+            found |= {each.check: each for each in ask()}
+        except Exception as error:
+            logger.exception("checks %s failed", ", ".join(covered))
+            failures |= dict.fromkeys(covered, f"{type(error).__name__}: {error}")
+    stats = _stats(operations, order)
+    doubts = _doubts(stats)
+    if not stats["read"]:
+        # where nothing was read, that a value was not read says nothing
+        found.pop("unseen", None)
+    checks = _results(operations, order, found, failures, allowances(options, history), complete=not doubts)
+    states: list[State] = [check.state for check in checks.values()]
+    if doubts:
+        states.append("unknown")
+    doubts += [f"check {name} could not be made: {failure}" for name, failure in failures.items()]
+    verdict = Verdict(
+        worst(states), tuple(_accusations(checks)), tuple(doubts), checks, stats,
+        {"longest_gap_ms": None, "partitions": {}},
+    )  # fmt: skip
+    return ClientVerdict(path, options, verdict, findings=found, operations=operations)
+
+
+def _questions(operations: Operations, order: Versions, options: JudgeOptions) -> list[tuple[tuple[str, ...], Any]]:
+    """What is asked, with the names of the checks that it answers: one that raises takes no other along."""
+    asked: list[tuple[tuple[str, ...], Any]] = [
+        (_COVERED[name], lambda ask=ask: ask(operations, order)) for name, ask in CHECKS.items()
+    ]
+
+    def circles() -> list[Findings]:
+        return cycles.find(operations, order, ww_deps=options.ww_deps, transactions=options.transactions)
+
+    return [*asked, (tuple(cycles.CLASSES), circles)]
+
+
+_COVERED: Mapping[str, tuple[str, ...]] = {
+    "log": ("inconsistent-offsets", "duplicate"),
+    "values": ("phantom", "G1a", "precommitted-read", "lost-write", "unseen"),
+    "polls": ("poll-skip", "nonmonotonic-poll"),
+    "polls within an operation": ("int-poll-skip", "int-nonmonotonic-poll"),
+    "sends": ("nonmonotonic-send",),
+    "sends within an operation": ("int-send-skip", "int-nonmonotonic-send"),
+}
+
+
+def _unknown(path: Path, options: JudgeOptions, *reasons: str) -> ClientVerdict:
+    checks = {name: CheckResult(name, "unknown") for name in NAMES}
+    return ClientVerdict(path, options, Verdict("unknown", (), reasons, checks, {"acked": 0, "read": 0}))
+
+
+def _doubts(stats: Mapping[str, Any]) -> list[str]:
+    doubts = []
+    if not stats["acked"]:
+        doubts.append("nothing was acknowledged: no send is ok")
+    if not stats["read"]:
+        doubts.append("nothing was read: no poll that is ok returned a value")
+    return doubts
+
+
+def _results(
+    operations: Operations,
+    order: Versions,
+    found: Mapping[str, Findings],
+    failures: Mapping[str, str],
+    allowed: Mapping[str, str],
+    *,
+    complete: bool,
+) -> dict[str, CheckResult]:
+    narrator = Narrator(operations, order)
+    keys = {name: frozenset(each.key.tolist()) for name, each in found.items()}
+    explained = group({name: each - {-1} for name, each in keys.items()})
+    results = {}
+    for name in NAMES:
+        count = len(found[name]) if name in found else 0
+        reason = allowed.get(name)
+        examples = _examples(narrator, found[name], reason) if count else ()
+        state: State = "invalid" if count and reason is None else "valid"
+        if name in failures or (state == "valid" and not complete):
+            state = "unknown"
+        let_off = count if reason is not None else 0
+        results[name] = CheckResult(name, state, count, let_off, examples, explained.get(name), failures.get(name))
+    return results
+
+
+def _examples(narrator: Narrator, found: Findings, allowed: str | None) -> tuple[Example, ...]:
+    """The first few; of cycles the shortest, of skips the longest."""
+    rows = range(len(found))
+    if found.cycles:
+        rows = sorted(rows, key=lambda row: len(found.cycles[row].steps))  # type: ignore[assignment]
+    elif found.check.endswith("-skip"):
+        rows = np.argsort(-found.delta, kind="stable").tolist()
+    examples = []
+    for place, row in enumerate(rows[:MOST_EXAMPLES]):
+        detail = narrator.detail(found, row)
+        offset = int(found.offset[row])
+        # the first carries the count of all, as a partition's does in a run
+        each = Found(
+            found.check, found.cause[row], str(detail.get("key", "")), -1, len(found) if not place else 0,
+            len(found) if not place else 0, None, None, None if offset < 0 else offset, 1, detail,
+        )  # fmt: skip
+        examples.append(OperationExample(each, allowed, narrator.sentence(found, row)))
+    return tuple(examples)
+
+
+def _accusations(checks: Mapping[str, CheckResult]) -> list[str]:
+    lines = []
+    for check in checks.values():
+        if not check.forbidden_count or _leads(check, checks) is not None:
+            continue
+        followers = [
+            f"{other.name} ({other.forbidden_count})"
+            for other in checks.values()
+            if other.forbidden_count and _leads(other, checks) == check.name
+        ]
+        explains = f"; it explains {', '.join(followers)}" if followers else ""
+        lines.append(f"{check.name}: {BY_NAME[check.name].summary} ({check.forbidden_count}){explains}")
+    return lines
+
+
+def _leads(check: CheckResult, checks: Mapping[str, CheckResult]) -> str | None:
+    leader = check.explained_by
+    return leader if leader is not None and checks[leader].forbidden_count else None
+
+
+def _stats(operations: Operations, order: Versions) -> dict[str, Any]:
+    kind = operations.type[operations.sent_by]
+    acked = operations.sent[kind == OK]
+    history = operations.history
+    info = operations.row[(operations.type == INFO) & (operations.end < len(history))]
+    errors, counts = np.unique(history.error[info], return_counts=True)
+    causes = {str(history.names.name(int(code))): int(n) for code, n in zip(errors, counts, strict=True) if code}
+    return {
+        "acked": len(acked),
+        "read": int(order.ok_read.sum()),
+        "acked_and_read": int(order.ok_read[acked].sum()),
+        "unknown": int((kind == INFO).sum()),
+        "failed": int((kind == FAIL).sum()),
+        "deliveries": int((operations.type[operations.read_by] == OK).sum()),
+        "operations": len(operations),
+        "processes": len(np.unique(operations.process)),
+        "keys": len(operations.keys),
+        "lines_skipped": history.skipped,
+        "info_causes": causes,
+    }
+
+
+def result_lines(verdict: Mapping[str, Any], *, report: str | None, repro: str) -> list[str]:
+    """The lines that end the judging of a history: those of a run, without what a history does not have."""
+    forbidden = [
+        f"{name}:{n}" for name, each in verdict["checks"].items() if (n := each["count"] - each["allowed_count"])
+    ]
+    allowed = [f"{name}:{each['allowed_count']}" for name, each in verdict["checks"].items() if each["allowed_count"]]
+    stats = verdict["stats"]
+    lines = [
+        f"RESULT {verdict['verdict']} acked={stats.get('acked', 0)} read={stats.get('read', 0)} "
+        f"anomalies={','.join(forbidden) or 'none'} allowed={','.join(allowed) or 'none'}"
+    ]
+    if report is not None:
+        lines.append(f"report: {report}")
+    return [*lines, f"repro: {repro}"]
+
+
+def to_line(verdict: ClientVerdict) -> str:
+    """The whole verdict on one line."""
+    return json.dumps(verdict.to_json())

@@ -1,0 +1,118 @@
+"""What the time line is made of: bars, lanes, curves and the axis that they share. Plain values; the template draws."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+WIDTH = 1000
+LEFT, RIGHT = 132, 14
+LANE = 22
+CHART = 118
+LOW_CHART = 58
+CHART_GAP = 34
+TOP = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Where a time of the run stands. What lies outside is drawn at the edge."""
+
+    start_ns: int
+    end_ns: int
+
+    def x(self, time_ns: float) -> float:
+        inside = min(max((time_ns - self.start_ns) / (self.end_ns - self.start_ns), 0.0), 1.0)
+        return round(LEFT + inside * (WIDTH - LEFT - RIGHT), 1)
+
+    def seconds(self, time_ns: float) -> float:
+        return (time_ns - self.start_ns) / 1e9
+
+    def bar(self, start_ns: float, end_ns: float, kind: str, title: str, *, least: float = 2.0, text: str = "") -> Bar:
+        left, right = self.x(start_ns), self.x(end_ns)
+        width = max(round(right - left, 1), least)
+        # what is too short to be seen keeps its least width, also at the right edge
+        return Bar(min(left, WIDTH - RIGHT - width), width, kind, title, text)
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A fault, or another span, in its lane; ``text`` stands inside it where there is room."""
+
+    x: float
+    width: float
+    kind: str
+    title: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One row of bars."""
+
+    label: str
+    y: float
+    bars: tuple[Bar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A mark on an axis."""
+
+    position: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One curve: an SVG path, and for the first of a chart the closed one below it."""
+
+    name: str
+    kind: str
+    path: str
+    area: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One chart of the time line; ``y`` is its top."""
+
+    title: str
+    y: float
+    height: float
+    ticks: tuple[Tick, ...]
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Everything the template draws. ``empty`` says why there is nothing to draw."""
+
+    height: float = 0
+    ticks: tuple[Tick, ...] = ()
+    phases: tuple[Bar, ...] = ()
+    lanes: tuple[Lane, ...] = ()
+    charts: tuple[Chart, ...] = ()
+    bands: tuple[Bar, ...] = ()
+    kinds: tuple[tuple[str, str], ...] = ()
+    note: str = ""
+    empty: str = ""
+    width: float = WIDTH
+    left: float = LEFT
+    right: float = WIDTH - RIGHT
+    top: float = TOP
+    bottom: float = field(default=0)
+
+
+def round_steps(largest: float, wanted: int) -> list[float]:
+    """0 and round numbers up to about ``largest``, roughly ``wanted`` of them."""
+    raw = max(largest, 1e-9) / wanted
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(each * power for each in (1, 2, 5, 10) if each * power >= raw)
+    return [round(index * step, 9) for index in range(int(largest / step + 1e-9) + 1)]
+
+
+def time_ticks(axis: Axis) -> tuple[Tick, ...]:
+    """Round seconds along the axis."""
+    steps = round_steps(axis.seconds(axis.end_ns), 10)
+    return tuple(Tick(axis.x(axis.start_ns + at * 1e9), f"{at:g} s") for at in steps)

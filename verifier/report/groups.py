@@ -1,0 +1,178 @@
+"""The cards of the anomalies: each leader with its consequences, and what the settings allow. Owns what a card says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from verifier import explain
+from verifier.anomalies import BY_NAME
+from verifier.facts import Found
+from verifier.report.pictures import picture
+from verifier.surroundings.model import Link, Surroundings
+from verifier.verdict import CheckResult, Example, Verdict
+
+#: Partitions that are named beside a card, those with the most anomalies first.
+MOST_PLACES = 24
+
+#: Reasons of allowances that are shown.
+MOST_ALLOWED = 40
+
+
+class Cards:
+    """Makes the cards of one page; a place that several anomalies share is drawn once and linked from the others."""
+
+    def __init__(self, verdict: Verdict, around: Surroundings, *, pictures: bool = True) -> None:
+        self._verdict = verdict
+        self._around = around
+        self._pictures = pictures
+        self._drawn: set[str] = set()
+
+    def groups(self) -> list[dict[str, Any]]:
+        """The anomalies that count, each leader with its consequences under it."""
+        found: list[dict[str, Any]] = []
+        forbidden = [check for check in self._verdict.checks.values() if check.forbidden_count]
+        leaders = {check.name: self._verdict.leader(check.name) for check in forbidden}
+        for check in forbidden:
+            if leaders[check.name] is None:
+                card = self._card(check)
+                followers = [self._card(other) for other in forbidden if leaders[other.name] == check.name]
+                found.append({**card, "followers": followers})
+        return found
+
+    def allowed(self) -> list[dict[str, Any]]:
+        """What the settings allow, with its reason, one entry per check and reason."""
+        entries: dict[tuple[str, str], dict[str, Any]] = {}
+        for check in self._verdict.checks.values():
+            for example in check.examples:
+                if example.allowed:
+                    key = (check.name, example.allowed)
+                    if key not in entries and len(entries) < MOST_ALLOWED:
+                        entries[key] = {
+                            "name": check.name, "summary": BY_NAME[check.name].summary, "reason": example.allowed,
+                            "count": 0, "text": example.text, "excuse": _excuse(example.found),
+                            "shown": self._shown([example]), "files": self._files(check.name),
+                        }  # fmt: skip
+                    if key in entries:
+                        entries[key]["count"] += example.found.count
+        return list(entries.values())
+
+    def _card(self, check: CheckResult) -> dict[str, Any]:
+        forbidden = [example for example in check.examples if not example.allowed]
+        shown = forbidden[0].found
+        places: dict[str, int] = {}
+        for example in forbidden:
+            place = f"{example.found.topic}-{example.found.partition}"
+            places[place] = places.get(place, 0) + example.found.count
+        most = sorted(places.items(), key=lambda item: (-item[1], item[0]))[:MOST_PLACES]
+        return {
+            "name": check.name,
+            "summary": BY_NAME[check.name].summary,
+            "count": check.forbidden_count,
+            "cause": BY_NAME[check.name].causes.get(shown.cause or ""),
+            "text": forbidden[0].text,
+            "rows": evidence_rows(shown),
+            "told": told_rows(shown),
+            "places": dict(sorted(most)),
+            "more_places": len(places) - len(most),
+            "files": self._files(check.name),
+            "shown": self._shown(forbidden),
+        }
+
+    def _files(self, check: str) -> list[Link]:
+        """The files with every anomaly of a check."""
+        return [link for link in self._around.anomaly_files if link.text.split("/")[-1].startswith(f"{check}.")]
+
+    def _shown(self, examples: list[Example]) -> list[dict[str, Any]]:
+        """The pictures of these examples, or links to those that are drawn already."""
+        shown = []
+        for example in examples:
+            place = self._around.place_of(example.found) if self._pictures else None
+            if place is None:
+                continue
+            key = place.spot.key
+            seen = key in self._drawn
+            self._drawn.add(key)
+            title = f"{place.spot.topic}-{place.spot.partition} around offset {place.spot.places[0]}"
+            shown.append({"id": key, "title": title, "text": example.text, "picture": None if seen else picture(place)})
+        return shown
+
+
+def _excuse(found: Found) -> str:
+    """Which event excused it, in words, where an example carries that."""
+    excuse = getattr(found, "excuse", None) or found.detail.get("excuse")
+    return str(excuse) if excuse else ""
+
+
+def evidence_rows(found: Found) -> list[dict[str, Any]]:
+    """What stands in the final leader's log around an example: before, the copies (or their absence), after."""
+    context = found.context
+    rows: list[dict[str, Any]] = []
+    by_stream = found.stream is not None
+    before = context.get("stream_before" if by_stream else "batch_before")
+    after = context.get("stream_after" if by_stream else "batch_after")
+    if before:
+        rows.append(_row("before", before, found, last=True))
+    copies = context.get("copies", [])
+    rows += [
+        _row(f"copy {number}" if len(copies) > 1 else "here", each, found) for number, each in enumerate(copies, 1)
+    ]
+    if by_stream and not copies:
+        rows.append({"role": "missing", "value": explain.value_name(found.stream, found.sequence)})
+    if not by_stream:
+        here = context.get("value_at") or context.get("batch_at", [])
+        rows += [_row("here", each, found) for each in here]
+        if not here:
+            rows.append({"role": "missing", "value": f"offset {found.offset}"})
+    if after:
+        rows.append(_row("after", after, found, last=False))
+    if len(copies) > 1:
+        rows.sort(key=lambda row: row["offset"])
+    return rows
+
+
+def _row(role: str, batch: Mapping[str, Any], found: Found, *, last: bool | None = None) -> dict[str, Any]:
+    stream, sequence = batch.get("stream", found.stream), batch.get("sequence", found.sequence)
+    offset = batch.get("offset", found.offset if last is None else None)
+    if last is not None and "first_sequence" in batch:
+        end = "last" if last else "first"
+        sequence, offset = batch[f"{end}_sequence"], batch[f"{end}_offset"]
+    elif last is not None:
+        stream = None
+    return {
+        "role": role,
+        "value": explain.value_name(stream, sequence) if stream is not None else "",
+        "offset": offset,
+        "batch": f"{batch['base_offset']}..{batch['next_offset'] - 1}",
+        "producer": "none" if batch["producer_id"] < 0 else f"{batch['producer_id']} / {batch['producer_epoch']}",
+        "base_sequence": "none" if batch["base_sequence"] < 0 else batch["base_sequence"],
+        "leader_epoch": batch["leader_epoch"],
+        "file": f"b{batch['broker']} {batch['segment']:020d}.log @ {batch['position']}",
+    }
+
+
+def told_rows(found: Found) -> list[dict[str, Any]]:
+    """Who was told what: acknowledgements and reads of the value, or all claims on the offset."""
+    rows = [
+        {"how": "acknowledged", "who": each["process"], "offset": each.get("offset"), "at_ns": each["complete_ns"]}
+        for each in found.context.get("acknowledged", [])
+    ]
+    rows += [
+        {
+            "how": "read" if each["phase"] == "load" else "read at the end",
+            "who": each["process"],
+            "offset": each.get("offset"),
+            "at_ns": each["complete_ns"],
+        }
+        for each in found.context.get("read", [])
+    ]
+    rows += [
+        {
+            "how": f"{each['how']}: {explain.value_name(each['stream'], each['sequence'])}",
+            "who": each["process"],
+            "offset": found.offset,
+            "at_ns": None,
+        }
+        for each in found.context.get("claimed", [])
+    ]
+    return rows

@@ -1,0 +1,135 @@
+"""The lanes of the time line: faults, the longest gap, anomalies, and who led each partition. Pure layout."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from verifier.effectiveness import Injected
+from verifier.report.drawing import LANE, LEFT, RIGHT, TOP, WIDTH, Axis, Bar, Lane, Timeline, time_ticks
+from verifier.surroundings.model import Change, Moments, Name
+
+#: Partitions that are drawn, those with the most changes first; and brokers that have a color of their own.
+MOST_PARTITIONS = 64
+COLORS = 6
+
+#: Bars of one lane of faults, and marks of one lane of anomalies.
+MOST_BARS = 400
+MARK = 3.0
+
+
+def fault_lanes(injected: Sequence[Injected], axis: Axis) -> list[tuple[str, list[Bar]]]:
+    """One row for each kind of fault: injected until the healing began, then until the cluster had recovered."""
+    by_fault: dict[str, list[Bar]] = defaultdict(list)
+    for each in injected:
+        bars = by_fault[each.fault]
+        if len(bars) >= MOST_BARS:
+            continue
+        kind = "skipped" if each.skipped else "bit" if each.effective else "missed"
+        title = fault_title(each, axis)
+        over_ns = each.end_ns or each.start_ns
+        healed_ns = min(each.healed_ns or over_ns, over_ns)
+        bars.append(axis.bar(each.start_ns, healed_ns, kind, title, least=3.0))
+        if over_ns > healed_ns and axis.x(over_ns) - axis.x(healed_ns) >= 1:
+            bars.append(axis.bar(healed_ns, over_ns, "recovering", title))
+    return list(by_fault.items())
+
+
+def fault_title(each: Injected, axis: Axis) -> str:
+    """One fault in a line."""
+    words = "skipped" if each.skipped else "bit" if each.effective else "did not bite"
+    title = f"{each.fault} on {each.target}, at {axis.seconds(each.start_ns):.1f} s: {words}"
+    if each.end_ns is None:
+        return title if each.skipped else f"{title}, not healed"
+    healed = "" if each.healed_ns is None else f", healed from {axis.seconds(each.healed_ns):.1f} s"
+    return f"{title}{healed}, over at {axis.seconds(each.end_ns):.1f} s"
+
+
+def gap_lane(availability: Mapping[str, Any], axis: Axis) -> list[tuple[str, list[Bar]]]:
+    """The longest time without an acknowledgement, of the worst partition."""
+    worst = max(availability.get("partitions", {}).items(), key=lambda item: item[1]["longest_gap_ms"], default=None)
+    if worst is None:
+        return []
+    name, gap = worst
+    if gap["end_ns"] <= axis.start_ns or gap["start_ns"] >= axis.end_ns:
+        return []
+    title = f"{name}: {gap['longest_gap_ms']:,.0f} ms without an acknowledgement, the longest of all"
+    return [("longest ack gap", [axis.bar(gap["start_ns"], gap["end_ns"], "gap", title)])]
+
+
+def anomaly_lanes(moments: Sequence[Moments], axis: Axis) -> list[tuple[str, list[Bar]]]:
+    """One row for each check that found anything whose time is known; neighbors share a mark."""
+    rows: dict[str, list[Bar]] = defaultdict(list)
+    for each in moments:
+        marks: Counter[float] = Counter()
+        for at, count in zip(each.times_ns, each.counts, strict=True):
+            marks[round((axis.x(at) - LEFT) // MARK * MARK + LEFT, 1)] += count
+        kind, words = ("let", " (allowed)") if each.allowed else ("found", "")
+        span_s = axis.seconds(axis.end_ns) / (WIDTH - LEFT - RIGHT)
+        for x, count in sorted(marks.items()):
+            at_s = (x - LEFT) * span_s
+            title = f"{each.check}{words}: {count:,} acknowledged at about {at_s:.1f} s"
+            rows[each.check].append(Bar(min(x, WIDTH - RIGHT - MARK), MARK - 0.5, kind, title))
+    return list(rows.items())
+
+
+def stacked(rows: Sequence[tuple[str, Sequence[Bar]]], top: float = TOP) -> tuple[Lane, ...]:
+    """Rows below each other."""
+    return tuple(Lane(label, top + LANE * index, tuple(bars)) for index, (label, bars) in enumerate(rows))
+
+
+def leader_lanes(changes: Sequence[Change], axis: Axis, replication_factor: int) -> Timeline | None:
+    """Who led each partition, with its epoch; an ISR that lacks a replica shows as a bar that is open at the bottom.
+
+    None if nothing is known of it.
+    """
+    by_name: dict[Name, list[Change]] = defaultdict(list)
+    for change in changes:
+        by_name[change.name].append(change)
+    if not by_name:
+        return None
+    busiest = sorted(by_name, key=lambda name: (-len(by_name[name]), name))[:MOST_PARTITIONS]
+    rows = [(f"{name[0]}-{name[1]}", _leader_bars(by_name[name], axis, replication_factor)) for name in sorted(busiest)]
+    lanes = stacked([(label, bars) for label, bars in rows if bars], top=6)
+    drawn = [bar for lane in lanes for bar in lane.bars]
+    bottom = 6 + LANE * len(lanes) + 4
+    left_out = len(by_name) - len(lanes)
+    leaders = sorted({change.leader for change in changes if change.leader >= 0})
+    kinds = tuple((f"b{(leader - 1) % COLORS}", f"broker {leader}") for leader in leaders[:COLORS])
+    return Timeline(
+        height=bottom + 26,
+        bottom=bottom,
+        top=6,
+        ticks=time_ticks(axis),
+        lanes=lanes,
+        kinds=(*kinds, *(words for kind, words in _OTHERS.items() if any(kind in bar.kind for bar in drawn))),
+        note=f"{left_out} more partitions, which changed least, are not drawn." if left_out else "",
+    )
+
+
+#: What else a bar may be: part of its kind -> what the legend says of it.
+_OTHERS = {"none": ("none", "no leader"), "short": ("shrunk", "ISR lacks a replica")}
+
+
+def _leader_bars(changes: Sequence[Change], axis: Axis, replication_factor: int) -> list[Bar]:
+    bars: list[Bar] = []
+    for index, change in enumerate(changes[: MOST_BARS * 2]):
+        until_ns = changes[index + 1].time_ns if index + 1 < len(changes) else axis.end_ns
+        if until_ns <= axis.start_ns or change.time_ns >= axis.end_ns:
+            continue
+        led = "no leader" if change.leader < 0 else f"leader {change.leader}"
+        title = (
+            f"{change.name[0]}-{change.name[1]}: {led}, epoch {change.leader_epoch}, ISR "
+            f"{','.join(map(str, change.isr)) or 'empty'}, from {axis.seconds(change.time_ns):.1f} s"
+            f"{f' ({change.reason})' if change.reason else ''}"
+        )
+        kind = "none" if change.leader < 0 else f"b{(change.leader - 1) % COLORS}"
+        before = changes[index - 1] if index else None
+        anew = before is None or (before.leader, before.leader_epoch) != (change.leader, change.leader_epoch)
+        bar = axis.bar(change.time_ns, until_ns, kind, title, least=1.0)
+        text = f"{change.leader}, e{change.leader_epoch}" if change.leader >= 0 else ""
+        shown = text if anew and bar.width > 6.5 * len(text) else ""
+        short = bool(change.isr) and len(change.isr) < replication_factor
+        bars.append(Bar(bar.x, bar.width, f"{kind} short" if short else kind, title, shown))
+    return bars

@@ -1,0 +1,205 @@
+"""Offset by offset around an anomaly: what was acknowledged, what each replica holds, what each reader was handed.
+
+Pure: from a ``Place`` to rows and columns. Values about which parties disagree, and values that occur twice, get a
+color of their own, the same wherever they stand. Owns the colors, the columns and what is left out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from verifier import explain
+from verifier.report.headers import differences, header_table
+from verifier.surroundings.model import Place, Spot, Stored, StoredRun, Told
+
+#: Colors of values; the ninth value has the first one's again.
+COLORS = 8
+#: Readers that have a column, and offsets that have a row.
+MOST_READERS = 6
+MOST_ROWS = 60
+
+NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What one party says of one offset. ``kind`` is a color (``c0``...), ``none``, ``past`` or empty.
+
+    ``begins``: a batch begins here; ``note`` is its leader epoch where a batch begins, or what is ``wrong``.
+    """
+
+    values: tuple[tuple[str, str], ...]
+    title: str = ""
+    begins: bool = False
+    note: str = ""
+    kind: str = ""
+    wrong: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One offset; ``offset`` None stands for offsets that are left out. ``place``: the anomaly is here."""
+
+    offset: int | None
+    place: bool
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One party. ``kind``: ``told``, ``leader``, ``replica`` or ``reader``."""
+
+    title: str
+    small: str
+    kind: str
+
+
+def picture(place: Place) -> dict[str, Any]:
+    """Everything that the template draws of one place."""
+    columns, says = _columns(place)
+    offsets = list(_offsets(place.spot))[:MOST_ROWS]
+    colors = _colors(place.spot, columns, says, [at for at in offsets if at is not None])
+    rows = [_row(at, place.spot, says, colors) for at in offsets]
+    return {
+        "columns": columns,
+        "rows": rows,
+        "at_ns": place.at_ns,
+        "notes": [f"broker {each.broker}: {each.note}" for each in place.stored if each.note] + list(place.notes),
+        "tails": [each.tail for each in place.stored if each.tail],
+        "headers": header_table(place),
+        "differences": differences(place),
+        "logs": place.logs,
+        "colored": bool(colors),
+        "batches": any(each.batches for each in place.stored),
+    }
+
+
+def _name(run: StoredRun, sequence: int) -> str:
+    """A stored value as it is shown; one that is not intact or not of this run never looks like one that is."""
+    if run.stream is None:
+        return run.problem or "?"
+    name = explain.value_name(run.stream, sequence)
+    return {"payload": f"damaged {name}", "run": f"other run's {name}"}.get(run.problem or "", name)
+
+
+#: offset -> (values with what is wrong with each, title, begins, note)
+_Says = dict[int, Cell]
+
+
+def _columns(place: Place) -> tuple[list[Column], list[_Says]]:
+    columns: list[Column] = []
+    says: list[_Says] = []
+    acked = [each for each in place.told if each.how == "acknowledged" and each.offset is not None]
+    columns.append(Column("acknowledged", "to producers", "told"))
+    says.append(_told_says(acked, place.spot))
+    for stored in place.stored:
+        columns.append(Column(f"broker {stored.broker}", "leader" if stored.leader else "replica",
+                              "leader" if stored.leader else "replica"))  # fmt: skip
+        says.append(_stored_says(stored, place.spot))
+    readers: dict[tuple[bool, str], list[Told]] = defaultdict(list)
+    for each in place.told:
+        if each.how == "read" and each.offset is not None:
+            readers[each.final, each.process].append(each)
+    for (final, process), told in sorted(readers.items())[:MOST_READERS]:
+        columns.append(Column(process, "read at the end" if final else "read live", "reader"))
+        says.append(_told_says(told, place.spot))
+    return columns, says
+
+
+def _told_says(told: Sequence[Told], spot: Spot) -> _Says:
+    found: dict[int, dict[str, list[str]]] = defaultdict(dict)
+    for each in told:
+        for step in range(min(each.values, 10_000)):
+            at = (each.offset or 0) + step
+            if spot.holds(at, at):
+                name = (
+                    each.error or "not ours"
+                    if each.stream is None
+                    else explain.value_name(each.stream, each.sequence + step)
+                )
+                found[at].setdefault(name, []).append(each.process)
+    return {
+        at: Cell(
+            tuple((name, "") for name in names),
+            "; ".join(f"{name}: {', '.join(sorted(set(who)))}" for name, who in names.items()),
+        )
+        for at, names in found.items()
+    }  # fmt: skip
+
+
+def _stored_says(stored: Stored, spot: Spot) -> _Says:
+    found: _Says = {}
+    for batch in stored.batches:
+        fields = batch.fields
+        names: dict[int, tuple[str, str]] = {}
+        for run in batch.runs:
+            for at in range(max(run.first_offset, spot.windows[0][0]), min(run.last_offset, spot.windows[-1][1]) + 1):
+                sequence = run.sequence + at - run.first_offset
+                names[at] = _name(run, sequence), run.problem or ""
+        control = " (control)" if fields["attributes"] & 0x20 else ""
+        title = (
+            f"batch {batch.base_offset}..{batch.last_offset}{control}, leader epoch {fields['leader_epoch']}, "
+            f"producer {fields['producer_id']}/{fields['producer_epoch']}, base sequence {fields['base_sequence']}, "
+            f"{batch.file} @ {batch.position}"
+        )
+        wrong = "" if batch.crc_ok and not batch.problem else "bad CRC" if not batch.crc_ok else "damaged"
+        for at in range(batch.base_offset, min(batch.last_offset, spot.windows[-1][1]) + 1):
+            if not spot.holds(at, at):
+                continue
+            named = names.get(at, ("control" if control else "batch", ""))
+            begins = at == batch.base_offset
+            earlier = found.get(at)
+            # a broken log may hold an offset twice: both are shown
+            values = (*(earlier.values if earlier else ()), named)
+            note = wrong or (f"e{fields['leader_epoch']}" if begins else "")
+            found[at] = Cell(values, f"{earlier.title}; {title}" if earlier else title, begins, note, wrong=bool(wrong))
+    return found
+
+
+def _offsets(spot: Spot) -> Iterator[int | None]:
+    """The rows: all offsets of the windows, None between two of them."""
+    for index, (low, high) in enumerate(spot.windows):
+        if index:
+            yield None
+        yield from range(low, high + 1)
+
+
+def _colors(spot: Spot, columns: Sequence[Column], says: Sequence[_Says], offsets: Sequence[int]) -> dict[str, str]:
+    """A color for each value that some disagree about, that occurs at two offsets, or that is the anomaly's own."""
+    where: dict[str, set[int]] = defaultdict(set)
+    special: dict[str, None] = {}
+    if spot.found.stream is not None and spot.found.sequence is not None:
+        special[explain.value_name(spot.found.stream, spot.found.sequence)] = None
+    for at in offsets:
+        here: dict[str, None] = {}
+        for each in says:
+            for name, _ in each[at].values if at in each else ():
+                here[name] = None
+                where[name].add(at)
+        replicas = [each for column, each in zip(columns, says, strict=True) if column.kind in ("leader", "replica")]
+        missing = here and any(at not in each for each in replicas) and any(at in each for each in replicas)
+        if len(here) > 1 or missing:
+            special |= here
+    special |= dict.fromkeys(name for name, places in where.items() if len(places) > 1 and name.startswith("s"))
+    seen = [name for name in special if name in where]
+    return {name: f"c{index % COLORS}" for index, name in enumerate(seen)}
+
+
+def _row(at: int | None, spot: Spot, says: Sequence[_Says], colors: Mapping[str, str]) -> Row:
+    if at is None:
+        return Row(None, place=False, cells=())
+    cells = []
+    for each in says:
+        cell = each.get(at)
+        if cell is None:
+            past = not each or at > max(each)
+            cells.append(Cell((), kind="past" if past else "none", title="" if past else NOTHING))
+        else:
+            values = tuple((name, colors.get(name, "")) for name, _ in cell.values)
+            cells.append(
+                Cell(values, cell.title, cell.begins, cell.note, values[0][1] if len(values) == 1 else "", cell.wrong)
+            )
+    return Row(at, at in spot.places, tuple(cells))

@@ -1,0 +1,61 @@
+"""The large figures under the verdict. Owns which they are and their small print."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from verifier.effectiveness import Injected
+from verifier.evidence.series import SeriesPoint
+from verifier.report.html import duration, number
+from verifier.report.summary import recovery_text
+from verifier.surroundings.model import Outcomes
+from verifier.verdict import Verdict
+
+
+def tiles(
+    verdict: Verdict, injected: Sequence[Injected], series: Sequence[SeriesPoint], outcomes: Outcomes | None
+) -> list[tuple[str, str, str]]:
+    """Value, label, small print."""
+    stats = verdict.stats
+    longest = verdict.availability.get("longest_gap_ms")
+    worst = max((point.latency_p99_ms for point in series if point.acked and point.latency_p99_ms), default=None)
+    bit = sum(each.effective for each in injected)
+    recovered = verdict.availability.get("recoveries") or {}
+    found = [
+        (number(stats.get("acked", 0)), "acknowledged", _beside_the_acknowledged(stats, outcomes)),
+        (
+            number(stats.get("read", 0)),
+            "read at the end",
+            f"{number(stats.get('acked_and_read', 0))} of them acknowledged",
+        ),
+        (f"{bit} / {len(injected)}" if injected else "none", "faults that bit", "each probed at inject and heal"),
+        ("-" if longest is None else duration(longest), "longest ack gap", _where(verdict.availability)),
+        (
+            "-" if not recovered.get("count") else duration(recovered["longest_ms"]),
+            "longest log recovery",
+            recovery_text(recovered) if recovered.get("count") else "no broker was killed",
+        ),
+        ("-" if worst is None else duration(worst), "worst p99 latency", "from intended send, one second"),
+    ]
+    lag = stats.get("read_lag") or {}
+    if lag.get("worst_ms") is not None:
+        found.append((duration(float(lag["worst_ms"])), "longest read lag", "from acknowledgement to delivery"))
+    return found
+
+
+def _where(availability: Mapping[str, Any]) -> str:
+    partitions = availability.get("partitions") or {}
+    if not partitions:
+        return "of the worst partition"
+    name, gap = max(partitions.items(), key=lambda item: item[1]["longest_gap_ms"])
+    return f"in {name}{', which was never acknowledged anything' if gap.get('never_acknowledged') else ''}"
+
+
+def _beside_the_acknowledged(stats: Mapping[str, Any], outcomes: Outcomes | None) -> str:
+    parts = [f"{number(stats.get('unknown', 0))} of unknown outcome"]
+    if outcomes is not None and outcomes.never_sent:
+        parts.append(f"{number(outcomes.never_sent)} reserved and never sent")
+    if stats.get("deleted"):
+        parts.append(f"{number(stats['deleted'])} deleted by retention or DeleteRecords")
+    return "; ".join(parts)

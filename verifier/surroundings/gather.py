@@ -1,0 +1,191 @@
+"""Chooses the places that are shown and gathers what is around them. Owns the choice and its bounds."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from verifier.evidence.run_directory import RunDirectory
+from verifier.evidence.run_model import RunModel
+from verifier.facts import Found
+from verifier.segments.rows import SegmentFile, find_segments
+from verifier.surroundings.clients import Heard, Wanted, listen
+from verifier.surroundings.journals import Logs, changes, wall_clock
+from verifier.surroundings.links import anomaly_links, links
+from verifier.surroundings.model import Moments, Name, Place, Spot, Stored, Surroundings, Told
+from verifier.surroundings.replicas import Replicas
+from verifier.verdict import CheckResult, Verdict
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+logger = logging.getLogger(__name__)
+
+#: Places looked at for each check that leads, for each other one, and in all.
+PER_CHECK = 3
+PER_CONSEQUENCE = 1
+IN_ALL = 24
+
+#: Offsets shown before and after a place, and of the place itself.
+AROUND = 5
+LONGEST_PLACE = 8
+
+
+def gather(
+    directory: RunDirectory, run: RunModel, verdict: Verdict, tables: Mapping[str, pa.Table] | None = None
+) -> Surroundings:
+    """Everything that the report shows beside the verdict. ``tables``: all anomalies by check (``anomaly_files``).
+
+    Files that are absent or cannot be read leave their part empty, with a note: a verdict that stands is never lost
+    because its picture cannot be drawn.
+    """
+    try:
+        return _gather(directory, run, verdict, tables or {})
+    except Exception as error:
+        logger.exception("the surroundings of the anomalies could not be gathered")
+        return Surroundings(notes=(f"what surrounds the anomalies could not be gathered: {error}"[:300],))
+
+
+def _gather(directory: RunDirectory, run: RunModel, verdict: Verdict, tables: Mapping[str, pa.Table]) -> Surroundings:
+    spots, names = _choose(verdict)
+    wanted = list(_wanted(tables, verdict))
+    heard = listen(sorted(directory.history_dir.glob("*.arrow")), list(spots.values()), wanted)
+    segments = _segments(directory, run, {spot.name for spot in spots.values()})
+    replicas, logs = Replicas(run.run_id, segments, directory.path), Logs(directory)
+    places = {key: _place(run, directory.broker_ids(), spot, heard, replicas, logs) for key, spot in spots.items()}
+    changed, leaders_from = changes(directory)
+    topics = {topic.name for topic in run.topics}
+    return Surroundings(
+        places=places,
+        spots=names,
+        moments=tuple(_moments(wanted)),
+        changes=tuple(change for change in changed if not topics or change.name[0] in topics),
+        leaders_from=leaders_from,
+        acks=heard.acks,
+        outcomes=heard.outcomes,
+        links=tuple(links(directory)),
+        anomaly_files=tuple(anomaly_links(directory)),
+        notes=tuple(heard.notes),
+    )
+
+
+def _choose(verdict: Verdict) -> tuple[dict[str, Spot], dict[tuple[str, str | None, str, int], str]]:
+    """The places by their key, and which example is shown by which. What counts is chosen before what is allowed."""
+    spots: dict[str, Spot] = {}
+    names: dict[tuple[str, str | None, str, int], str] = {}
+    found = [check for check in verdict.checks.values() if check.count]
+    for check in sorted(found, key=lambda each: (not each.forbidden_count, verdict.leader(each.name) is not None)):
+        most = PER_CHECK if verdict.leader(check.name) is None else PER_CONSEQUENCE
+        for example in check.examples[:most]:
+            spot = spot_of(example.found)
+            if spot is None or (spot.key not in spots and len(spots) >= IN_ALL):
+                continue
+            spots.setdefault(spot.key, spot)
+            names[check.name, example.found.cause, example.found.topic, example.found.partition] = spot.key
+    return spots, names
+
+
+def spot_of(found: Found) -> Spot | None:
+    """Where an example is: at its offset, at all copies of its value, or between its neighbors in the log."""
+    places = {copy["offset"] for copy in found.context.get("copies", []) if "offset" in copy}
+    places |= {offset for name, offset in found.detail.items() if name in _PLACES and isinstance(offset, int)}
+    if found.offset is not None and found.offset >= 0:
+        places.add(found.offset)
+    before, after = found.context.get("stream_before"), found.context.get("stream_after")
+    if not places and before:
+        places.add(int(before["last_offset"]) + 1)
+    elif not places and after:
+        places.add(int(after["first_offset"]))
+    if not places:
+        return None
+    length = min(max(found.example_size, 1), LONGEST_PLACE)
+    chosen = sorted(places)
+    chosen = chosen if len(chosen) <= 3 else [chosen[0], chosen[1], chosen[-1]]
+    windows: list[tuple[int, int]] = []
+    for at in chosen:
+        low, high = max(0, at - AROUND), at + length - 1 + AROUND
+        if windows and low <= windows[-1][1] + 2:
+            windows[-1] = windows[-1][0], max(high, windows[-1][1])
+        else:
+            windows.append((low, high))
+    return Spot(found.topic, found.partition, tuple(chosen), tuple(windows), found)
+
+
+_PLACES = frozenset({"first_read", "last_read", "first_log", "last_log", "after_offset"})
+
+
+def _wanted(tables: Mapping[str, pa.Table], verdict: Verdict) -> Iterator[Wanted]:
+    """All anomalies whose time a client's answer may tell, by check, partition and stream."""
+    for check, table in tables.items():
+        result = verdict.checks.get(check)
+        allowed = _allowed_places(result)
+        groups: dict[tuple[Name, int | None, bool], list[tuple[int, int]]] = defaultdict(list)
+        columns = (table[name].to_pylist() for name in ("topic", "partition", "stream", "sequence", "offset"))
+        rows = zip(*columns, table["cause"].to_pylist(), table["count"].to_pylist(), strict=True)
+        for topic, partition, stream, sequence, offset, cause, count in rows:
+            key = sequence if stream is not None and sequence is not None else offset
+            if key is not None:
+                by = stream if stream is not None and sequence is not None else None
+                groups[(topic, partition), by, (topic, partition, cause) in allowed].append((key, count))
+        for (name, stream, let), keyed in groups.items():
+            keyed.sort()
+            keys, counts = (np.array(column, dtype=np.int64) for column in zip(*keyed, strict=True))
+            yield Wanted(check, name, stream, keys, counts, let)
+
+
+def _allowed_places(result: CheckResult | None) -> set[tuple[str, int, str | None]]:
+    examples = () if result is None else result.examples
+    let = {(each.found.topic, each.found.partition, each.found.cause) for each in examples if each.allowed}
+    return let - {(each.found.topic, each.found.partition, each.found.cause) for each in examples if not each.allowed}
+
+
+def _moments(wanted: Sequence[Wanted]) -> Iterator[Moments]:
+    """When the anomalies of each check happened, those that are allowed apart from the others."""
+    by_check: dict[tuple[str, bool], Counter[int]] = defaultdict(Counter)
+    for each in wanted:
+        for at, count in zip(each.times_ns.tolist(), each.counts.tolist(), strict=True):
+            if at >= 0:
+                by_check[each.check, each.allowed][at] += count
+    for (check, allowed), counted in by_check.items():
+        times = sorted(counted)
+        yield Moments(check, allowed, tuple(times), tuple(counted[at] for at in times))
+
+
+def _segments(directory: RunDirectory, run: RunModel, names: set[Name]) -> list[SegmentFile]:
+    if not names:
+        return []
+    return [
+        segment
+        for broker in directory.broker_ids()
+        for segment in find_segments("run", run.run_id, broker, directory.node(broker))
+        if (segment.topic, segment.partition) in names
+    ]
+
+
+def _place(run: RunModel, brokers: list[int], spot: Spot, heard: Heard, replicas: Replicas, logs: Logs) -> Place:
+    final = next((each for each in run.final if (each.topic, each.partition) == spot.name), None)
+    leader = -1 if final is None else final.leader
+    brokers = sorted({leader, *final.log_end_offsets}) if final else brokers
+    brokers = [leader, *(broker for broker in brokers if broker != leader)] if leader in brokers else brokers
+    stored: list[Stored] = [replicas.around(spot, broker, leader=broker == leader) for broker in brokers]
+    told = tuple(heard.told.get(spot.key, ()))
+    own = [each.at_ns for each in told if each.how == "acknowledged" and _is_own(each, spot)]
+    at_place = [
+        each.at_ns for each in told
+        if each.offset is not None and any(each.offset <= at < each.offset + each.values for at in spot.places)
+    ]  # fmt: skip
+    at_ns = min([time for time in own if time >= 0] or [time for time in at_place if time >= 0], default=None)
+    at = None if at_ns is None else wall_clock(run, at_ns)
+    lines = () if at is None else logs.around(at, brokers, f"{spot.topic}-{spot.partition}")
+    return Place(spot, told, tuple(stored), at_ns, lines)
+
+
+def _is_own(told: Told, spot: Spot) -> bool:
+    found = spot.found
+    if told.stream is None or found.stream is None or found.sequence is None:
+        return False
+    return told.stream == found.stream and told.sequence <= found.sequence < told.sequence + told.values

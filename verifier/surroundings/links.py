@@ -1,0 +1,45 @@
+"""Links from the page to the files of its run: those that are there, relative to it. Owns the choice and the words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import quote
+
+from verifier.evidence.run_directory import RunDirectory
+from verifier.surroundings.model import Link
+
+#: Files of one kind that are linked at most.
+MOST_ALIKE = 40
+
+_ALONE = (
+    "verdict.json", "summary.md", "junit.xml", "run.json", "schedule.yaml", "faults.jsonl", "leaders.jsonl",
+    "resources.jsonl", "run.log", "proxy.log", "verifier.log",
+)  # fmt: skip
+_MANY = (
+    "history/*.arrow", "nodes/*/broker.log", "nodes/*/control.jsonl", "nodes/*/defects.jsonl", "loadgen/*.series.jsonl",
+    "loadgen/*.log",
+)  # fmt: skip
+#: They are written after the page.
+_ALWAYS = frozenset({"verdict.json", "summary.md", "junit.xml"})
+
+
+def links(directory: RunDirectory) -> Iterator[Link]:
+    """The run's files that a reader of the report may want next."""
+    for name in _ALONE:
+        if name in _ALWAYS or (directory.path / name).is_file():
+            yield _link(name)
+    for pattern in _MANY:
+        for path in sorted(directory.path.glob(pattern))[:MOST_ALIKE]:
+            yield _link(path.relative_to(directory.path).as_posix())
+
+
+def anomaly_links(directory: RunDirectory) -> Iterator[Link]:
+    """The files with every anomaly."""
+    for path in sorted(directory.anomalies_dir.glob("*")):
+        if path.suffix in (".csv", ".parquet", ".json"):
+            yield _link(path.relative_to(directory.path).as_posix())
+
+
+def _link(path: str) -> Link:
+    # a leading "./" keeps a colon in a name from being read as a scheme
+    return Link(f"./{quote(path)}", path)
