@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILED
     without = [*failed, *refused]
     if without and len(directories) > 1:
-        logger.error("%s%d of %d runs have none, the first: %s", NO_VERDICT, len(without), len(directories), without[0])
+        logger.error("no verdict for %d of %d runs, the first: %s", len(without), len(directories), without[0])
     if without == refused and len(directories) == 1:
         return REFUSED if refused else 0
     return FAILED if without else 0

@@ -59,7 +59,8 @@ def test_reading_says_how_far_it_is_and_ends_when_nobody_waits(tmp_path: Path, m
     evidence = RunEvidence.of(directory, story.model())
     told: list[str] = []
     staged(tmp_path / "rows", [evidence], told.append)
-    total = len(evidence.segments) + len(evidence.histories)
+    replicas = {Path(segment.path).parent for segment in evidence.segments}
+    total = len(evidence.segments) + len(evidence.histories) + len(replicas)
     assert told == [f"{count} of {total} files are read" for count in range(2, total + 1, 2)]
     abandoned = Event()
     abandoned.set()

@@ -15,10 +15,11 @@ def late_values(placed: DataFrame, position: str) -> DataFrame:
 
     ``after_sequence`` and ``after_offset`` are the later one that stands first, and where that is.
     """
+    # from the end on: Spark takes a frame that reaches to the end anew for each row
     later = (
         Window.partitionBy("place", "stream", "first_producer_id")
-        .orderBy("sequence")
-        .rowsBetween(1, Window.unboundedFollowing)
+        .orderBy(F.col("sequence").desc())
+        .rowsBetween(Window.unboundedPreceding, -1)
     )
     soonest = F.min(F.struct(F.col(position).alias("offset"), "sequence")).over(later)
     # within a row sequences and positions rise together: late is what stands behind the first of the later ones
