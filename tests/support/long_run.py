@@ -58,8 +58,6 @@ def write_long_run(
         final_topic_ids={TOPIC: TOPIC_ID},
         **closed(evidence),
     )
-    for broker in BROKERS:
-        (directory.node(broker) / "data" / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":-1}')
     write_json_atomic(directory.run_json, model.to_json())
     directory.faults_jsonl.touch()
     write_series(directory, evidence)
