@@ -40,8 +40,8 @@ def faulty_story() -> Story:
     for phase, at in (("inject", 12), ("heal", 15)):
         story.faults.append(
             {
-                "fault": "kill-leader", "target": "b1", "phase": phase, "start_ns": at * SECOND,
-                "end_ns": (at + 1) * SECOND, "probe": {"running": phase == "heal"}, "effective": True,
+                "number": 0, "fault": "kill-leader", "target": "b1", "phase": phase, "start_ns": at * SECOND,
+                "end_ns": (at + 1) * SECOND, "probe": {"running": phase == "heal"}, "effective": True, "healed": phase == "heal",
             }
         )  # fmt: skip
     return story
