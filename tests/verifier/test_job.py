@@ -41,7 +41,8 @@ def faulty_story() -> Story:
         story.faults.append(
             {
                 "number": 0, "fault": "kill-leader", "target": "b1", "phase": phase, "start_ns": at * SECOND,
-                "end_ns": (at + 1) * SECOND, "probe": {"running": phase == "heal"}, "effective": True, "healed": phase == "heal",
+                "end_ns": (at + 1) * SECOND, "probe": {"running": phase == "heal"}, "effective": True,
+                "healed": phase == "heal",
             }
         )  # fmt: skip
     return story
