@@ -31,7 +31,7 @@ from cluster.seams.clock import SystemClock
 from cluster.seams.os_storage import OsStorage
 from cluster.seams.randomness import derive
 from verifier.evidence.declared import DeclaredEvidence
-from verifier.evidence.run_directory import RunDirectory, update_latest, write_text_atomic
+from verifier.evidence.run_directory import RunDirectory, read_json, update_latest, write_text_atomic
 from verifier.evidence.run_model import HarnessHealth, RunModel
 
 log = logging.getLogger(__name__)
@@ -89,7 +89,9 @@ def _conclude(
         update_latest(directory, RESULTS)
     _prune(directory, experiment.asked.keep, verdict)
     if verdict == "valid" and sys.stderr.isatty() and not experiment.defects:
-        print("Nothing was lost. See one that loses: make demo-red", file=sys.stderr)
+        # the report's own sentence: a valid run may hold anomalies that its settings allow
+        headline = read_json(directory.verdict_json)["headline"]
+        print(f"{headline} See a run that is invalid: make demo-red", file=sys.stderr)
     return verdict
 
 

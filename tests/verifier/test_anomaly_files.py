@@ -16,6 +16,7 @@ from tests.support.settings import settings as run_settings
 from tests.verifier.test_verdict import a_run, audit, closing, found
 from verifier import anomaly_files
 from verifier.anomaly_files import COLLECTED, INDEX, by_run, write
+from verifier.bounds import Bounds
 from verifier.expectation import RETRY
 from verifier.tables import Place
 from verifier.verdict import Verdict, decide
@@ -104,7 +105,8 @@ def test_stale_files_go(tmp_path: Path) -> None:
 def test_runs_are_kept_apart_and_sorted() -> None:
     """Rows of several runs become tables by run, named and in order."""
     final = a_run().final[0]
-    places = [Place("one", final, (1,), 0, (0,)), Place("two", replace(final, partition=5), (1,), 0, (0,))]
+    one = Place("one", final, (1,), 0, (0,), Bounds())
+    places = [one, replace(one, run="two", final=replace(final, partition=5))]
     columns = ("place", *COLLECTED.names[2:])
     rows = [(1, None, 2, 9, 9, 1, 1, "{}"), (0, None, 1, 4, 4, 1, 1, "{}"), (1, None, 2, 3, 3, 1, 1, "{}")]
     frame = pa.table(
@@ -119,7 +121,7 @@ def test_runs_are_kept_apart_and_sorted() -> None:
 @pytest.mark.integration
 def test_spark_rows_become_tables(spark: Any) -> None:
     """The rows of a check come as they are, the first of them if there are too many."""
-    place = Place("run", a_run().final[0], (1,), 0, (0,))
+    place = Place("run", a_run().final[0], (1,), 0, (0,), Bounds())
     numbers = ", ".join(f"{name} bigint" for name in ("stream", "sequence", "offset", "count", "size"))
     schema = f"place int, cause string, {numbers}, detail string"
     frame = spark.createDataFrame([(0, None, 1, at, at, 1, 1, "{}") for at in (5, 3, 4)], schema)

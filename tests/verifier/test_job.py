@@ -40,8 +40,9 @@ def faulty_story() -> Story:
     for phase, at in (("inject", 12), ("heal", 15)):
         story.faults.append(
             {
-                "fault": "kill-leader", "target": "b1", "phase": phase, "start_ns": at * SECOND,
+                "number": 0, "fault": "kill-leader", "target": "b1", "phase": phase, "start_ns": at * SECOND,
                 "end_ns": (at + 1) * SECOND, "probe": {"running": phase == "heal"}, "effective": True,
+                "healed": phase == "heal",
             }
         )  # fmt: skip
     return story
@@ -60,11 +61,13 @@ def test_a_run_directory_is_judged_and_reported(tmp_path: Path) -> None:
     assert verdict["verdict"] == "invalid"
     assert {name: check["count"] for name, check in verdict["checks"].items() if check["count"]} == {
         "lost-write": 3, "duplicate": 3, "log-duplicate": 3, "inconsistent-offsets": 3, "log-gap": 1,
+        "sequence-gap": 2, "sequence-duplicate": 1,
     }  # fmt: skip
     assert [reason.split(":")[0] for reason in verdict["reasons"]] == ["lost-write", "duplicate"]
     suite = ET.fromstring(directory.junit_xml.read_text())
     assert {case.get("name") for case in suite if case.find("failure") is not None} == {
         "lost-write", "duplicate", "log-duplicate", "inconsistent-offsets", "log-gap",
+        "sequence-gap", "sequence-duplicate",
     }  # fmt: skip
     assert "lost-write" in directory.summary_md.read_text()
     assert "s1/3" in directory.report_html.read_text()

@@ -26,14 +26,19 @@ def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
 
 
 def _overloaded(run: RunModel, closing: Closing) -> Iterator[str]:
-    limit_s = run.settings.session_timeout_ms / 2000
-    lags = {name: lag_s for name, lag_s in run.harness.event_loop_lag_s.items() if name.startswith(HARNESS_LOOPS)}
-    lags |= {process: lag_ms / 1000 for process, lag_ms in closing.lag_ms.items()}
-    for process, lag_s in sorted(lags.items()):
+    session_s, stalled_s = run.settings.session_timeout_ms / 2000, run.settings.stalled_after_s / 2
+    lags = {
+        name: (lag_s, session_s, "a ZooKeeper session")
+        for name, lag_s in run.harness.event_loop_lag_s.items()
+        if name.startswith(HARNESS_LOOPS)
+    }
+    # a client has no session; but a stall of its own must not look like a partition that acknowledges nothing
+    lags |= {name: (lag_ms / 1000, stalled_s, "what counts as stalled") for name, lag_ms in closing.lag_ms.items()}
+    for process, (lag_s, limit_s, of_what) in sorted(lags.items()):
         if lag_s > limit_s:
             yield (
                 f"harness overloaded: the event loop of {process} stood still for {lag_s:.2f} s, "
-                f"more than half a ZooKeeper session ({limit_s:.2f} s)"
+                f"more than half of {of_what} ({limit_s:.2f} s)"
             )
     own_proxy = any(child.name == "proxy" for child in run.children)
     wanted = ["conductor", *(["proxy"] if own_proxy else [])]

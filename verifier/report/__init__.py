@@ -14,6 +14,7 @@ from verifier.evidence.series import read_all_series
 from verifier.report.junit import junit_xml
 from verifier.report.page import report_html
 from verifier.report.summary import summary_md
+from verifier.report.words import headline
 from verifier.surroundings.model import Surroundings
 from verifier.verdict import Verdict
 
@@ -33,4 +34,4 @@ def write_reports(
     write_text_atomic(directory.report_html, report_html(run, injected, verdict, series, around))
     write_text_atomic(directory.summary_md, summary_md(run, injected, verdict))
     write_text_atomic(directory.junit_xml, junit_xml(directory.path, run, verdict))
-    write_json_atomic(directory.verdict_json, verdict.to_json())
+    write_json_atomic(directory.verdict_json, {**verdict.to_json(), "headline": headline(verdict)})

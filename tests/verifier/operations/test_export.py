@@ -23,6 +23,33 @@ _TAIL = "the log proves the loss; clients know only that what was acknowledged w
 _COPY = "a copy also stands behind later values; the log knows that it is the copy that is wrong"
 _ONE_READER = "a run compares each final reader with the log; here any reader's poll counts, and the gap is a poll-skip"
 
+#: Planted runs of losses and copies that a setting permits in one place and not in the other: alike without settings.
+_CUT_OFF = (
+    "cut off by an election",
+    "one offset below the epoch",
+    "an epoch that nobody saw begin",
+    "behind what stands in the epoch",
+    "long after the election",
+    "by a leader that was cut off",
+)
+_NEVER_STORED = (
+    "sent without acknowledgement to who was replaced",
+    "sent without acknowledgement before others that stand",
+    "sent over a connection that was lost",
+    "another stream lost its connection",
+    "the connection was lost later",
+    "sent over a link that was reset",
+    "a link between brokers was reset",
+)
+_STORED_AGAIN = (
+    "repeated by a retry",
+    "its neighbors were retried",
+    "another stream was retried",
+    "sent again after a timeout just then",
+    "sent again long before a timeout",
+    "one sequence in two epochs",
+)
+
 #: Where definitions differ by nature: the shared checks that only the run has, that only the export has, and why.
 DIFFERENT: dict[str, tuple[set[str], set[str], str]] = {
     "lost at the tail": ({"lost-write"}, {"unseen"}, _TAIL),
@@ -56,11 +83,17 @@ DIFFERENT: dict[str, tuple[set[str], set[str], str]] = {
     ),
     "deleted by nobody": ({"lost-write", "inconsistent-offsets"}, set(), _LOG_ALONE),
     "deleted further than asked for": ({"lost-write", "inconsistent-offsets"}, set(), _LOG_ALONE),
-    "deleted against the settings": ({"lost-write", "inconsistent-offsets"}, set(), _LOG_ALONE),
+    "deleted on the brokers' own word": ({"lost-write", "inconsistent-offsets"}, set(), _LOG_ALONE),
     "a compacted topic": (
         set(), {"lost-write", "inconsistent-offsets", "unseen"}, "a run does not judge it: compaction removes values",
     ),
     "a copy below the start of the log": (set(), {"duplicate"}, "both copies were read; the log keeps one"),
+    **dict.fromkeys(_CUT_OFF, (set(), {"unseen"}, "a value that was cut off was never read either")),
+    **dict.fromkeys(_NEVER_STORED, ({"lost-write"}, {"unseen"}, _TAIL)),
+    **dict.fromkeys(_STORED_AGAIN, (set(), {"nonmonotonic-send"}, _COPY)),
+    "a reader passes over what another one read": ({"inconsistent-offsets"}, set(), _LOG_ALONE),
+    "a poll passes over a value inside": ({"unseen"}, set(), _ONE_READER),
+    "sent after one that has no one place": ({"inconsistent-offsets"}, set(), _LOG_ALONE),
 }  # fmt: skip
 
 

@@ -1,0 +1,71 @@
+"""What ``gapless run`` says on the screen once its verdict stands; nothing is started."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chaos.commands.session import _conclude, first_record
+from chaos.conductor.record import RunRecord
+from chaos.experiment.asked import Asked
+from chaos.experiment.resolve import plan, resolve
+from cluster.seams.clock import SystemClock
+from verifier.evidence.run_directory import RunDirectory
+from verifier.facts import Found
+from verifier.report import write_reports
+from verifier.report.words import headline
+from verifier.verdict import CheckResult, Example, Verdict
+
+FOUND = Found("lost-write", None, "t", 0, 3, 1, None, None, None, None, {}, excuse="election")
+LOST = Example(FOUND, "acks=1: a batch is acknowledged when the leader alone has it, and is lost if that leader fails")
+CLEAN = Verdict("valid", (), (), {"lost-write": CheckResult("lost-write", "valid")})
+ALLOWED = Verdict("valid", (), (), {"lost-write": CheckResult("lost-write", "valid", 3, 3, (LOST,))})
+INVALID = Verdict(
+    "invalid", (), (), {"lost-write": CheckResult("lost-write", "invalid", 3, 0, (Example(FOUND, None),))}
+)
+
+
+def concluded(
+    directory: Path, verdict: Verdict, monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool, **asked: Any
+) -> str:
+    """The verdict that a run with these files ends with."""
+    experiment, _ = resolve(Asked(seed=3, faults="none", out=str(directory), **asked))
+    model = first_record(experiment, plan(experiment), "gapless run", now_ns=5)
+    run = RunDirectory.at(directory)
+    record = RunRecord(run, model, SystemClock())
+    write_reports(run, model, [], verdict)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
+    return _conclude(experiment, run, record, is_judged=True, as_json=False)
+
+
+@pytest.mark.parametrize("verdict", [CLEAN, ALLOWED])
+def test_a_terminal_is_told_what_the_report_says(
+    verdict: Verdict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Screen and report have one sentence: allowed losses are never called none."""
+    assert concluded(tmp_path / "run", verdict, monkeypatch, is_terminal=True) == "valid"
+    err = capsys.readouterr().err
+    assert f"{headline(verdict)} See a run that is invalid: make demo-red\n" in err
+    assert headline(verdict) in (tmp_path / "run" / "report.html").read_text()
+    assert ("3 acknowledged records lost, which acks=1 allows" in err) == (verdict is ALLOWED)
+    assert ("Nothing acknowledged was lost" in err) == (verdict is CLEAN)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "is_terminal", "asked"),
+    [(CLEAN, False, {}), (INVALID, True, {}), (CLEAN, True, {"defects": ("lose-acked:0.25",)})],
+)
+def test_the_hint_is_for_people_whose_run_was_green(
+    verdict: Verdict,
+    is_terminal: bool,
+    asked: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """No file or pipe gets it, and no run that is invalid or has a planted defect."""
+    assert concluded(tmp_path / "run", verdict, monkeypatch, is_terminal=is_terminal, **asked) == verdict.verdict
+    assert "demo-red" not in capsys.readouterr().err
