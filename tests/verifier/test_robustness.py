@@ -77,7 +77,7 @@ def test_what_a_dead_verifier_left_is_removed_first(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="Expecting value"):
         verify(directory)
     assert {path.name for path in directory.path.iterdir()} == {
-        "run.json", "faults.jsonl", "history", "nodes", "loadgen",
+        "run.json", "seal.json", "faults.jsonl", "leaders.jsonl", "history", "nodes", "loadgen",
     }  # fmt: skip
 
 
