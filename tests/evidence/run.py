@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import shutil
 import sys
 import time
 from collections import Counter
@@ -48,7 +49,8 @@ def main() -> int:
     with TemporaryDirectory(prefix="gapless-fuzz-") as name, sessions.session(Path(name) / "spark") as started:
         home = Path(name)
         if arguments.run is not None:
-            runs = {"run": arguments.run}
+            # judging writes a verdict: not into what belongs to somebody
+            runs = {"run": Path(shutil.copytree(arguments.run, home / "sources" / "run"))}
         else:
             runs = {each: sources.write(each, home / "sources" / each).path for each in sources.STORIES}
         for source, judgement in judge(started.spark, runs, home / "staged").items():
