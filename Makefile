@@ -18,10 +18,10 @@ SLOW_TESTS := tests/integration
 TESTS := $(filter-out $(SLOW_TESTS)/,$(sort $(filter-out tests/__pycache__/,$(wildcard tests/*/)))) $(SLOW_TESTS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run sweep test test-full lint simulate bench bench-client demo-red chaos soak endurance clean
+.PHONY: help setup run sweep test test-full lint simulate fuzz-evidence bench bench-client demo-red chaos soak endurance clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## build .venv (says first what it fetches; does nothing when it is up to date)
 	@scripts/setup
@@ -45,6 +45,9 @@ lint: setup ## ruff and mypy
 
 simulate: setup ## 10,000 simulated clusters, seed by seed, on all cores; ARGS="--first 20000 --count 500"
 	@$(BIN)/python -m tests.simulation.run --count 10000 $(ARGS)
+
+fuzz-evidence: setup ## 5,000 valid runs with one piece of evidence tampered with; ARGS="--run DIR", ARGS="--resealed"
+	@$(BIN)/python -m tests.evidence.run --count 5000 $(ARGS)
 
 bench: setup ## the cost of the broker, measured; ARGS="NAME ..." for one of them, ARGS=--help lists all
 	@$(BIN)/python -m bench $(ARGS)

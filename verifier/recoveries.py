@@ -67,14 +67,17 @@ def summary(found: Iterable[Recovery]) -> dict[str, Any]:
 
 
 def memory(directory: RunDirectory) -> dict[str, dict[str, float]]:
-    """Resident megabytes by process: ``first`` and ``last`` sample, and ``peak``. Empty if none were taken.
+    """Resident megabytes by process: ``first`` and ``last`` sample, and ``peak``. Empty if none can be read.
 
     The first is that of a warmed-up process; samples of one name go on through its restarts.
     """
     samples: dict[str, list[float]] = defaultdict(list)
-    for entry in directory.read_resources():
-        for name, size_bytes in dict(entry.get("rss_bytes") or {}).items():
-            samples[name].append(float(size_bytes) / 1e6)
+    try:
+        for entry in directory.read_resources():
+            for name, size_bytes in dict(entry.get("rss_bytes") or {}).items():
+                samples[name].append(float(size_bytes) / 1e6)
+    except (OSError, ValueError, TypeError):
+        return {}
     return {
         name: {
             "first": round(sizes[: WARM_SAMPLE + 1][-1], 1),

@@ -197,7 +197,14 @@ def _results(
 ) -> dict[str, CheckResult]:
     results: dict[str, CheckResult] = {}
     withheld = {name for name in NAMES if BY_NAME[name].needs & blind}
+
+    def excusable(example: Example) -> bool:
+        return example.allowed is None and expectation.permitted(example.found.check, example.found.cause) is not None
+
     examples = {name: () if name in withheld else _examples(expectation, audit, name) for name in NAMES}
+    # what the settings permit may have had its excuse in the very evidence that cannot be believed
+    unjudged = {name for name, found in examples.items() if "excuses" in blind and any(map(excusable, found))}
+    examples |= {name: tuple(each for each in examples[name] if not excusable(each)) for name in unjudged}
     places = {
         name: frozenset((each.found.topic, each.found.partition) for each in found)
         for name, found in examples.items()
@@ -209,12 +216,11 @@ def _results(
         count = sum(example.found.count for example in found)
         allowed = sum(example.found.count for example in found if example.allowed)
         state: State = "invalid" if count > allowed else "valid"
-        if name in audit.failures or name in withheld or (state == "valid" and not complete):
+        off = name in withheld or (name in unjudged and state == "valid")
+        if name in audit.failures or off or (state == "valid" and not complete):
             state = "unknown"
         failure = None if name in withheld else audit.failures.get(name)
-        results[name] = CheckResult(
-            name, state, count, allowed, found, explained.get(name), failure, withheld=name in withheld
-        )
+        results[name] = CheckResult(name, state, count, allowed, found, explained.get(name), failure, withheld=off)
     return results
 
 

@@ -125,8 +125,15 @@ def _verify(directory: RunDirectory, sessions: Sessions, progress: Progress) -> 
 def _verified(directory: RunDirectory, sessions: Sessions, progress: Progress) -> Verdict:
     run = RunModel.from_json(directory.read_run())
     verdict, anomalies, closing = _judge(directory, run, sessions, progress)
-    injected = closing.faults.injected
     progress("writing the report")
+    return tell(directory, run, verdict, anomalies, closing)
+
+
+def tell(
+    directory: RunDirectory, run: RunModel, verdict: Verdict, anomalies: Mapping[str, pa.Table], closing: Closing
+) -> Verdict:
+    """Write everything that is told of a verdict. Returns it with the figures that decide nothing. Raises OSError."""
+    injected = closing.faults.injected
     anomaly_files.write(directory.anomalies_dir, anomalies, verdict)
     around = gather_surroundings(directory, run, verdict, anomalies)
     verdict = verdict.with_figures(
@@ -156,11 +163,15 @@ def _judge(
         evidence, found, closing = _audit(directory, run, evidence, scratch, sessions, progress)
     finally:
         shutil.rmtree(scratch / "evidence", ignore_errors=True)
-    found = replace(found, found=(*found.found, *stalled(run, closing)))
-    verdict = decide(run, found, closing)
-    for complaint in complaints(evidence.deletions, run):
+    return conclude(run, evidence.deletions, found, closing), found.anomalies, closing
+
+
+def conclude(run: RunModel, deleted: Deletions, found: Audit, closing: Closing) -> Verdict:
+    """The verdict by everything that was found: by Spark, in this process, and in what closes the evidence. Pure."""
+    verdict = decide(run, replace(found, found=(*found.found, *stalled(run, closing))), closing)
+    for complaint in complaints(deleted, run):
         verdict = verdict.doubted(complaint)
-    return verdict, found.anomalies, closing
+    return verdict
 
 
 def _audit(

@@ -39,9 +39,27 @@ def _same_seal(before: Path, after: Path) -> bool:
         return False
 
 
+def _only_beside(before: Path, after: Path) -> bool:
+    """Byte by byte: everything is there and unchanged, and what is new is one file at the top, read by nobody."""
+    old, new = _contents(before), _contents(after)
+    added = new.keys() - old.keys() - seal.OUTPUTS
+    return len(added) == 1 and "/" not in next(iter(added)) and all(new.get(name) == old[name] for name in old)
+
+
+def _contents(run: Path) -> dict[str, bytes]:
+    """Every file but what judging writes."""
+    found = {str(path.relative_to(run)): path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    judged = {name for name in found if name in seal.OUTPUTS and name not in ("run.json", "seal.json")}
+    judged |= {name for name in found if name.startswith("anomalies/")}
+    return {name: data for name, data in found.items() if name not in judged}
+
+
 SEALED: tuple[Equivalent, ...] = (
     Equivalent("run.json", _same_run, "only fields that are written after the verdict, or blanks, changed"),
     Equivalent("seal.json", _same_seal, "the seal says the same"),
+    Equivalent(
+        "*", _only_beside, "a file was added at the top, where nothing is looked for; all that was sealed is whole"
+    ),
 )
 
 

@@ -117,7 +117,8 @@ def _write_partition(
     sent_ns = (10 + end) * SECOND // 10  # when all is acknowledged
     placed = row("sentinel", "ok", *whose, end, phase="final")
     histories["sentinel"].append(placed._replace(invoke_ns=sent_ns, complete_ns=sent_ns))
-    histories["final-confluent"].append(row("poll", "ok", *whose, end, phase="final"))
+    seen = row("poll", "ok", *whose, end, phase="final")
+    histories["final-confluent"].append(seen._replace(invoke_ns=sent_ns + SECOND, complete_ns=sent_ns + SECOND))
     ends = dict.fromkeys(BROKERS, end + 1)
     return FinalPartition(TOPIC, index, BROKERS[index % len(BROKERS)], 1, end + 1, 0, ends, end)
 

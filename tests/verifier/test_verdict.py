@@ -172,6 +172,22 @@ def test_a_setting_without_its_event_allows_nothing(excuse: str | None) -> None:
     assert [example.allowed is None for example in check.examples] == [True, False]
 
 
+@pytest.mark.parametrize("path", ["leaders.jsonl", "faults.jsonl", "history/reader-1.arrow"])
+def test_what_may_have_lost_its_excuse_accuses_nobody(path: str) -> None:
+    """Where the evidence of excuses is damaged, what the settings permit is not judged; all else still is."""
+    damaged = closing(differences=(Difference(path, "changed"),))
+    run = a_run(settings=run_settings(idempotence=False, rate=0.0))
+    bare = found("log-duplicate", "unidentified", count=2)
+    verdict = decide(run, audit(bare), damaged)
+    check = verdict.checks["log-duplicate"]
+    assert (verdict.verdict, check.state, check.count, check.withheld) == ("unknown", "unknown", 0, True)
+    assert any(doubt.startswith("not judged for it:") and "log-duplicate" in doubt for doubt in verdict.doubts)
+    assert decide(run, audit(bare), closing()).verdict == "invalid", "nothing is damaged here"
+    assert decide(a_run(), audit(bare), damaged).verdict == "invalid", "no event would excuse it here"
+    beside = decide(run, audit(bare, found("log-reorder", "offsets")), damaged)
+    assert (beside.verdict, beside.checks["log-reorder"].state) == ("invalid", "invalid")
+
+
 @pytest.mark.parametrize("excuse", EXCUSES)
 def test_an_event_without_its_setting_allows_nothing(excuse: str) -> None:
     """Elections, lost connections and retries happen in every run; acks=all and idempotence are there to bear them."""

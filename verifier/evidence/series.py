@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from verifier.evidence.run_directory import read_json_lines
@@ -48,16 +49,28 @@ class SeriesPoint:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> SeriesPoint:
-        """Tolerant of fields it does not know. Raises ``TypeError`` if ``process`` or a time is absent."""
-        known = {each.name for each in fields(cls)}
-        return cls(**{key: item for key, item in value.items() if key in known})
+        """Tolerant of fields it does not know. Raises ``TypeError`` for one of another type, or without a time."""
+        point = cls(**{each.name: value[each.name] for each in fields(cls) if each.name in value})
+        for each in fields(cls):
+            item = getattr(point, each.name)
+            if isinstance(item, bool) or not isinstance(item, _TYPES[str(each.type).partition("[")[0]]):
+                raise TypeError(f"{each.name} of a point is {item!r:.40}, not {each.type}")
+        return point
+
+
+#: What a field may be, by its declared type.
+_TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "dict": (dict,)}
+_TYPES["float | None"] = (int, float, NoneType)
 
 
 def read_series(path: Path) -> Iterator[SeriesPoint]:
-    """The points of one ``*.series.jsonl``, in time order; none if the file is absent."""
+    """The points of one ``*.series.jsonl``, in time order; none if the file is absent.
+
+    Raises ``OSError``, ``ValueError`` or ``TypeError`` for what is no series.
+    """
     return map(SeriesPoint.from_json, read_json_lines(path))
 
 
 def read_all_series(directory: Path) -> list[SeriesPoint]:
-    """The points of every ``*.series.jsonl`` in ``loadgen/``, by process and time."""
+    """The points of every ``*.series.jsonl`` in ``loadgen/``, by process and time. Raises as ``read_series`` does."""
     return [point for path in sorted(directory.glob("*.series.jsonl")) for point in read_series(path)]

@@ -30,7 +30,10 @@ def write_reports(
 
     ``around`` is what was gathered of the anomalies' surroundings; without it the page does without.
     """
-    series = read_all_series(directory.loadgen_dir)
+    try:
+        series = read_all_series(directory.loadgen_dir)
+    except (OSError, ValueError, TypeError):
+        series = []  # the verdict says which of them cannot be read
     write_text_atomic(directory.report_html, report_html(run, injected, verdict, series, around))
     write_text_atomic(directory.summary_md, summary_md(run, injected, verdict))
     write_text_atomic(directory.junit_xml, junit_xml(directory.path, run, verdict))
