@@ -47,7 +47,8 @@ class HistoryAccount:
     ``acked`` and ``read``: values by (topic, partition); ``attempts``: spans of intervals (their first and last number)
     in which records were under way; ``streams``: those with a row; ``deleted``: below which offset DeleteRecords was
     asked for, by (topic, partition); ``last_acked_ns`` and ``last_tried_ns``: when something was last acknowledged, or
-    was to be sent or had an outcome, by (topic, partition).
+    was to be sent or had an outcome, by (topic, partition); ``places``: where something was acknowledged, read or
+    deleted; ``unplaced``: where an acknowledgement came without an offset.
     """
 
     process: str
@@ -66,6 +67,8 @@ class HistoryAccount:
     deleted: Mapping[tuple[str, int], int] = field(default_factory=dict)
     last_acked_ns: Mapping[tuple[str, int], int] = field(default_factory=dict)
     last_tried_ns: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    places: frozenset[tuple[str, int]] = frozenset()
+    unplaced: frozenset[tuple[str, int]] = frozenset()
 
     def values(self, f: str, *outcomes: str) -> int:
         """How many values the rows of a function are about."""
@@ -106,7 +109,21 @@ def account_of(path: Path) -> HistoryAccount:
         deleted=_deleted(rows),
         last_acked_ns=_latest(rows, "ok"),
         last_tried_ns=_latest(rows),
+        places=_places(rows.filter(_compute.equal(rows["type"], "ok"))),
+        unplaced=_places(rows.filter(_unplaced(rows))),
     )
+
+
+def _places(rows: pa.Table) -> frozenset[tuple[str, int]]:
+    """The partitions that rows of values, or of deletions, are about."""
+    about = rows.filter(_compute.is_in(rows["f"], value_set=pa.array(["send", "sentinel", "poll", "delete"])))
+    keys = about.group_by(["topic", "partition"]).aggregate([]).to_pylist()
+    return frozenset((each["topic"], each["partition"]) for each in keys)
+
+
+def _unplaced(rows: pa.Table) -> Any:
+    acknowledged = _compute.and_(_compute.equal(rows["f"], "send"), _compute.equal(rows["type"], "ok"))
+    return _compute.and_(acknowledged, _compute.less(rows["first_offset"], 0))
 
 
 def _lengths(table: pa.Table) -> NDArray[np.int64]:

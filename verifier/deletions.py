@@ -8,7 +8,7 @@ but for reading the journals.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from verifier.accounts import HistoryAccount
@@ -28,12 +28,14 @@ class Deletions:
 
     where that replica says that its log begins. ``by_retention``: topics that delete what is old or too much by
     themselves: what lies below the start of their logs cannot be judged. ``complaint``: why ``begins`` is not known.
+    ``unplaced``: partitions with acknowledgements that came without an offset.
     """
 
     asked: Mapping[tuple[str, int], int] = field(default_factory=dict)
     begins: Mapping[tuple[int, str, int], int] = field(default_factory=dict)
     by_retention: frozenset[str] = frozenset()
     complaint: str | None = None
+    unplaced: frozenset[tuple[str, int]] = frozenset()
 
     def judged_from(self, topic: str, partition: int, log_start_offset: int) -> int:
         """The first offset whose absence is no deletion that was asked for; at most the final log start."""
@@ -48,7 +50,7 @@ class Deletions:
         return max(log_start_offset, min(allowed, begins))
 
 
-def deletions(directory: RunDirectory, run: RunModel, accounts: Iterable[HistoryAccount]) -> Deletions:
+def deletions(directory: RunDirectory, run: RunModel, accounts: Collection[HistoryAccount]) -> Deletions:
     """What the histories, the settings and the journals of all brokers say."""
     asked: dict[tuple[str, int], int] = {}
     for account in accounts:
@@ -59,6 +61,7 @@ def deletions(directory: RunDirectory, run: RunModel, accounts: Iterable[History
         for topic in run.topics
         if any(topic.config.get(setting, KEEPS_ALL) != KEEPS_ALL for setting in RETENTION)
     )
+    unplaced = frozenset(place for account in accounts for place in account.unplaced)
     begins: dict[tuple[int, str, int], int] = {}
     for broker in directory.broker_ids():
         try:
@@ -68,8 +71,8 @@ def deletions(directory: RunDirectory, run: RunModel, accounts: Iterable[History
                     begins[replica] = max(int(entry["log_start_offset"]), begins.get(replica, 0))
         except (OSError, ValueError, TypeError, KeyError) as error:
             complaint = f"the journal of broker {broker} cannot be read: {error!r}"
-            return Deletions(asked, {}, by_retention, complaint)
-    return Deletions(asked, begins, by_retention)
+            return Deletions(asked, {}, by_retention, complaint, unplaced)
+    return Deletions(asked, begins, by_retention, unplaced=unplaced)
 
 
 def complaints(deletions: Deletions, run: RunModel) -> list[str]:
@@ -79,4 +82,8 @@ def complaints(deletions: Deletions, run: RunModel) -> list[str]:
     if trimmed:
         names = ", ".join(f"{final.topic}-{final.partition}" for final in trimmed)
         found.append(f"{names}: the topic's retention deletes records; what lay below the log's start is unknown")
+    open_places = [f for f in run.final if f.log_start_offset > 0 and (f.topic, f.partition) in deletions.unplaced]
+    if open_places:
+        names = ", ".join(f"{final.topic}-{final.partition}" for final in open_places)
+        found.append(f"{names}: records were deleted, and an acknowledgement without an offset may be of one of them")
     return found

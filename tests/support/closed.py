@@ -5,13 +5,14 @@ from __future__ import annotations
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from verifier.accounts import account_of
 from verifier.completeness.experiment import PHASES
 from verifier.evidence.declared import DeclaredEvidence, DeclaredProcess
 from verifier.evidence.run_directory import RunDirectory, append_json_line
-from verifier.evidence.run_model import ChildProcess, HarnessHealth, PhaseSpan
+from verifier.evidence.run_model import ChildProcess, HarnessHealth, PhaseSpan, RunSettings
 from verifier.evidence.series import SeriesPoint
 
 SECOND = 1_000_000_000
@@ -40,6 +41,19 @@ def declared(
         )
     brokers = sorted({broker for each in replicas.values() for broker in each})
     return DeclaredEvidence(found, brokers, {name: sorted(each) for name, each in replicas.items()}, planned_faults)
+
+
+def shaped(settings: RunSettings, evidence: DeclaredEvidence) -> RunSettings:
+    """The settings of a run that declares this, and nothing else."""
+    return replace(
+        settings,
+        brokers=len(evidence.brokers),
+        partitions=len(evidence.replicas),
+        replication_factor=max(len(brokers) for brokers in evidence.replicas.values()),
+        load_processes=len(evidence.of_role("producers")),
+        readers=tuple(each.client for each in evidence.of_role("readers")),
+        final_readers=tuple(each.client for each in evidence.of_role("final")),
+    )
 
 
 def closed(evidence: DeclaredEvidence) -> dict[str, Any]:

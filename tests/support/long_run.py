@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tests.support import side_files
 from tests.support.batches import BatchFields, Record, encode_batch
-from tests.support.closed import TOPIC_ID, closed, declared, partition_metadata, write_series
+from tests.support.closed import TOPIC_ID, closed, declared, partition_metadata, shaped, write_series
 from tests.support.settings import run_model, settings
 from tests.support.stories import PRODUCER_IDS_BELOW, RUN_ID, SECOND, SENTINEL_STREAM, TOPIC, Batch, row
 from verifier.evidence import seal
@@ -63,7 +63,7 @@ def write_long_run(
         seed=1,
         run_id=RUN_ID,
         started="2023-11-14T22:13:00Z",
-        settings=settings(brokers=len(BROKERS), partitions=partitions, rate=0.0),
+        settings=shaped(settings(rate=0.0), evidence),
         topics=[TopicSpec(TOPIC, partitions, len(BROKERS), TOPIC_ID)],
         final=final,
         final_topic_ids={TOPIC: TOPIC_ID},

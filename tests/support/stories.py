@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.support import side_files
 from tests.support.batches import BatchFields, Record, encode_batch
-from tests.support.closed import TOPIC_ID, closed, declared, partition_metadata, write_series
+from tests.support.closed import TOPIC_ID, closed, declared, partition_metadata, shaped, write_series
 from tests.support.settings import run_model, settings
 from verifier.evidence import seal
 from verifier.evidence.declared import DeclaredEvidence
@@ -25,7 +25,7 @@ from verifier.evidence.values import FLAG_SENTINEL, encode
 
 TOPIC = "t"
 RUN_ID = 77
-SENTINEL_STREAM = 1000
+SENTINEL_STREAM = 2**31
 SECOND = 1_000_000_000
 #: When every batch was made, unless a test says otherwise: 20 s into the run.
 MADE_MS = 1_700_000_000_000
@@ -140,7 +140,7 @@ class Story:
             run_id=RUN_ID,
             started="2023-11-14T22:13:00Z",
             ended="2023-11-14T22:14:00Z",
-            settings=replace(self.settings, brokers=brokers, partitions=len(self.partitions), rate=0.0),
+            settings=replace(shaped(self.settings, self.evidence()), rate=0.0),
             topics=[TopicSpec(TOPIC, len(self.partitions), brokers, TOPIC_ID, self.topic_config)],
             producer_ids_below=self.producer_ids_below,
             faults_requested=self.faults_requested,

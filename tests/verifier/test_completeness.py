@@ -13,11 +13,13 @@ from cluster.client.producer.outcomes import recorded_outcome
 from cluster.protocol.errors import ErrorCode
 from loadgen.clients.confluent import failure_of
 from tests.support.settings import settings
-from tests.verifier.test_verdict import a_run, closing, facts
+from tests.support.stories import Story, clean
+from tests.verifier.test_verdict import a_run, closing, closing_of, facts
 from verifier.closing import Closing, LogAlarm
 from verifier.completeness import incomplete
 from verifier.doubts import ALL, EXCUSES, FINAL, HISTORIES, NOTHING, Evidence
 from verifier.effectiveness import Injected
+from verifier.evidence.history import HistoryRow
 from verifier.evidence.run_model import ChildProcess, HarnessHealth, RunModel, TopicSpec
 from verifier.evidence.seal import Difference
 from verifier.facts import Facts, ReaderReach
@@ -69,7 +71,47 @@ KILL = Injected("kill-leader", "b1", 20 * SECOND, 30 * SECOND, True, False, {"pi
 RUN, FACTS, CLOSING = a_run(), facts(), closing()
 FAULTY = a_run(faults_requested=["kill-leader"], settings=settings(rate=100.0))
 
+
+def a_run_of(**changes: Any) -> RunModel:
+    """A run that was asked for something else than it declared."""
+    return replace(RUN, settings=replace(RUN.settings, **changes))
+
+
+def told(process: str, f: str, index: int, **changes: Any) -> Story:
+    """A row of a function, the ``index``-th of its process, says something else."""
+    story = clean()
+    rows = story.rows[process]
+    at = [number for number, row in enumerate(rows) if row.f == f][index]
+    rows[at] = rows[at]._replace(**changes)
+    return story
+
+
+def said_by(process: str, row: HistoryRow) -> Story:
+    """A process says something besides."""
+    story = clean()
+    story.rows[process].append(row)
+    return story
+
+
 CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
+    ("declares 1 load processes, and asks for 2", NOTHING,
+     a_run_of(load_processes=2), FACTS, CLOSING),
+    ("declares the final readers confluent, and asks for confluent, native", NOTHING,
+     a_run_of(final_readers=("confluent", "native")), FACTS, CLOSING),
+    ("declares the readers confluent, and asks for none", NOTHING, a_run_of(readers=()), FACTS, CLOSING),
+    ("t has 1 partitions, and was to have 2", NOTHING, a_run_of(partitions=2), FACTS, CLOSING),
+    ("declares 3 brokers, and asks for 5", NOTHING, a_run_of(brokers=5), FACTS, CLOSING),
+    ("run.json declares the replicas of 1 partitions, not of 2", NOTHING, a_run_of(partitions=2), FACTS, CLOSING),
+    ("producer-1.arrow speaks of x-0, which the run does not have", HISTORIES, RUN, FACTS,
+     closing_of(told("producer-1", "send", 0, topic="x"))),
+    ("producer-1.arrow speaks of t-9, which the run does not have", HISTORIES, RUN, FACTS,
+     closing_of(told("producer-1", "send", 0, partition=9))),
+    ("sentinel.arrow has rows delete, which sentinel cannot have", HISTORIES, RUN, FACTS,
+     closing_of(said_by("sentinel", HistoryRow("delete", "ok", "t", 0, first_offset=6, last_offset=6)))),
+    ("reader-1.arrow has rows reserve, which reader-1 cannot have", HISTORIES, RUN, FACTS,
+     closing_of(said_by("reader-1", HistoryRow("reserve", "invoke", "t", 0, 7, 0, 2)))),
+    ("sentinel.arrow speaks of streams that are no sentinel's", HISTORIES, RUN, FACTS,
+     closing_of(said_by("sentinel", HistoryRow("reserve", "invoke", "t", 0, 7, 0, 2)))),
     ("the run was interrupted", NOTHING, a_run(interrupted=True), FACTS, CLOSING),
     ("the load did not stop", NOTHING, a_run(problems=["the load did not stop"]), FACTS, CLOSING),
     ("run.json names no topic", FINAL, a_run(topics=[]), FACTS, CLOSING),

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.closed import shaped
 from tests.support.settings import settings as run_settings
 from tests.support.stories import Story, clean
 from verifier.anomalies import ANOMALIES, BY_NAME, NAMES, group
@@ -25,7 +26,10 @@ from verifier.verdict import decide, result_lines, undecidable, worst
 
 def a_run(**changes: Any) -> RunModel:
     """A run of one partition on three brokers, settled and without faults."""
-    return replace(clean().model(), **changes)
+    whole = clean().model()
+    if "settings" in changes:
+        changes["settings"] = shaped(changes["settings"], whole.evidence)
+    return replace(whole, **changes)
 
 
 def facts(**changes: Any) -> Facts:

@@ -10,10 +10,21 @@ from verifier.completeness.experiment import is_killed
 from verifier.doubts import HISTORIES, Doubt
 from verifier.evidence.declared import DeclaredProcess
 from verifier.evidence.run_model import RunModel
+from verifier.evidence.values import SENTINEL_STREAM
 from verifier.outcomes import may_fail
 
 #: What a producer may say of a record, by its row's outcome.
 _OUTCOMES = frozenset(("ok", "fail", "info"))
+
+#: Whose rows these are. Other functions are anybody's.
+_ROLES = {
+    "reserve": ("producers", "sentinel"),
+    "send": ("producers",),
+    "unsent": ("producers", "sentinel"),
+    "delete": ("producers",),
+    "sentinel": ("sentinel",),
+    "poll": ("readers", "final"),
+}
 
 
 def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
@@ -52,12 +63,15 @@ def _each(run: RunModel, closing: Closing) -> Iterator[str]:
             if not _was_killed(run, account, closing):
                 yield f"the history {account.file} has no proper end, and no fault on record killed its process"
             yield from (f"{account.file}: {each}" for each in account.complaints if "without an outcome" not in each)
-            continue
-        yield from _totals(account)
-        yield from (f"{account.file}: sequences {each}" for each in account.complaints)
+        else:
+            yield from _totals(account)
+            yield from (f"{account.file}: sequences {each}" for each in account.complaints)
+        yield from _places(run, account)
         if declared is not None:
-            yield from _streams(account, declared)
+            yield from _role(account, declared)
             yield from _outcomes(account, declared)
+        if declared is not None and account.state == "closed":
+            yield from _streams(account, declared)
             yield from _series(account, declared, closing)
 
 
@@ -81,6 +95,23 @@ def _totals(account: HistoryAccount) -> Iterator[str]:
                 f"the history {account.file} has {found[0]} rows {kind[0]}/{kind[1]} with {found[1]} values, "
                 f"and says that it has {told[0]} with {told[1]}"
             )
+
+
+def _places(run: RunModel, account: HistoryAccount) -> Iterator[str]:
+    """What happened elsewhere is compared with no log."""
+    strange = sorted(f"{topic}-{partition}" for topic, partition in account.places)
+    strange = [name for name in strange if name not in run.evidence.replicas]
+    if strange:
+        yield f"the history {account.file} speaks of {', '.join(strange[:5])}, which the run does not have"
+
+
+def _role(account: HistoryAccount, declared: DeclaredProcess) -> Iterator[str]:
+    """Who may claim what: a reader that reserves, or a sentinel that deletes, would excuse what nobody did."""
+    for f in sorted({f for f, _ in account.rows}):
+        if declared.role not in _ROLES.get(f, (declared.role,)):
+            yield f"the history {account.file} has rows {f}, which {account.process} cannot have ({declared.role})"
+    if declared.role == "sentinel" and any(stream < SENTINEL_STREAM for stream in account.streams):
+        yield f"the history {account.file} speaks of streams that are no sentinel's"
 
 
 def _streams(account: HistoryAccount, declared: DeclaredProcess) -> Iterator[str]:
