@@ -1,4 +1,4 @@
-"""The evidence fuzzer: a copy of a valid run for each seed, one thing of it tampered with, and what must not come of it.
+"""The evidence fuzzer: for each seed a copy of a valid run, with one thing of it tampered with, and how it is judged.
 
 A run of which anything was changed is never valid, but for the listed equivalents. It is never invalid if only evidence
 about the cluster was changed, and not the cluster's own data (the files of its logs). A verifier that raises is as bad.
