@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from chaos.conductor.declared import declared_evidence, topic_ids
+from chaos.conductor.declared import create_topic, declared_evidence, topic_ids
 from chaos.conductor.deployment import Deployment, StartFailure
 from chaos.conductor.final import FinalState
 from chaos.conductor.health import LagMeter, harness_health
@@ -128,9 +128,8 @@ class Conductor:
         config = settings.topic_config.as_text()
         admin = self._observer.admin(CREATE_TOPIC_MS)
         try:
-            await admin.create_topics(
-                [NewTopic(settings.topic, settings.partitions, settings.asked.replication_factor, config)]
-            )
+            topic = NewTopic(settings.topic, settings.partitions, settings.asked.replication_factor, config)
+            await create_topic(admin, topic, self._bench.clock, CREATE_TOPIC_MS)
             described = (await admin.describe([settings.topic]))[settings.topic]
         except TimeoutError as error:
             raise Incomplete(f"unavailable: the topic could not be created: {error}") from error

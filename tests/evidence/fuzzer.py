@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.evidence.equivalents import SEALED, equivalent
 from tests.evidence.judge import Judgement, judge
@@ -57,25 +57,49 @@ def classify(tampering: Tampering, judgement: Judgement, before: Path, after: Pa
     return "crashed" if judgement.verdict == "crashed" else "unknown"
 
 
-def fuzz(
-    spark: Any, sources: Mapping[str, Path], seeds: Sequence[int], home: Path, *, resealed: bool = False
-) -> Iterator[Outcome]:
-    """One tampered copy per seed, of the sources in turn, all judged together. ``home`` is emptied again."""
-    names = sorted(sources)
-    copies: dict[str, Path] = {}
-    done: dict[str, tuple[int, str, Tampering]] = {}
+class Drawn(NamedTuple):
+    """A copy that was tampered with, and not yet judged; ``name`` is by what it is judged."""
+
+    seed: int
+    source: str
+    tampering: Tampering
+    copy: Path
+
+    @property
+    def name(self) -> str:
+        return str(self.seed)
+
+
+def draw(sources: Mapping[str, Path], seeds: Sequence[int], home: Path, *, resealed: bool = False) -> list[Drawn]:
+    """One tampered copy per seed, of the sources in turn, below ``home``."""
+    names, drawn = sorted(sources), []
     for seed in seeds:
         name, copy = names[seed % len(names)], home / str(seed)
         shutil.copytree(sources[name], copy)
-        done[str(seed)] = seed, name, tamper(copy, seed)
-        copies[str(seed)] = copy
+        drawn.append(Drawn(seed, name, tamper(copy, seed), copy))
         if resealed:
             _seal_again(copy)
-    judgements = judge(spark, copies, home / "staged")
-    for key, (seed, name, tampering) in done.items():
-        what = classify(tampering, judgements[key], sources[name], copies[key])
-        yield Outcome(seed, name, tampering, what, judgements[key])
-        shutil.rmtree(copies[key])
+    return drawn
+
+
+def outcomes(
+    drawn: Sequence[Drawn], judgements: Mapping[str, Judgement], sources: Mapping[str, Path]
+) -> Iterator[Outcome]:
+    """What came of each copy."""
+    for seed, source, tampering, copy in drawn:
+        judgement = judgements[str(seed)]
+        what = classify(tampering, judgement, sources[source], copy)
+        yield Outcome(seed, source, tampering, what, judgement)
+
+
+def fuzz(
+    spark: Any, sources: Mapping[str, Path], seeds: Sequence[int], home: Path, *, resealed: bool = False
+) -> Iterator[Outcome]:
+    """One tampered copy per seed, all judged together. ``home`` is emptied again."""
+    drawn = draw(sources, seeds, home, resealed=resealed)
+    yield from outcomes(drawn, judge(spark, {each.name: each.copy for each in drawn}, home / "staged"), sources)
+    for each in drawn:
+        shutil.rmtree(each.copy)
 
 
 def _seal_again(copy: Path) -> None:

@@ -356,10 +356,11 @@ def _row(
     if f == "poll" and phase == "final":
         # when the load is over, and the sentinels are placed
         done += 100 * SECOND
-    return HistoryRow(
+    producer_id = 2000 if stream == SENTINEL_STREAM else 1000 + stream
+    return HistoryRow(  # type: ignore[arg-type]
         f, outcome, TOPIC, partition, stream, first, last, offset, last_offset, done - SECOND // 100, done,
-        producer_id=1000 + stream, producer_epoch=0, incarnation=1, phase=phase, session=1,
-    )  # type: ignore[arg-type]  # fmt: skip
+        producer_id=producer_id, producer_epoch=0, incarnation=1, phase=phase, session=1,
+    )  # fmt: skip
 
 
 row = _row

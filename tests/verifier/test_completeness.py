@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from loadgen.clients.confluent import failure_of
 from tests.support.settings import settings
 from tests.support.stories import Story, clean
 from tests.verifier.test_verdict import a_run, closing, closing_of, facts
-from verifier.closing import Closing, LogAlarm
+from verifier.closing import Closing, LogAlarm, gather
 from verifier.completeness import incomplete
 from verifier.doubts import ALL, EXCUSES, FINAL, HISTORIES, NOTHING, Evidence
 from verifier.effectiveness import Injected
@@ -263,3 +264,19 @@ def test_the_verifier_s_table_of_outcomes_is_the_client_s(code: ErrorCode) -> No
     assert not may_fail("confluent", code.name)
     if code.value > 0:
         assert recorded_outcome(failure_of(KafkaError(code.value)).code) != "fail"
+
+
+def test_errors_in_logs_are_the_clusters_and_the_harnesss(tmp_path: Path) -> None:
+    """A traceback anywhere, an error of a process of ours; not what kafka-python says of a connection that broke."""
+    story = clean()
+    directory = story.write(tmp_path)
+    lines = {
+        "nodes/1/broker.log": "2026-01-01 00:00:00,000 ERROR cluster.log: the disk is full\n",
+        "loadgen/final.log": "2026-01-01 00:00:00,000 ERROR kafka.net.transport: Error receiving network data\n",
+        "loadgen/producers.log": "2026-01-01 INFO x: y\nTraceback (most recent call last):\n",
+    }
+    for name, text in lines.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    alarms = {alarm.path: alarm.count for alarm in gather(directory, story.model()).alarms}
+    assert alarms == {"nodes/1/broker.log": 1, "loadgen/producers.log": 1}
