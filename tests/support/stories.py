@@ -349,7 +349,7 @@ def final_polls(partition: int, log: list[Batch]) -> list[HistoryRow]:
 
 
 def _row(
-    f: str, outcome: str, partition: int, stream: int, first: int, last: int, offset: int, phase: str = "load"
+    f: Any, outcome: Any, partition: int, stream: int, first: int, last: int, offset: int, phase: Any = "load"
 ) -> HistoryRow:
     last_offset = offset + last - first if offset >= 0 else -1
     done = (10 + first) * SECOND // 10
@@ -357,7 +357,7 @@ def _row(
         # when the load is over, and the sentinels are placed
         done += 100 * SECOND
     producer_id = 2000 if stream == SENTINEL_STREAM else 1000 + stream
-    return HistoryRow(  # type: ignore[arg-type]
+    return HistoryRow(
         f, outcome, TOPIC, partition, stream, first, last, offset, last_offset, done - SECOND // 100, done,
         producer_id=producer_id, producer_epoch=0, incarnation=1, phase=phase, session=1,
     )  # fmt: skip
