@@ -43,6 +43,7 @@ def killed_at(directory: RunDirectory, moment: str, victim: Victim) -> tuple[int
     return job.returncode, log
 
 
+@pytest.mark.full
 def test_a_verifier_that_was_killed_is_run_again(tmp_path: Path) -> None:
     """Killed early, killed late, its JVM killed: no verdict; then the same as if nothing had been, and nothing left."""
     untouched, directory = (faulty_story().write(tmp_path / name) for name in ("untouched", "run"))
@@ -81,6 +82,7 @@ def test_what_a_dead_verifier_left_is_removed_first(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.full
 def test_a_jvm_without_memory_is_told_as_that(tmp_path: Path) -> None:
     """It ends at once instead of going on without what it could not do; the line has the size of its heap."""
     with pytest.raises(spark.SparkLost, match=r"^Spark's JVM ran out of memory \(status 3, heap 1g\)$"):
@@ -93,6 +95,7 @@ def _fill_the_heap(scratch: Path) -> None:
         gateway.new_array(gateway.jvm.long, 1 << 30)
 
 
+@pytest.mark.full
 def test_the_archive_of_classes_is_never_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A damaged one is not used; what a dead verifier was writing is removed; where none can be kept there is none."""
     monkeypatch.setattr("verifier.class_archive._directories", lambda: [tmp_path])
@@ -115,6 +118,7 @@ def test_the_archive_of_classes_is_never_needed(tmp_path: Path, monkeypatch: pyt
     assert (ClassArchive(None).use(), ClassArchive(None).make()) == ([], None)
 
 
+@pytest.mark.full
 def test_java_starts_with_a_damaged_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The JVM looks at the file's head, and goes without one that is none."""
     damaged = tmp_path / "damaged.jsa"

@@ -18,7 +18,7 @@ import pytest
 from cluster.process.java import find_java
 from tests.verifier.test_job import ROOT, faulty_story, start
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.full, pytest.mark.integration, pytest.mark.timeout(600)]
 
 _ADDRESS = re.compile(r"Starting Spark master at (spark://[\w.:-]+)")
 _REGISTERED = re.compile(r"Successfully registered with master")
