@@ -23,6 +23,9 @@ pytestmark = pytest.mark.timeout(300)
 Files = tuple[list[SegmentFile], list[HistoryFilePath]]
 
 
+OTHERS: set[int] = set()
+
+
 @pytest.fixture
 def files(tmp_path: Path) -> Files:
     """The files of a small run of many segments."""
@@ -39,9 +42,17 @@ def rows(path: Path) -> list[str]:
     return sorted(map(str, pq.read_table(path).to_pylist()))
 
 
+@pytest.fixture(autouse=True)
+def others() -> set[int]:
+    """Children of this process that other tests left to live: a JVM, its workers."""
+    OTHERS.clear()
+    OTHERS.update(child.pid for child in psutil.Process().children())
+    return OTHERS
+
+
 def mine() -> list[psutil.Process]:
-    """What this process started for staging; the JVM of another test's session is no business of it."""
-    return [child for child in psutil.Process().children() if "java" not in child.name()]
+    """What the test started."""
+    return [child for child in psutil.Process().children() if child.pid not in OTHERS]
 
 
 def test_several_processes_give_the_rows_of_one(tmp_path: Path, files: Files) -> None:
