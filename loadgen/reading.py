@@ -1,6 +1,6 @@
 """Reading by assignment: all partitions from given offsets, every record recorded in the order of delivery.
 
-Owns the next offset of each partition, when an assignment is made anew, and what is recorded of a poll. Does not own
+Owns the next offset of each partition, when a partition is assigned again, and what is recorded of a poll. Does not own
 the client, nor how often it is polled. An offset is never reset: a reader that cannot go on says so and asks again for
 the very same offset.
 """

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class SettingsError(ValueError):
-    """The settings contradict each other or cannot be had; the message names the thing and the fix."""
+    """The settings contradict each other or ask for the unavailable; the message names the setting and the fix."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from verifier.explain import files, headers, readers, serving, timing, values
-from verifier.explain.names import batch_name, producer_name, value_name
+from verifier.explain.names import producer_name, value_name
 from verifier.facts import Found
 
-__all__ = ["batch_name", "producer_name", "sentence", "value_name"]
+__all__ = ["producer_name", "sentence", "value_name"]
 
 _SENTENCES: Mapping[str, Callable[[Found], str]] = {
     **values.SENTENCES,

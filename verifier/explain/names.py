@@ -16,11 +16,6 @@ def value_name(stream: int | None, sequence: int | None) -> str:
     return f"s{stream}/{'?' if sequence is None else sequence}"
 
 
-def batch_name(batch: Mapping[str, Any]) -> str:
-    """Offsets and producer of a batch."""
-    return f"batch {batch['base_offset']}..{batch['next_offset'] - 1} ({producer_name(batch)})"
-
-
 def producer_name(batch: Mapping[str, Any]) -> str:
     """Producer id, epoch and base sequence of a batch."""
     if batch["producer_id"] < 0:

@@ -15,8 +15,6 @@ from verifier.segments import walk
 
 #: Fields are gathered for so many batches at a time, so that a segment of any size needs bounded memory.
 CHUNK_BATCHES = 1 << 18
-#: Only below ``SEQUENCES``: 2147483647 is followed by 0.
-SEQUENCE_MASK = 2**31 - 1
 
 
 class Headers(NamedTuple):
@@ -44,12 +42,6 @@ class Headers(NamedTuple):
     def end_offset(self) -> int:
         """Behind the highest batch."""
         return int(self.last_offsets.max()) + 1 if self.last_offsets.size else self.base_offset
-
-    @property
-    def last_sequences(self) -> NDArray[np.int64]:
-        """-1 for a batch without a sequence."""
-        delta = self.last_offsets - self.base_offsets
-        return np.where(self.base_sequences < 0, -1, (self.base_sequences + delta) & SEQUENCE_MASK)
 
 
 _FIELDS = (

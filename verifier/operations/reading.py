@@ -24,11 +24,6 @@ STORE_FILE = "history.edn"
 BATCH = 2_000
 
 
-def is_history(path: Path) -> bool:
-    """Whether the name says that this is a history of operations."""
-    return path.suffix in (EDN, *JSON)
-
-
 def read_operations(path: Path) -> OperationHistory:
     """The history in a file. Raises ``OperationsError`` for what is none, ``OSError``."""
     builder = HistoryBuilder(str(path), json_keys=path.suffix != EDN)
