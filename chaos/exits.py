@@ -1,4 +1,4 @@
-"""Exit statuses (design section 8) and the errors that stand for them."""
+"""Exit statuses (README.md) and the errors that stand for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the faults of a run bit: the rule of design section 6 over ``faults.jsonl``. Pure.
+"""Whether the faults of a run bit: the rule of docs/faults.md over ``faults.jsonl``. Pure.
 
 The run is ineffective when a kind of fault that was asked for never bit, or fewer than half of the injections did. A
 single fault that did not bite is listed and does not decide. An injection that was skipped, or that has no end, did not

@@ -29,7 +29,7 @@ END_TIMEOUT_S = 10.0
 #: With these a JVM ends that is out of memory: by our option, and by Spark's own handler.
 OUT_OF_MEMORY = (3, 52)
 
-#: Below this much evidence the JVM's second compiler costs more than it gives (feasibility part 2, section 2).
+#: Below this much evidence the JVM's second compiler costs more than it gives.
 SMALL_BYTES = 256 << 20
 
 #: Below this much the JVM spends more on compiling queries and on planning them anew as they run than on the rows.
@@ -192,7 +192,7 @@ def is_local(master: str) -> bool:
 
 
 def _settings(scratch: Path, master: str, evidence_bytes: int, java_options: list[str]) -> dict[str, str]:
-    """Feasibility part 2, section 2. A cluster (any master that is not local) keeps its own network settings."""
+    """A cluster (any master that is not local) keeps its own network settings."""
     small = evidence_bytes <= SMALL_BYTES
     log4j = scratch / "log4j2.properties"
     log4j.write_text(_LOG4J.format(path=scratch / "spark.log"), encoding="utf-8")

@@ -86,7 +86,7 @@ class CheckResult:
         return self.count - self.allowed_count
 
     def to_json(self) -> dict[str, Any]:
-        """``valid``, ``allowed``, ``count`` and ``examples`` of design section 8, and what explains them."""
+        """The check's part of ``verdict.json``."""
         return {
             "valid": _VALID[self.state],
             "allowed": self.count > 0 and self.allowed_count == self.count,
@@ -260,7 +260,7 @@ def _leader(check: CheckResult, checks: Mapping[str, CheckResult]) -> str | None
 
 
 def result_lines(verdict: Mapping[str, Any], *, seed: int, report: str, repro: str) -> list[str]:
-    """The lines that end every run (design section 8), from ``verdict.json``'s object."""
+    """The lines that end every run, from ``verdict.json``'s object."""
     forbidden, allowed = [], []
     for name, check in verdict["checks"].items():
         let_off = int(check.get("allowed_count", check["count"] if check["allowed"] else 0))

@@ -1,4 +1,4 @@
-"""The sweep ``in-flight``: six requests in flight against a broker that remembers five batches (seed 000's question).
+"""The sweep ``in-flight``: six requests in flight against a broker that remembers five batches.
 
 Six batches are stored and none of their answers arrives. The retry of the first is older than what the broker
 remembers: by Kafka's rule it is out of order, by the rule that the seed's document proposes it is known to be stored.

@@ -1,8 +1,8 @@
 """What a client knows about the cluster, what it wants to know, and when to ask again. Pure.
 
 Owns the topics in use, the merging of answers (leader epochs never go back, KIP-320), the ages and the back-off of
-updates (seed 002 section 3 c, Kafka's ``Metadata`` and ``ProducerMetadata``) and the bootstrap addresses. Does not own
-the request, the choice of a broker (``cluster.client.nodes``) nor who waits for an update.
+updates (Kafka's ``Metadata`` and ``ProducerMetadata``) and the bootstrap addresses. Does not own the request, the
+choice of a broker (``cluster.client.nodes``) nor who waits for an update.
 """
 
 from __future__ import annotations

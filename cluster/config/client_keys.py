@@ -1,4 +1,4 @@
-"""The keys that Kafka's clients share (Java spelling and defaults, kafka-semantics section 8.1).
+"""The keys that Kafka's clients share (Java spelling and defaults).
 
 Owns that part of their tables alone.
 """

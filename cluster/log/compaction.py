@@ -1,6 +1,6 @@
 """Compaction, the decisions: what of a log is to be compacted, and which records of a batch stay. Pure.
 
-Owns the rules of kafka-semantics 4.6. Does not own files (``cleaner.py``) or when one looks (the broker's timers).
+Owns the rules of Kafka's LogCleaner. Does not own files (``cleaner.py``) or when one looks (the broker's timers).
 
 * Offsets never change, and of each key the newest record stays. A tombstone stays until the delete horizon, which the
   first pass that sees it writes into its batch.

@@ -1,4 +1,4 @@
-"""Opening the segments of a log after a stop: what is read, what is checked, what is cut off (kafka-semantics 4.4).
+"""Opening the segments of a log after a stop: what is read, what is checked, what is cut off (Kafka's LogLoader).
 
 Owns which segments are taken over by their indexes and which are walked (so that indexes, epochs and producers are made
 again from the batches), and the treatment of damage:

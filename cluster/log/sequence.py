@@ -1,7 +1,7 @@
-"""The sequence check of the idempotent producer: accept, answer as a duplicate, or refuse (design section 4). Pure.
+"""The sequence check of the idempotent producer: accept, answer as a duplicate, or refuse. Pure.
 
 Owns the decision and the value it is made on, one producer's entry in one partition. Does not own the map of
-entries or how they follow the log (``producers.py``). Sources: kafka-semantics 3, seeds 000 and 001.
+entries or how they follow the log (``producers.py``). Sources: Kafka's ProducerAppendInfo, docs/producer-state.md.
 
 Sequences live on a circle of 2^31 values: 2147483647 is followed by 0. What "below the window" means on it:
 

@@ -1,8 +1,8 @@
 """librdkafka's configuration: our defaults, and Kafka's keys in its spelling. Owns names and defaults; pure.
 
 A run is configured in Kafka's own keys. librdkafka takes most of them as they are, spells some differently, and has
-no counterpart for a few, which are left out (and told). Its own keys pass through. Sources: librdkafka
-CONFIGURATION.md; kafka-semantics 8.1.
+no counterpart for a few, which are left out (and told). Its own keys pass through. Source: librdkafka's
+CONFIGURATION.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Dependencies point one way (design section 2), import by import."""
+"""Dependencies point one way (docs/architecture.md), import by import."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka.record.memory_records import MemoryRecords
 
-#: kafka-semantics 12: made by Kafka 3.8.0's own classes. Three records "v" * 10, key "k".
+#: Made by Kafka 3.8.0's own classes. Three records "v" * 10, key "k".
 VECTORS = {
     "gzip": "000000000000000000000059ffffffff024066a60400010000000200000000000003e800000000000003eaffffffffffffffffffff"
     "ffffffff000000031f8b08000000000000ff5362606060ca16298303062506262674111616541100cf8b0a2a36000000",

@@ -261,7 +261,7 @@ def test_possible_consequences_are_anomalies_and_no_circle() -> None:
 
 
 def test_the_result_lines_are_as_scripts_expect_them() -> None:
-    """Design section 8: counts of what is not allowed, and of what is, by name."""
+    """Counts of what is not allowed, and of what is, by name."""
     anomalies = [found("lost-write", count=2), found("log-gap", "sequences"), found("duplicate", "client-resend", 1)]
     anomalies.append(found("log-duplicate", "client-resend-after-error", count=3, excuse=TIMEOUT))
     verdict = decide(a_run(), audit(*anomalies), closing()).to_json()
@@ -279,7 +279,7 @@ def test_the_result_lines_are_as_scripts_expect_them() -> None:
 
 
 def test_the_object_has_the_keys_of_the_contract() -> None:
-    """``verdict.json`` as design section 8 has it."""
+    """Every field that docs/verifier.md and CI read is in ``verdict.json``."""
     verdict = decide(a_run(), audit(found("lost-write")), closing()).to_json()
     assert list(verdict) == ["schema", "verdict", "valid", "reasons", "checks", "stats", "availability"]
     assert (verdict["schema"], verdict["verdict"], verdict["valid"]) == (1, "invalid", False)

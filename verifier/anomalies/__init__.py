@@ -28,7 +28,7 @@ NAMES: tuple[str, ...] = tuple(BY_NAME)
 
 
 def group(places: Mapping[str, frozenset[tuple[str, int]]]) -> dict[str, str]:
-    """Which anomaly explains which: consequence -> cause (design section 7, the last rule of evidence).
+    """Which anomaly explains which: consequence -> cause.
 
     ``places`` has the partitions in which each anomaly was found. One explains another only where it occurs itself:
     every partition with the consequence must have the cause.

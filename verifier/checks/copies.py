@@ -1,6 +1,6 @@
 """Whose copies they are: the cause of a value that stands more than once. Used by ``duplicate`` and ``log-duplicate``.
 
-The producer id and epoch of the copies in the log tell who appended twice (design section 7):
+The producer id and epoch of the copies in the log tell who appended twice:
 
 - ``broker``: the copies carry the same (producer id, epoch): the broker stored a batch that it should have known.
 - ``client-resend``: the two copies have one each: the client sent the value again under a new identity.

@@ -1,4 +1,4 @@
-"""A run directory: the names of its files (design section 8) and how they appear. Owns names, not contents.
+"""A run directory: the names of its files (docs/verifier.md) and how they appear. Owns names, not contents.
 
 Whole files appear by write-then-rename, so that whoever looks sees all of a file or none of it.
 """

@@ -1,9 +1,8 @@
 """``checkpoint-mismatch``: the small text files of a replica and its broker against the log. Pure.
 
-Owns what each number must be, after a stop in good order and after any other (kafka-semantics 4.3 and 4.4). After a
-kill the offset checkpoints lag, and the recovery point and the high watermark may even lie above a log that had just
-been cut; nothing is said of them then. A file that cannot be read is wrong after any stop: all are replaced in one
-step.
+Owns what each number must be, after a stop in good order and after any other (docs/log.md). After a kill the offset
+checkpoints lag, and the recovery point and the high watermark may even lie above a log that had just been cut; nothing
+is said of them then. A file that cannot be read is wrong after any stop: all are replaced in one step.
 """
 
 from __future__ import annotations

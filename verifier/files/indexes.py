@@ -1,9 +1,9 @@
 """``index-mismatch``: an offset index or a time index against the batches of its segment. Pure.
 
 Owns what an entry must be. An offset entry names the last offset of an append and the byte where that append begins; a
-time entry names the newest timestamp so far, and an offset of the batch that has it (kafka-semantics 4.1). Both are
-sparse, so that an entry that is not there is no contradiction; but a closed segment's time index ends with its newest
-timestamp.
+time entry names the newest timestamp so far, and an offset of the batch that has it (Kafka's OffsetIndex and
+TimeIndex). Both are sparse, so that an entry that is not there is no contradiction; but a closed segment's time index
+ends with its newest timestamp.
 """
 
 from __future__ import annotations

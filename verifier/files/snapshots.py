@@ -1,9 +1,9 @@
 """``snapshot-mismatch``: producer-state snapshots against a replay of the batches before their offset. Pure.
 
-Owns the replay and the comparison (kafka-semantics 3). A snapshot has of each producer its newest batch below the
-snapshot's offset. Legal are producers whose batches the log no longer has, because its start has moved; producers that
-are not there because ``producer.id.expiration.ms`` had passed; and that snapshots are absent, but for the one at the
-end of a log that was stopped cleanly.
+Owns the replay and the comparison (Kafka's ProducerStateManager). A snapshot has of each producer its newest batch
+below the snapshot's offset. Legal are producers whose batches the log no longer has, because its start has moved;
+producers that are not there because ``producer.id.expiration.ms`` had passed; and that snapshots are absent, but for
+the one at the end of a log that was stopped cleanly.
 """
 
 from __future__ import annotations

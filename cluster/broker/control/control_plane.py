@@ -154,7 +154,7 @@ class ControlPlane:
         self._producer_ids.prefetch()
 
     async def stop(self, *, controlled: bool) -> None:
-        """Leave. ``controlled``: first have leadership moved away, as far as that goes (kafka-semantics 5.6)."""
+        """Leave. ``controlled``: first have leadership moved away, as far as that goes (Kafka's KafkaController)."""
         if controlled and self._started and self._properties["controlled.shutdown.enable"]:
             await move_leadership_away(self.broker_id, self._link, self._cache, self._properties)
         self._started = False

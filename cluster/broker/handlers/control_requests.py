@@ -109,7 +109,7 @@ async def update_metadata(services: Services, request: Any) -> Any:
 
 
 async def _check(services: Services, request: Any) -> ErrorCode:
-    """The fence of kafka-semantics 5.6, once we know in which life we are.
+    """The fence of Kafka's ReplicaManager, once we know in which life we are.
 
     Before that a request for this life cannot be told from one for the former: the controller may hear of our
     registration before we do.

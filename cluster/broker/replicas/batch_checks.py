@@ -1,4 +1,4 @@
-"""What a leader checks inside a producer's batch before it appends it: rows 14-17 of kafka-semantics 2.5.
+"""What a leader checks inside a producer's batch before it appends it: rows 14-17 of docs/produce-checks.md.
 
 Owns what is wrong with which record, and the batch that is stored instead of one whose offsets are not in order or
 whose codec is not the topic's (``compression.type``). Does not own the walk (``cluster.protocol.record_checks``).

@@ -1,6 +1,6 @@
 """IsrProposals: brings the ISR changes of this broker's partitions to the controller, many in one request.
 
-Owns the queue, one request in flight and the retries (kafka-semantics 5.7). Does not own what an answer means: the
+Owns the queue, one request in flight and the retries (KIP-497). Does not own what an answer means: the
 partition settles that.
 """
 

@@ -1,6 +1,6 @@
 """FetchCore: which partitions to fetch from which node, and what each answer means.
 
-Owns the rules (kafka-semantics 9, its last line; KIP-320 by the diverging epoch of Fetch 12): retries with back-off,
+Owns the rules (Kafka's FetchCollector; KIP-320 by the diverging epoch of Fetch 12): retries with back-off,
 auto.offset.reset, truncation, topics that are created again. Records are ``assignment``'s, what a program does with its
 positions ``positions``', connections the shell's. Pure.
 """

@@ -1,4 +1,4 @@
-"""IdentityQuestion: whom to ask for a producer id, and when to ask again (seeds 000 and 002).
+"""IdentityQuestion: whom to ask for a producer id, and when to ask again (Kafka's Sender).
 
 Owns the one InitProducerId in flight. Does not own the identity itself (``idempotence.py``). Pure.
 """

@@ -1,7 +1,7 @@
 """Records as parts of bytes, fast: what costs once per record in a program that sends a million of them.
 
 Owns the tables of varints, the size of a record before it is packed, and packing one as parts that a batch joins once.
-The layout itself is that of ``cluster.protocol.records`` (kafka-semantics 2.2), which packs one by one.
+The layout itself is that of ``cluster.protocol.records`` (Kafka's DefaultRecord), which packs one by one.
 """
 
 from __future__ import annotations

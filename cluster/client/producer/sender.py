@@ -1,4 +1,4 @@
-"""SenderCore: which requests to send, and what becomes of the batches in them (Kafka's Sender: seeds 000 and 002).
+"""SenderCore: which requests to send, and what becomes of the batches in them (Kafka's Sender).
 
 Owns the order of decisions in a turn, and which batches may be stored without an acknowledgement. Does not own queues
 (``accumulator.py``), sequences (``idempotence.py``), what an error means (``outcomes.py``), connections, or the calling

@@ -118,7 +118,7 @@ async def elected(tree: MemoryTree, broker_id: int) -> tuple[EpochFence | None, 
 
 
 def test_a_former_controller_cannot_write():
-    """D09: its fence fails although the node itself is as it thinks; nothing is written, and it is told why."""
+    """KAFKA-14154: its fence fails although the node itself is as it thinks; nothing is written, and it is told why."""
 
     async def body():
         tree = MemoryTree()

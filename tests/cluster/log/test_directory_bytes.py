@@ -1,4 +1,4 @@
-"""A whole data directory after a small life, every file of it, byte for byte by hand (kafka-semantics 4.1).
+"""A whole data directory after a small life, every file of it, byte for byte by hand.
 
 What each format is alone is held by the tests of its module; this is what lies on the disk, by its name.
 """

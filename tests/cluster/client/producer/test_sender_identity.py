@@ -1,4 +1,4 @@
-"""The sender's core with a producer id: how it gets one, gaps in the sequences, and errors that end it (seed 000)."""
+"""The sender's core with a producer id: how it gets one, gaps in the sequences, and errors that end it."""
 
 from __future__ import annotations
 
