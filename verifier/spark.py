@@ -32,7 +32,7 @@ OUT_OF_MEMORY = (3, 52)
 #: Below this much evidence the JVM's second compiler costs more than it gives.
 SMALL_BYTES = 256 << 20
 
-#: Below this much the JVM spends more on compiling queries and on planning them anew as they run than on the rows.
+#: Below this much the JVM spends more on compiling queries and on planning them again as they run than on the rows.
 TINY_BYTES = 64 << 20
 _INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",

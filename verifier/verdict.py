@@ -101,7 +101,7 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The judgement of one run. ``verdict`` is ``valid``, ``invalid`` or ``unknown``.
+    """The judgment of one run. ``verdict`` is ``valid``, ``invalid`` or ``unknown``.
 
     ``accusations`` say what was found, one line per anomaly that leads; ``doubts`` why it could not be called valid.
     """

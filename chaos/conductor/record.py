@@ -52,7 +52,7 @@ class RunRecord:
     def seal(self) -> None:
         """The run is over: what its evidence is now is written down, and ``run.json`` changes no more but for the
 
-        fields that tell of its judgement. Raises ``OSError``.
+        fields that tell of its judgment. Raises ``OSError``.
         """
         self._is_sealed = True
         seal.take(self._directory)

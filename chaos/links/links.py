@@ -39,7 +39,7 @@ _STREAMS: dict[Direction, tuple[tuple[str, Stream], ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class StallModel:
-    """How packet loss is modelled on a link: by our ``stall`` toxic, or on a foreign server by ``latency`` jitter."""
+    """How packet loss is modeled on a link: by our ``stall`` toxic, or on a foreign server by ``latency`` jitter."""
 
     kind: Literal["stall", "latency"]
     toxics: tuple[str, ...]

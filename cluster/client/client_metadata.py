@@ -213,7 +213,7 @@ class ClientMetadata:
     def _newest(self, topic: TopicView, known: TopicView | None) -> TopicView:
         """``topic`` with each partition as of its greatest leader epoch: brokers hear of a new leader one by one."""
         if topic.topic_id is not None and self._topic_ids.setdefault(topic.name, topic.topic_id) != topic.topic_id:
-            # It was deleted and created again, and its epochs began anew.
+            # It was deleted and created again, and its epochs started over.
             self._topic_ids[topic.name] = topic.topic_id
             self._epochs = {key: epoch for key, epoch in self._epochs.items() if key[0] != topic.name}
             known = None

@@ -82,7 +82,7 @@ def cleanable(
 
 
 def group_segments(segments: Iterable[tuple[CleanableSegment, int]], config: LogConfig) -> list[list[CleanableSegment]]:
-    """Neighbours that together make one segment. With each comes the size of its larger index, in bytes."""
+    """Neighbors that together make one segment. With each comes the size of its larger index, in bytes."""
     groups: list[list[CleanableSegment]] = []
     size = index_bytes = 0
     for segment, larger_index_bytes in segments:

@@ -169,7 +169,7 @@ def set_offset_and_epoch(buffer: memoryview | bytearray, position: int, base_off
 
 
 def set_log_append_time(buffer: memoryview | bytearray, position: int, timestamp_ms: int) -> None:
-    """Stamp the batch at ``position`` with the broker's time, and compute its checksum anew.
+    """Stamp the batch at ``position`` with the broker's time, and recompute its checksum.
 
     Raises ``CorruptBatch`` if the batch is not wholly there.
     """

@@ -31,7 +31,7 @@ class IdleFetches(Protocol):
 
     @property
     def fetched_ms(self) -> int:
-        """When the last of them came. It stands still from the leader's next append on, until it is settled anew."""
+        """When the last of them came. It stands still from the leader's next append on, until it is settled again."""
         ...
 
 

@@ -56,8 +56,8 @@ def page(run: RunModel, verdict: Verdict, seconds: int = 10) -> str:
 @pytest.fixture
 def bad() -> Verdict:
     """A verdict with a cause, a consequence and something allowed."""
-    neighbour = {**BATCH, "first_sequence": 0, "last_sequence": 3, "first_offset": 0, "last_offset": 3}
-    context = {"stream_before": neighbour, "acknowledged": [{"offset": 7, "process": "p<1>", "complete_ns": SECOND}]}
+    neighbor = {**BATCH, "first_sequence": 0, "last_sequence": 3, "first_offset": 0, "last_offset": 3}
+    context = {"stream_before": neighbor, "acknowledged": [{"offset": 7, "process": "p<1>", "complete_ns": SECOND}]}
     copies = {"copies": [{**BATCH, "offset": 5}, {**BATCH, "offset": 50}]}
     anomalies = [
         replace(found("lost-write", count=12), context=context),
@@ -125,7 +125,7 @@ def test_deliberate_deletion_stands_beside_the_acknowledged(bad: Verdict) -> Non
     assert "DeleteRecords" not in summary_md(a_run(), FAULTS, bad)
 
 
-def test_an_example_shows_the_gap_between_its_neighbours(bad: Verdict) -> None:
+def test_an_example_shows_the_gap_between_its_neighbors(bad: Verdict) -> None:
     """Stream, sequence, offsets, producer id and base sequence of what stands before; who was told what."""
     html = page(a_run(), bad)
     card = html[html.index('id="lost-write"') : html.index("a consequence of")]

@@ -165,7 +165,7 @@ def test_any_bytes_are_walked_without_an_error(junk: bytes, behind_a_batch: bool
 
 @given(st.binary(max_size=120), st.integers(-3, 40))
 def test_damaged_records_mark_their_batch_and_no_other(junk: bytes, count: int) -> None:
-    """Bytes that are not the announced records never raise and leave the neighbour's values alone."""
+    """Bytes that are not the announced records never raise and leave the neighbor's values alone."""
     good = encode_batch([Record(b"first"), Record(b"second")], BatchFields())[walk.HEADER_BYTES :]
     buffer = np.frombuffer(good + junk, dtype=np.uint8)
     starts, ends = np.array([0, len(good)]), np.array([len(good), len(good) + len(junk)])

@@ -37,7 +37,7 @@ def check_padding(
     if not rows.size or int(sizes[rows].max()) >= 1 << 31:
         _check_each(buffer, positions, sizes, expected, valid, rows)
         return
-    # neighbours are alike: the kinds are looked for among the few that begin somewhere
+    # neighbors are alike: the kinds are looked for among the few that begin somewhere
     found = np.unique(kinds[np.concatenate([[True], kinds[1:] != kinds[:-1]])])
     if found.size > MOST_KINDS:
         _check_each(buffer, positions, sizes, expected, valid, rows)

@@ -13,7 +13,7 @@ def _own(found: Found) -> str:
 
 
 def _between(found: Found) -> str:
-    """The neighbours of a value within its stream, where they are known."""
+    """The neighbors of a value within its stream, where they are known."""
     before, after = found.context.get("stream_before"), found.context.get("stream_after")
     parts = []
     if before:

@@ -1,7 +1,7 @@
 """What ``--out`` leaves of a judged history: ``verdict.json``, ``summary.md``, ``junit.xml`` and ``anomalies/``.
 
 Owns how they look. ``anomalies/<check>.parquet`` and ``.csv`` have one row for every anomaly, not only the examples.
-Takes a finished verdict and adds no judgement of its own.
+Takes a finished verdict and adds no judgment of its own.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def _box(row: Row, column: int, line: int, width: float, top: int) -> Box:
 
 
 def state(row: Row) -> str:
-    """How a place is coloured: by its verdict, and a valid one by whether something that is allowed was found."""
+    """How a place is colored: by its verdict, and a valid one by whether something that is allowed was found."""
     if row.verdict == "valid":
         return "allowed" if any(count for name, count in row.found.items() if name != UNKNOWN) else "valid"
     return {"-": "absent", "failed": "invalid"}.get(row.verdict, row.verdict)

@@ -147,7 +147,7 @@ class ControlPlane:
         try:
             await self._queue.run(self._role.incumbent_changed)
         except StoreError as error:
-            # The session ended again; ``follow_session`` registers anew and runs then.
+            # The session ended again; ``follow_session`` registers again and runs then.
             logger.info("the first look at /controller failed: %r", error)
         self._store.watch_children(CONFIG_CHANGES, lambda: self._queue.post_once("configs", self.configs.heed_changes))
         self._membership.follow_session(self._role)

@@ -27,7 +27,7 @@ PATIENCE_MIN_S = 10.0
 
 
 class Membership:
-    """One broker's. ``registration`` makes the node's data anew, with its time."""
+    """One broker's. ``registration`` builds the node's data, with the current time."""
 
     def __init__(
         self,

@@ -43,7 +43,7 @@ async def leader_and_isr(services: Services, request: Any) -> Any:
             # A log that is opened with the wrong settings is worse than one that is opened late.
             await services.control.load_topic_configs(topic.topic_name for topic in request.topic_states)
         except SessionExpiredError:
-            # We are being registered anew, and the controller will tell that life of ours everything again.
+            # We are being registered again, and the controller will tell that life of ours everything again.
             return response(error_code=ErrorCode.STALE_BROKER_EPOCH, topics=[])
         error = services.control.check_control_request(request)
     if error is not ErrorCode.NONE:

@@ -86,6 +86,6 @@ def _instead(batch: bytes, config: LogConfig) -> tuple[memoryview, BatchHeader]:
     if len(batch) > config.max_message_bytes:
         raise InvalidBatch(
             ErrorCode.MESSAGE_TOO_LARGE,
-            f"{len(batch)} bytes after compressing anew, more than max.message.bytes {config.max_message_bytes}",
+            f"{len(batch)} bytes after recompression, more than max.message.bytes {config.max_message_bytes}",
         )
     return memoryview(bytearray(batch)), parse_header(batch)

@@ -298,7 +298,7 @@ class Partition:
         return self._follower_log.apply(sent, self.leader_epoch, result)
 
     def go_on_from(self, sent: FetchPosition, target: int | Restart) -> None:
-        """After OFFSET_OUT_OF_RANGE at ``sent``: cut the log to an offset, or wipe it and begin anew.
+        """After OFFSET_OUT_OF_RANGE at ``sent``: cut the log to an offset, or wipe it and start over.
 
         Raises ``LogError``.
         """

@@ -89,7 +89,7 @@ class FetchCore(Positions):
         return True
 
     def _is_in_another(self, partition: AssignedPartition, view: ClusterView) -> bool:
-        """Whether the position is in a topic that is no more, though there is one of its name: reading begins anew."""
+        """Whether the position is in a topic that is no more, though there is one of its name: reading starts over."""
         if not is_of_another_topic(partition, view):
             return False
         if self._settings.reset_timestamp is None:

@@ -260,7 +260,7 @@ def test_a_fetchers_client_id_tells_its_life() -> None:
 
 
 def test_metadata_of_a_deleted_topic_is_gone() -> None:
-    """DeleteTopics: the replicas stop, the logs go, and the name can be used anew."""
+    """DeleteTopics: the replicas stop, the logs go, and the name can be used again."""
 
     async def check(cluster: MemoryCluster, client: Client) -> None:
         await fill(client)

@@ -219,7 +219,7 @@ def test_release_never_touches_another_session_s_node():
 
 
 @pytest.mark.parametrize("lost", ["answer", "request", "none"])
-def test_a_registration_whose_answer_was_lost_is_recognised(lost):
+def test_a_registration_whose_answer_was_lost_is_recognized(lost):
     """The node is of our session: registered, with its czxid as epoch, and made only once."""
 
     async def body():

@@ -48,7 +48,7 @@ def snapshot(last: int) -> bytes:
 
 
 def test_every_file_of_a_data_directory(on):
-    """Five records in two segments, the log begun anew at 1, a clean stop: names and bytes as Kafka 3.8 has them."""
+    """Five records in two segments, the log started over at 1, a clean stop: names and bytes as Kafka 3.8 has them."""
     made = LogManager("data", on.storage, on.clock, LogConfig())
     made.claim(1, CLUSTER_ID)
     made.load()

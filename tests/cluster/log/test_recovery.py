@@ -205,7 +205,7 @@ def test_an_unclean_start_writes_a_snapshot_at_the_end(on):
     assert f"{3:020d}.snapshot" in on.storage.listdir(DIRECTORY)
 
 
-def test_a_log_wholly_below_its_start_is_begun_anew(on):
+def test_a_log_wholly_below_its_start_is_started_over(on):
     """LEO < log start: drop everything, start at the log start (Kafka's LogLoader)."""
     fill(on, 5, SMALL, leader_epoch=2)
     log = open_log(on, SMALL, log_start_offset=20)

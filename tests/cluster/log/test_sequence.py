@@ -186,7 +186,7 @@ COUNTS = st.one_of(st.integers(1, 5), st.integers(2**26, 2**29))
     exact=st.booleans(),
 )
 def test_against_absolute_positions(counts, place, count, exact):
-    """The oracle counts records without ever wrapping. What is next is accepted, a cached batch is recognised, what is
+    """The oracle counts records without ever wrapping. What is next is accepted, a cached batch is recognized, what is
     appended and older is too (up to 2^30 back), and nothing up to 2^30 ahead is called a duplicate."""
     producers = ProducerStates()
     starts = []

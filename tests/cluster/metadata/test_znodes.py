@@ -1,4 +1,4 @@
-"""Kafka's JSON, byte for byte where the reference has a dump of it, and round trips of everything."""
+"""Kafka's JSON, byte for byte where Kafka's own bytes are known, and round trips of everything."""
 
 from __future__ import annotations
 
