@@ -43,10 +43,11 @@ class FaultRecord:
 
 
 def fault_record(entries: Iterable[Mapping[str, Any]], planned: int) -> FaultRecord:
-    """Join ``inject`` and ``heal`` by the number of the injection. Raises ``ValueError`` or ``TypeError`` for what is
+    """Join ``inject`` and ``heal`` by the number of the injection.
 
-    no entry. Whether a fault bit is said by the heal, which knows all of it (a dropped response shows only when the
-    retry came). Each of the ``planned`` injections has one end: healed, skipped, or left out for want of time.
+    Raises ``ValueError`` or ``TypeError`` for a malformed entry. Whether a fault bit is said by the heal, which knows
+    all of it (a dropped response shows only when the retry came). Each of the ``planned`` injections has one end:
+    healed, skipped, or left out for want of time.
     """
     by_number: dict[int, dict[str, Mapping[str, Any]]] = {}
     complaints: list[str] = []

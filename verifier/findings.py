@@ -114,9 +114,10 @@ def examined(
 
 
 def _counted(checks: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-    """One question: anomalies (as ``Excuses.split`` gives them) by check, partition, cause and excuse, each election
+    """One question: how many anomalies there are of each kind.
 
-    apart, each with the one that stands first as the example.
+    Anomalies (as ``Excuses.split`` gives them) are grouped by check, partition, cause, excuse and election. The first
+    of each group is its example.
     """
     if not checks:
         return {}

@@ -134,9 +134,10 @@ class Verdict:
         faults: Sequence[Mapping[str, Any]] = (),
         seal: str | None = None,
     ) -> Verdict:
-        """The same, with what decides nothing: how brokers recovered, the memory of the run's processes, how long each
+        """The same verdict, with the figures that decide nothing.
 
-        partition went without an acknowledgement during each fault, and the seal's digest.
+        How brokers recovered, the memory of the run's processes, how long each partition went without an
+        acknowledgement during each fault, and the seal's digest.
         """
         return replace(
             self,

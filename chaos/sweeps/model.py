@@ -70,9 +70,10 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One run of a sweep. ``labels`` are its place in the matrix, the seed last; ``claims`` the effects that the seeds'
+    """One run of a sweep.
 
-    documents say it will show (none: that it shows nothing). ``inapplicable`` says why it makes no sense to run it.
+    ``labels`` are its place in the matrix, the seed last; ``claims`` are the effects that it is expected to show (none:
+    nothing). ``inapplicable`` says why it makes no sense to run it.
     """
 
     labels: Mapping[str, str]
@@ -94,9 +95,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """A matrix of cells. ``across`` is the dimension that a plot lays from left to right; ``compared`` are the values
+    """A matrix of cells.
 
-    of it at which throughput may be compared (none: at all of them).
+    ``across`` is the dimension that a plot lays from left to right; ``compared`` are its values at which throughput may
+    be compared (none: at all of them).
     """
 
     name: str

@@ -136,7 +136,7 @@ def claims_line(rows: Sequence[Row]) -> str:
         return ""
     missing = [", ".join(row.labels.values()) for row in judged if not row.shown]
     left = f"; not shown: {'; '.join(missing)}" if missing else ""
-    return f"{len(judged) - len(missing)} of {len(judged)} settings show what the seeds' documents say{left}"
+    return f"{len(judged) - len(missing)} of {len(judged)} settings show what Kafka's documentation says{left}"
 
 
 def sweep_json(

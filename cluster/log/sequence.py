@@ -119,7 +119,7 @@ def check_sequence(
     for batch in batches:
         if batch.base_sequence == base_sequence and batch.last_sequence == last_sequence:
             return Verdict(VerdictKind.DUPLICATE, batch, batch.last_offset)
-    # Kafka does not tell what is older than its cache from what never came (and the seeds' Kafka does not either).
+    # Kafka does not tell what is older than its cache from what never came.
     if unknown_producer == "gapless" and is_below_window(entry, base_sequence, header.last_offset_delta + 1):
         # All that is older than the window lies before its first batch, so this is what must be committed.
         return Verdict(VerdictKind.DUPLICATE_BELOW_WINDOW, None, batches[0].base_offset - 1)

@@ -115,9 +115,10 @@ def producer_config(bootstrap: str, client_id: str, given: Mapping[str, ConfigVa
 
 
 def consumer_config(bootstrap: str, client_id: str, given: Mapping[str, ConfigValue]) -> dict[str, str]:
-    """A consumer's whole configuration. ``request.timeout.ms`` is a producer's key in librdkafka: here it becomes
+    """A consumer's whole configuration.
 
-    ``socket.timeout.ms``. ``auto.offset.reset`` ``none`` is spelled ``error``.
+    ``request.timeout.ms`` is a producer's key in librdkafka: here it becomes ``socket.timeout.ms``.
+    ``auto.offset.reset`` ``none`` is spelled ``error``.
     """
     own = _translate(given)
     timeout = own.pop("request.timeout.ms", None)

@@ -125,9 +125,10 @@ def _logarithmic(count: int, top: int) -> float:
 
 
 def throughputs(sweep: Sweep, rows: Sequence[Row]) -> list[Plot]:
-    """A bar for each setting, all plots on one scale: one where throughput may be compared at all places alike, else
+    """A bar for each setting, all plots on one scale.
 
-    one for each value at which it may. None where nothing was measured.
+    One plot if throughput may be compared at all places alike, else one for each value at which it may. None where
+    nothing was measured.
     """
     measured = [row for row in rows if row.middle_records_per_s is not None]
     groups: list[tuple[str, str | None]] = [(f" ({sweep.across}: {value})", value) for value in sweep.compared]
