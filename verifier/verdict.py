@@ -175,7 +175,7 @@ def decide(run: RunModel, audit: Audit, closing: Closing) -> Verdict:
         states.append("unknown")
     off = [check.name for check in checks.values() if check.withheld]
     if off:
-        doubts.append(f"not judged for it: {', '.join(off)}")
+        doubts.append(f"checks withheld because they need that evidence: {', '.join(off)}")
     failures = [f"check {check.name} could not be made: {check.failure}" for check in checks.values() if check.failure]
     return Verdict(
         verdict=worst(states),

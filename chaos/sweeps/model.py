@@ -15,7 +15,7 @@ SEED = "seed"
 
 
 class SweepError(ValueError):
-    """What was asked of a sweep cannot be had; the message names the thing and the fix."""
+    """What was asked of a sweep is not possible; the message names the thing and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     if len(parts) == 1:
         if not 1 <= int(text) <= 1000:
             raise SweepError(
-                f"--seeds {text} asks for as many runs of each cell; 1 to 1000 can be had ({text}, is one)"
+                f"--seeds {text} asks for as many runs of each cell; the range is 1 to 1000 ({text}, is one seed)"
             )
         return tuple(range(1, int(text) + 1))
     return tuple(dict.fromkeys(int(part) for part in parts if part))

@@ -116,7 +116,9 @@ def test_checks_without_their_evidence_accuse_nobody() -> None:
     assert verdict.checks["lost-write"].withheld
     assert (verdict.checks["lost-write"].count, verdict.accusations) == (0, ())
     assert "history/producer-1.arrow: changed since the run was sealed" in verdict.doubts
-    assert any(doubt.startswith("not judged for it: lost-write") for doubt in verdict.doubts)
+    assert any(
+        doubt.startswith("checks withheld because they need that evidence: lost-write") for doubt in verdict.doubts
+    )
     by_the_log = decide(a_run(), audit(found("lost-write"), found("log-corrupt", "batch")), damaged)
     assert by_the_log.verdict == "invalid"
     assert by_the_log.accusations == ("log-corrupt: bytes on disk are not what was written (1)",)
@@ -185,7 +187,7 @@ def test_what_may_have_lost_its_excuse_accuses_nobody(path: str) -> None:
     verdict = decide(run, audit(bare), damaged)
     check = verdict.checks["log-duplicate"]
     assert (verdict.verdict, check.state, check.count, check.withheld) == ("unknown", "unknown", 0, True)
-    assert any(doubt.startswith("not judged for it:") and "log-duplicate" in doubt for doubt in verdict.doubts)
+    assert any(doubt.startswith("checks withheld because") and "log-duplicate" in doubt for doubt in verdict.doubts)
     assert decide(run, audit(bare), closing()).verdict == "invalid", "nothing is damaged here"
     assert decide(a_run(), audit(bare), damaged).verdict == "invalid", "no event would excuse it here"
     beside = decide(run, audit(bare, found("log-reorder", "offsets")), damaged)

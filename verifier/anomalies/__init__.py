@@ -1,7 +1,7 @@
 """Every anomaly by name: a summary for people, its causes, and which others it may bring about. Plain data, no Spark.
 
-The definition of each is the docstring of its check; ``docs/anomalies.md`` tells the same to users, and a test holds
-the three together. Each module of this package is one group of anomalies; this one puts them in order.
+The definition of each is the docstring of its check; ``docs/anomalies.md`` is made from both, and a test holds
+them together. Each module of this package is one group of anomalies; this one puts them in order.
 """
 
 from __future__ import annotations

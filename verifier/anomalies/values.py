@@ -1,15 +1,15 @@
-"""The anomalies of values: what was told, what the log holds and what readers saw of each. Plain data."""
+"""The anomalies of values: what clients were told, what the log holds, and what readers saw. Plain data."""
 
 from __future__ import annotations
 
 from verifier.anomalies.model import LOG_ALONE, Anomaly
 
 _COPIES = {
-    "broker": "the copies carry the same producer id and epoch: the broker stored what it should have known",
+    "broker": "the copies carry the same producer id and epoch: the broker failed to recognize the duplicate",
     "client-resend": "each copy has a producer id or epoch of its own: the client sent the value again",
     "client-resend-after-error": "each copy has a producer id or epoch of its own, and the client had timed out before",
-    "mixed": "three or more copies under several identities: at least one of them must have been told apart",
-    "unidentified": "the copies carry no producer id (idempotence is off): nobody can tell who repeated them",
+    "mixed": "three or more copies, and two of them carry the same identity: the broker failed to recognize one",
+    "unidentified": "the copies carry no producer id (idempotence is off): there is no telling who repeated them",
 }
 _VANISHED = {"vanished": "a reader was handed a copy that is no longer in the log"}
 
@@ -19,7 +19,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         "bytes on disk are not what was written",
         {
             "batch": "a batch contradicts its CRC or itself",
-            "tail": "a file ends in bytes that are no batch, where one must be",
+            "tail": "a file ends in bytes that are not a batch, where one must be",
             "value": "a value contradicts its own checksum although its batch is intact",
         },
         brings=(
@@ -50,12 +50,12 @@ ANOMALIES: tuple[Anomaly, ...] = (
     ),
     Anomaly(
         "phantom",
-        "a value that nobody can have written",
+        "a value that no producer of the run wrote",
         {
-            "never-reserved": "no load process had reserved this sequence",
-            "failed": "its only outcome was that it certainly was not sent",
+            "never-reserved": "no load process reserved this sequence",
+            "failed": "its send certainly failed",
             "foreign": "the log holds a value that is not of this run's load",
-            "undecodable": "a reader was handed bytes that are no value",
+            "undecodable": "a reader was handed bytes that are not a value",
         },
     ),
     Anomaly(

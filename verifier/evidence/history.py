@@ -68,7 +68,7 @@ READ_SCHEMA = SCHEMA.append(pa.field("row", pa.int64(), nullable=False))
 
 FLUSH_INTERVAL_NS = 500_000_000
 MAX_PENDING_ROWS = 4096
-#: So many messages are read at a time, 65,536 rows at most: a whole history takes 130 bytes of memory a row.
+#: Messages read at a time, 65,536 rows at most: a whole history takes 130 bytes of memory per row.
 PART_MESSAGES = 16
 #: What a total can say at most.
 _MOST_VALUES = 2**63 - 1

@@ -9,7 +9,7 @@ from verifier.facts import Found
 
 
 def _delivery(found: Found) -> str:
-    value = "bytes that are no value" if found.stream is None else value_name(found.stream, found.sequence)
+    value = "bytes that are not a value" if found.stream is None else value_name(found.stream, found.sequence)
     return f"{found.detail['process']} (session {found.detail['session']}) was handed {value} at offset {found.offset}"
 
 

@@ -119,7 +119,7 @@ def _phantom(found: Found) -> str:
         return f"{found.detail['process']} was handed at offset {found.offset}: {found.detail['error']}"
     if found.cause == "foreign":
         return f"the value at offset {found.offset} is not of this run's load"
-    why = "nobody had reserved it" if found.cause == "never-reserved" else "its send certainly failed"
+    why = "no load process reserved it" if found.cause == "never-reserved" else "its send certainly failed"
     return f"{_own(found)} is at offset {found.offset}, and {why}"
 
 

@@ -30,7 +30,7 @@ class FormatError(ValueError):
 
 
 class OffsetEntries(NamedTuple):
-    """Entries of an ``.index``: absolute offsets and positions; ``left_over`` bytes at the end are no whole entry."""
+    """Entries of an ``.index``: absolute offsets and positions; ``left_over`` bytes at the end make no entry."""
 
     offsets: NDArray[np.int64]
     positions: NDArray[np.int64]
@@ -103,7 +103,7 @@ def _rows(data: bytes, width: int) -> list[list[str]]:
     try:
         lines = data.decode().splitlines()
     except UnicodeDecodeError:
-        raise FormatError("it is no text") from None
+        raise FormatError("it is not text") from None
     if lines[0].strip() != "0":
         raise FormatError(f"version {lines[0]!r:.20}, only 0 is known")
     rows = [line.split() for line in lines[2:]]

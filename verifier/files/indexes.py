@@ -94,7 +94,7 @@ def _not_after(values: NDArray[np.int64], *, strictly: bool) -> NDArray[np.bool_
 
 
 def _left_over(name: str, size: int, left_over: int) -> Finding:
-    problem = f"{left_over} bytes at byte {size - left_over} are no whole entry"
+    problem = f"{left_over} bytes at byte {size - left_over} do not make a whole entry"
     return Finding(INDEX, "size", name, None, 1, problem)
 
 

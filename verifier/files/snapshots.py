@@ -93,7 +93,7 @@ def compare(
 def beyond(name: str, offset: int, end_offset: int) -> Iterator[Finding]:
     """A snapshot of records that the log does not have: those above a cut are removed before it is made."""
     if offset > end_offset:
-        problem = f"it is of an offset beyond the end of the log, {end_offset}"
+        problem = f"its offset lies beyond the end of the log, {end_offset}"
         yield Finding(SNAPSHOT, "beyond", name, offset, 1, problem)
 
 

@@ -25,7 +25,7 @@ BATCH = 2_000
 
 
 def read_operations(path: Path) -> OperationHistory:
-    """The history in a file. Raises ``OperationsError`` for what is none, ``OSError``."""
+    """The history in a file. Raises ``OSError``, and ``OperationsError`` if it is not a history."""
     builder = HistoryBuilder(str(path), json_keys=path.suffix != EDN)
     try:
         with path.open(encoding="utf-8") as file, _no_collection():

@@ -1,7 +1,7 @@
 """From a file of operations to its verdict, in the form of ``verifier.verdict``. Owns the order of steps and the rules.
 
 Invalid outranks unknown, and unknown valid, as for runs. A history that is malformed is not judged at all: its checks
-rest on what it breaks. One in which nothing was acknowledged or nothing was read cannot be valid.
+rest on what it breaks. A history in which nothing was acknowledged or nothing was read cannot be valid.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class OperationExample(Example):
 
 @dataclass(frozen=True)
 class ClientVerdict:
-    """The verdict of one history. ``notes`` say what it could not see; they are no doubts.
+    """The verdict of one history. ``notes`` say what it could not see; they do not make it unknown.
 
     ``findings`` and ``operations`` are what the report writes out; None if the history was not judged.
     """

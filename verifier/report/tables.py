@@ -107,7 +107,7 @@ def regions(verdict: Verdict, outcomes: Outcomes | None) -> list[dict[str, Any]]
             )
     unknown = verdict.stats.get("unknown")
     if unknown:
-        words = "no answer came, so each may be in the log or not; those that are stand above as well"
+        words = "no answer came, so each may or may not be in the log; those that are in it count above, too"
         rows.append({"told": "outcome unknown", "words": words, "values": unknown})
     return rows
 

@@ -22,7 +22,7 @@ MINIMUM_RECORD_BYTES = 7
 _VARINT_BYTES = 5
 _VARLONG_BYTES = 10
 
-#: So many records are read at a time: what is calculated with stays in the processor's cache.
+#: Records read at a time: few enough that the arrays stay in the processor's cache.
 GROUP_RECORDS = 1 << 15
 
 #: Offset deltas that take one byte, two, three, four and five as zig-zag varints; and lengths from which one is longer.
@@ -182,7 +182,7 @@ def _step(buffer: NDArray[np.uint8], cursor: NDArray[np.int64], end: NDArray[np.
 def _varint(
     buffer: NDArray[np.uint8], position: NDArray[np.int64], width: int, bad: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Zig-zag varints at all positions, and the positions behind them; ``bad`` is set where there is none.
+    """Zig-zag varints at all positions, and the positions behind them; ``bad`` is set where there is no valid one.
 
     Where ``bad`` is set what is returned means nothing, but can be calculated with.
     """
