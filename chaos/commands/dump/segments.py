@@ -147,7 +147,8 @@ def entries_of(path: Path, entry_bytes: int) -> tuple[bytes, list[Damage]]:
     whole = len(data) - len(data) % entry_bytes
     damage = []
     if whole < len(data):
-        damage.append(Damage(f"{len(data) - whole} bytes at byte {whole} do not make a whole entry of {entry_bytes} bytes"))
+        rest = f"{len(data) - whole} bytes at byte {whole}"
+        damage.append(Damage(f"{rest} do not make a whole entry of {entry_bytes} bytes"))
     used = len(data[:whole].rstrip(b"\x00"))
     used += -used % entry_bytes
     # An entry of zeros may be true where the index begins: offset 0 at position 0.
