@@ -17,7 +17,13 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "verifier": ("cluster.process.java", "verifier.evidence", "verifier.operations"),
     "verifier.evidence": (),
     # No Spark, no segments: of the verifier only how verdicts look and how files are written.
-    "verifier.operations": ("verifier.evidence", "verifier.facts", "verifier.verdict"),
+    "verifier.operations": (
+        "verifier.evidence",
+        "verifier.facts",
+        "verifier.markdown",
+        "verifier.suites",
+        "verifier.verdict",
+    ),
     "cluster.broker": (
         "cluster.coordinator",
         "cluster.controller",

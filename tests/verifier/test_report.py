@@ -199,9 +199,12 @@ def test_junit_tells_ci_what_is_what(bad: Verdict) -> None:
 
 
 def test_junit_survives_control_characters() -> None:
-    """What a probe or an error brought along never breaks the document."""
-    suite = ET.fromstring(junit_xml(Path("x"), a_run(repro="a\x00b\x1bc"), undecidable("bad \x07 bell")))
+    """What a probe or an error brought along never breaks the document, nor do halves of surrogate pairs."""
+    run = a_run(name="odd\ud800", repro="a\x00b\x1bc")
+    text = junit_xml(Path("x"), run, undecidable("bad \x07 bell \udfff"))
+    suite = ET.fromstring(text.encode())
     assert suite.get("errors") == str(len(NAMES) + 1)
+    assert suite.get("name") == "gapless.odd\N{REPLACEMENT CHARACTER}"
 
 
 def test_the_summary_fits_a_page_and_is_markdown(bad: Verdict) -> None:

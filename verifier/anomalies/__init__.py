@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from verifier.anomalies import files, headers, readers, serving, timing, values
 from verifier.anomalies.model import Anomaly
+from verifier.facts import explained
 
 __all__ = ["ANOMALIES", "BY_NAME", "NAMES", "Anomaly", "group"]
 
@@ -33,12 +34,4 @@ def group(places: Mapping[str, frozenset[tuple[str, int]]]) -> dict[str, str]:
     ``places`` has the partitions in which each anomaly was found. One explains another only where it occurs itself:
     every partition with the consequence must have the cause.
     """
-    explained: dict[str, str] = {}
-    for anomaly in ANOMALIES:
-        if anomaly.name not in places or anomaly.name in explained:
-            continue
-        for consequence in anomaly.brings:
-            found = places.get(consequence)
-            if found and consequence not in explained and found <= places[anomaly.name]:
-                explained[consequence] = anomaly.name
-    return explained
+    return explained(((anomaly.name, anomaly.brings) for anomaly in ANOMALIES), places)

@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from verifier.evidence.texts import encodable
+
 LATEST = "latest"
 
 
@@ -201,9 +203,9 @@ def update_latest(run: RunDirectory, base: str | Path) -> Path:
 
 
 def write_text_atomic(path: Path, text: str) -> None:
-    """Write ``path`` whole, by write-then-rename. Raises ``OSError``."""
+    """Write ``path`` whole, by write-then-rename; lone surrogates are replaced. Raises ``OSError``."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(text, encoding="utf-8")
+    temporary.write_text(encodable(text), encoding="utf-8")
     temporary.replace(path)
 
 

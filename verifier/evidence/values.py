@@ -59,6 +59,11 @@ _HEADER_DTYPE = np.dtype(
 )
 
 
+def value_name(stream: int, sequence: int | str) -> str:
+    """How a value is named to people and in exports: ``s3/120`` is sequence 120 of stream 3."""
+    return f"s{stream}/{sequence}"
+
+
 class SequencedValue(NamedTuple):
     """One decoded value. ``size_bytes`` is the whole value, header and padding."""
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from verifier.facts import explained
+
 
 @dataclass(frozen=True, slots=True)
 class OperationAnomaly:
@@ -169,12 +171,4 @@ NAMES: tuple[str, ...] = tuple(BY_NAME)
 
 def group(keys: Mapping[str, frozenset[int]]) -> dict[str, str]:
     """Which anomaly explains which: consequence -> cause, where every key with the consequence has the cause."""
-    explained: dict[str, str] = {}
-    for anomaly in ANOMALIES:
-        if not keys.get(anomaly.name) or anomaly.name in explained:
-            continue
-        for consequence in anomaly.brings:
-            found = keys.get(consequence)
-            if found and consequence not in explained and found <= keys[anomaly.name]:
-                explained[consequence] = anomaly.name
-    return explained
+    return explained(((anomaly.name, anomaly.brings) for anomaly in ANOMALIES), keys)
