@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     directories = [RunDirectory(Path(each).resolve()) for each in options.run_directory]
     try:
         verify_all(directories, options.spark_master, lambda text: logger.info("%s", text), told)
-    except Exception as error:
+    except Exception as error:  # the last resort of this process: its caller reads one line and the exit status
         failed.append(_reason(error))
         logger.error("%s%s", NO_VERDICT, failed[-1])
         return FAILED

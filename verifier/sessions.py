@@ -55,7 +55,7 @@ class Sessions:
         except SparkLost:
             self.abort()
             raise
-        except Exception as error:
+        except Exception as error:  # anything may be how the end of the JVM shows; if so, that is what is raised
             try:
                 self._check()
             except SparkLost as lost:
@@ -107,7 +107,7 @@ class Sessions:
 def _answers(session: Session) -> bool:
     try:
         session.spark.range(1).count()
-    except Exception as error:
+    except Exception as error:  # py4j and Spark raise many kinds; any of them means that it does not answer
         logger.warning("Spark has ended and is started again: %s", (str(error).splitlines() or [repr(error)])[0])
         return False
     return True

@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import logging
 import os
+import subprocess
 import sys
 import tempfile
 import warnings
@@ -73,6 +74,7 @@ class Session:
 
     def close(self) -> None:
         """Stop Spark and end the JVM, and wait until it is gone; what it does at its end (``making``) included."""
+        # py4j raises many kinds if the JVM is gone already
         with contextlib.suppress(Exception):
             self.spark.stop()
         with contextlib.suppress(Exception):
@@ -81,15 +83,15 @@ class Session:
         process.stdin.close()
         try:
             process.wait(timeout=END_TIMEOUT_S if self._making is None else DUMP_TIMEOUT_S)
-        except Exception:
+        except subprocess.TimeoutExpired:
             self._kill()
         else:
             self._gone(whole=process.returncode == 0)
 
     def check(self) -> None:
         """Raise ``SparkLost`` if the JVM is gone."""
-        with contextlib.suppress(Exception):
-            # whoever lost the connection a moment ago is faster than the end of the process
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            # a lost connection is noticed before the process has ended
             self._gateway.proc.wait(timeout=0.5)
         status = self._gateway.proc.returncode
         if status is None:
@@ -107,7 +109,7 @@ class Session:
         process = self._gateway.proc
         process.kill()
         process.wait(timeout=END_TIMEOUT_S)
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(OSError):
             process.stdin.close()
         self._gone(whole=False)
 
@@ -170,7 +172,7 @@ def start(scratch: Path, master: str = "local[2]", evidence_bytes: int = 0, *, a
                 gateway = launch_gateway(configuration, {"stdout": output, "stderr": output})
             context = SparkContext(conf=SparkConf(_jvm=gateway.jvm).setAll(list(settings.items())), gateway=gateway)
             spark = SparkSession(context)
-        except Exception as error:
+        except Exception as error:  # whatever went wrong, no JVM may stay behind
             if gateway is not None and gateway.proc is not None:
                 gateway.proc.kill()
                 gateway.proc.wait(timeout=END_TIMEOUT_S)

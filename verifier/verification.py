@@ -80,7 +80,7 @@ def verify_all(
             outcome: Verdict | Exception
             try:
                 outcome = _verify(directory, sessions, progress)
-            except Exception as error:
+            except Exception as error:  # whatever one run raises, the others are judged; ``told`` gets it
                 outcome = error
             told(directory, outcome)
 

@@ -40,6 +40,7 @@ CREATE_TOPIC_MS = 20_000
 LOAD_STARTS_MS = 30_000
 HEALED_MS = 60_000
 SETTLED_MS = 20_000
+#: As often as the load writes its status.
 STATUS_EVERY_S = 1.0
 #: Statuses are written once a second.
 RECOVERY_MARGIN_MS = 2_500

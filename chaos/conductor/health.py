@@ -13,6 +13,7 @@ from chaos.conductor.observer import Observer
 from cluster.seams.clock import Clock
 from verifier.evidence.run_model import HarnessHealth
 
+#: Short enough to see a stall of the harness, long enough to cost nothing.
 TICK_S = 0.1
 LOOP_LAG = "gapless_event_loop_lag_seconds"
 

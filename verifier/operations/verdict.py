@@ -98,7 +98,7 @@ def judge(history: OperationHistory, options: JudgeOptions, path: Path) -> Clien
     for covered, ask in _questions(operations, order, options):
         try:
             found |= {each.check: each for each in ask()}
-        except Exception as error:
+        except Exception as error:  # one check that fails must not take the others along; the verdict names it
             logger.exception("checks %s failed", ", ".join(covered))
             failures |= dict.fromkeys(covered, f"{type(error).__name__}: {error}")
     stats = _stats(operations, order)

@@ -16,6 +16,7 @@ from cluster.metadata.store import StoreError
 
 logger = logging.getLogger(__name__)
 
+#: The pause before the controller is asked again, as in Kafka's RPCProducerIdManager.
 RETRY_S = 0.05
 
 

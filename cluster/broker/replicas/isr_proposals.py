@@ -19,6 +19,7 @@ from cluster.seams.clock import Clock
 
 logger = logging.getLogger(__name__)
 
+#: The pause before a proposal is sent again, as in Kafka's AlterPartitionManager.
 RETRY_MS = 50
 #: How long to wait for the LeaderAndIsr that must settle a change, before it is asked for once more.
 WAIT_MS = 1000

@@ -108,7 +108,7 @@ class Roles:
                     ids.add(log, asked.topic_id)
                 opened += 1
                 if opened % OPENED_AT_ONCE == 0:
-                    await asyncio.sleep(0)
+                    await asyncio.sleep(0)  # other work gets its turn: opening logs blocks the loop
         if ids:
             try:
                 await unbroken(self._blocking, ids.run)
