@@ -2,7 +2,7 @@
 
 pyspark is imported when a session is asked for, not before. Nothing is printed: what the JVM says goes to
 ``spark.log`` in the scratch directory. The JVM ends when the session is closed, and also when this process is killed
-(its standard input closes); the session's ``jvm_pid`` is there for whoever records processes.
+(its standard input closes); the session's ``jvm_pid`` is there for a caller that records processes.
 """
 
 from __future__ import annotations

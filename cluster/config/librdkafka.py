@@ -69,7 +69,7 @@ PRODUCER_KEYS = KeyTable(
         integer("transaction.timeout.ms", 60_000, "Age at which an open transaction is aborted.", 1000, INT_MAX),
         integer("retries", INT_MAX, "Attempts after the first.", 0, INT_MAX),
         integer("request.timeout.ms", 30_000, "Longest wait of the broker for its replicas.", 1, 900_000),
-        integer("delivery.timeout.ms", 300_000, "Longest time from send to its outcome; 0 is for ever.", 0, INT_MAX),
+        integer("delivery.timeout.ms", 300_000, "Longest time from send to its outcome; 0: no limit.", 0, INT_MAX),
         integer("linger.ms", 5, "How long a batch waits to be filled.", 0, 900_000),
         integer("batch.size", 1_000_000, "Bytes at which a batch is sent.", 1, INT_MAX),
         integer("batch.num.messages", 10_000, "Messages at which a batch is sent.", 1, 1_000_000),

@@ -15,7 +15,7 @@ _ANOMALIES = (
     Anomaly("epoch-regression", "a batch carries a lower leader epoch than one before it"),
     Anomaly(
         "sequence-duplicate",
-        "one sequence of a producer stands at two offsets",
+        "one sequence of a producer is at two offsets",
         brings=("sequence-gap",),
     ),
     Anomaly(

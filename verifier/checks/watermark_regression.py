@@ -1,4 +1,4 @@
-"""watermark-regression: the high watermark that a reader was told went back while the same leader was in office.
+"""watermark-regression: the high watermark that a reader was told went back under the same leader.
 
 Definition. Two rows of one live session and partition follow each other, the second with a lower high watermark, and
 the leader epoch cannot have changed between them. A leader's high watermark never goes back; a new one, cleanly

@@ -86,7 +86,7 @@ def compare(
         problem = f"producer {lacking[0]} is not in it, where the log has {_said(expected[lacking[0]])}"
         yield Finding(SNAPSHOT, "lacks", path.name, offset, len(lacking), problem)
     if strangers:
-        problem = f"producer {strangers[0]}: {_said(found[strangers[0]])}, where the log has nothing of it"
+        problem = f"producer {strangers[0]}: {_said(found[strangers[0]])}, which the log does not have"
         yield Finding(SNAPSHOT, "stranger", path.name, offset, len(strangers), problem)
 
 
