@@ -31,7 +31,7 @@ _BATCH = (
     "base_sequence", "record_count",
 )  # fmt: skip
 
-#: What is asked of the segments and of the histories, by the names under which it is told.
+#: What is asked of the segments and of the histories, by the names in the report.
 _FROM_LOG = ("copies", "value_at", "stream_before", "stream_after", "batch_at", "batch_before", "batch_after")
 _FROM_HISTORY = ("acknowledged", "read", "claimed")
 

@@ -22,7 +22,7 @@ class Sessions:
     """The session, started when the first run needs it, and again if its JVM has died. To be used as a context.
 
     Its files are in the directory of the run that it was started for. ``expected_bytes``: the evidence of the largest
-    run to come; a session is laid out for what it is told.
+    run to come; a session is sized for it.
     """
 
     def __init__(self, master: str, expected_bytes: int = 0) -> None:

@@ -52,7 +52,7 @@ class LinkControl(Protocol):
         ...
 
     async def delay(self, link: str, direction: Direction, *, latency_ms: int) -> Marks:
-        """Let what is sent arrive so much later."""
+        """Delay what is sent by this much."""
         ...
 
     async def reset_connections(self, link: str, direction: Direction) -> Marks:

@@ -286,7 +286,7 @@ def _told(table: pa.Table, with_totals: bool) -> pa.Table:
 
 
 def _parts(messages: list[memoryview], path: str) -> Iterator[tuple[pa.Table, str]]:
-    """The rows of so many messages at a time (one part if there are none), and the process that wrote them."""
+    """The rows of a few messages at a time (one part if there are none), and the process that wrote them."""
     for begin in range(1, max(2, len(messages)), PART_MESSAGES):
         yield _decode_messages([*messages[:1], *messages[begin : begin + PART_MESSAGES]], path)
 

@@ -19,7 +19,7 @@ LABELS = 240
 BOX_HEIGHT = 66
 BAR = 10
 ROW = 24
-#: The longest bar of the logarithmic scale stands for at least so many records.
+#: The longest bar of the logarithmic scale stands for at least this many records.
 LEAST_TOP = 1_000
 
 

@@ -72,7 +72,7 @@ def as_bytes(data: bytes | bytearray | memoryview | None, what: str) -> bytes | 
 
 
 def sized(count: int) -> tuple[bytes, int]:
-    """The varint ``count``, and the bytes that it and so many bytes after it take."""
+    """The varint ``count``, and the bytes that it and the ``count`` bytes after it take."""
     if count < len(_SIZED):
         return _SIZED[count]
     varint = write_varint(count)

@@ -46,7 +46,7 @@ _TIMED_OUT = PartitionResult(ErrorCode.REQUEST_TIMED_OUT)
 class SenderCore:
     """NOT thread-safe: its owner holds the lock of the accumulator in every call. ``now_ms`` never goes back.
 
-    ``identity`` is None without idempotence. ``backoff_ms`` gives the pause after so many failures before the last one
+    ``identity`` is None without idempotence. ``backoff_ms`` gives the pause by the number of failures before the last
     (``ExponentialBackoff.delay_ms``). Every event is followed by a ``tick``.
     """
 
