@@ -231,11 +231,11 @@ OFF = run_settings(idempotence=False, rate=0.0)
         (decide(a_run(settings=OFF), audit(found("duplicate", "unidentified", excuse=RETRY)), closing()),
          "1 record read twice, which is allowed because idempotence is off and retries are on."),
         (decide(a_run(), audit(found("lost-write", count=12)), closing()), "12 acknowledged records lost."),
-        (decide(a_run(interrupted=True), audit(), closing()), "the evidence does not suffice."),
+        (decide(a_run(interrupted=True), audit(), closing()), "the evidence is not sufficient."),
         (decide(a_run(interrupted=True, settings=ACKS_1), audit(found("lost-write", count=2, excuse=ELECTION)),
                 closing()),
-         "What there is shows 2 acknowledged records lost, which acks=1 allows."),
-        (undecidable("nothing"), "the evidence does not suffice."),
+         "The evidence that there is shows 2 acknowledged records lost, which acks=1 allows."),
+        (undecidable("nothing"), "the evidence is not sufficient."),
     ],
 )  # fmt: skip
 def test_the_sentence_comes_from_what_was_found(verdict: Verdict, expected: str) -> None:

@@ -246,7 +246,7 @@ def test_an_allowed_cause_explains_nothing_away() -> None:
     settings = run_settings(acks="1")
     anomalies = [found("lost-write", excuse=ELECTION), found("inconsistent-offsets", "read", excuse=ELECTION)]
     verdict = decide(a_run(settings=settings), audit(*anomalies), closing())
-    assert verdict.accusations == ("inconsistent-offsets: two parties disagree about what stands at an offset (1)",)
+    assert verdict.accusations == ("inconsistent-offsets: two sources disagree about what is at an offset (1)",)
 
 
 def test_possible_consequences_are_anomalies_and_no_circle() -> None:

@@ -14,7 +14,7 @@ from verifier.evidence import values
 def value_name(stream: int | None, sequence: int | None) -> str:
     """``s3/120``, or what can be said if parts are unknown."""
     if stream is None:
-        return "a value that cannot be told"
+        return "an unreadable value"
     return values.value_name(stream, "?" if sequence is None else sequence)
 
 

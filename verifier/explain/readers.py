@@ -15,8 +15,8 @@ def _delivery(found: Found) -> str:
 
 def _skip(found: Found) -> str:
     return (
-        f"{_delivery(found)}, where {found.detail['expected']} was to come: "
-        f"it passed over {found.detail['passed']} offsets at which something stands"
+        f"{_delivery(found)}, where {found.detail['expected']} was expected: "
+        f"it skipped {found.detail['passed']} offsets that hold something"
     )
 
 

@@ -121,7 +121,7 @@ def offset_checkpoint(name: str, data: bytes | None, known: Known, *, clean: boo
         if (offset or 0) > end:
             yield _mismatch("log-start", name, None, f"{shown}, beyond the end of the log, {end}")
         elif known.log_start_offset is not None and begins != known.log_start_offset:
-            problem = f"{shown}: the log begins at {begins} by it, and began at {known.log_start_offset}"
+            problem = f"{shown}: by this file the log begins at {begins}, but it began at {known.log_start_offset}"
             yield _mismatch("log-start", name, None, problem)
 
 

@@ -43,10 +43,10 @@ def offset_index(name: str, data: bytes, headers: Headers) -> Iterator[Finding]:
         held = batch[index]
         return f"{said(index)}, where a batch of {headers.base_offsets[held]}..{headers.last_offsets[held]} is"
 
-    yield from _found(name, "outside", outside, offsets, lambda index: f"{said(index)}, outside of the segment")
+    yield from _found(name, "outside", outside, offsets, lambda index: f"{said(index)}, outside the segment")
     yield from _found(name, "batch", wrong & ~outside, offsets, elsewhere)
     yield from _found(
-        name, "order", backwards & ~outside & ~wrong, offsets, lambda index: f"{said(index)}, behind a higher entry"
+        name, "order", backwards & ~outside & ~wrong, offsets, lambda index: f"{said(index)}, after a higher entry"
     )
 
 
@@ -80,7 +80,11 @@ def time_index(name: str, data: bytes, headers: Headers, *, closed: bool) -> Ite
     yield from _found(name, "outside", outside, offsets, lambda index: f"{said(index)}: no batch has that offset")
     yield from _found(name, "timestamp", wrong & ~outside, offsets, other)
     yield from _found(
-        name, "order", backwards & ~outside & ~wrong, offsets, lambda index: f"{said(index)} does not ascend"
+        name,
+        "order",
+        backwards & ~outside & ~wrong,
+        offsets,
+        lambda index: f"{said(index)} is out of order",
     )
     last = int(timestamps[-1]) if timestamps.size else -1
     if closed and newest.size and newest[-1] >= 0 and last < newest[-1]:

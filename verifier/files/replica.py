@@ -103,7 +103,7 @@ def _indexes(log: Path, headers: Headers, *, clean: bool, closed: bool) -> Itera
         data = _bytes(path)
         if data is None:
             if clean:
-                yield Finding(model.INDEX, "missing", path.name, None, 1, "it is not there")
+                yield Finding(model.INDEX, "missing", path.name, None, 1, "it is missing")
         elif suffix == ".index":
             yield from indexes.offset_index(path.name, data, headers)
         else:
@@ -146,7 +146,7 @@ class _Producers:
                 yield from self._compare(path, offset)
         if clean and end_offset > 0 and end_offset not in self._offsets:
             name = f"{end_offset:020d}.snapshot"
-            yield Finding(model.SNAPSHOT, "missing", name, end_offset, 1, "it is not there after a clean stop")
+            yield Finding(model.SNAPSHOT, "missing", name, end_offset, 1, "it is missing after a clean stop")
 
     def _compare(self, path: Path, offset: int) -> Iterator[Finding]:
         self._waiting.pop(0)

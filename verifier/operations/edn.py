@@ -184,7 +184,7 @@ def _unescaped(code: str, line: int) -> str:
     if len(code) == 5:
         return chr(int(code[1:], 16))
     if code not in _ESCAPES:
-        raise EdnError(line, f"\\{code} is no escape of a string")
+        raise EdnError(line, f"\\{code} is not an escape in a string")
     return _ESCAPES[code]
 
 
