@@ -36,7 +36,7 @@ def one_broker(
     properties: Mapping[str, str] | None = None,
     bound: Callable[[LocalCluster], None] | None = None,
 ) -> Iterator[LocalCluster]:
-    """A broker by itself, in a directory that is gone afterwards, with ``topics`` of so many partitions.
+    """A broker by itself, in a directory that is gone afterwards, with ``topics``: each name and its partitions.
 
     ``bound`` hears of it before a client does.
     """

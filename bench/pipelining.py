@@ -5,7 +5,7 @@
 One broker, 1 KB and 100 B values, 16 KB batches, six partitions, our producer in a process of its own, variants in
 turns. Without and with idempotence at acks=all and five requests in flight: CPU per record of the producer; owns the
 bar that idempotence costs at most 5 %. Then through our proxy with 5 ms each way: five requests in flight must bring at
-least twice the records/s of one (seed 000 claims both).
+least twice the records/s of one.
 """
 
 from __future__ import annotations

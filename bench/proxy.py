@@ -117,7 +117,7 @@ def _toxiproxy(binary: str) -> Iterator[tuple[int, psutil.Process]]:
                 with socket.socket() as attempt:
                     if attempt.connect_ex((_HOST, port)) == 0:
                         break
-                time.sleep(0.05)
+                time.sleep(0.05)  # the proxy signals nothing when it listens
             yield port, psutil.Process(process.pid)
         finally:
             process.terminate()

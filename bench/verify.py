@@ -33,6 +33,7 @@ PARTITIONS = 6
 SMALL_RECORDS, SMALL_BATCH, SMALL_BAR_S = 90_000, 8, 25.0
 LARGE_RECORDS, LARGE_BAR_S, JAVA_BAR_MB = 100_000_000, 900.0, 7_500.0
 GROWTH_FROM, GROWTH_BAR = 10_000_000, 1.3
+#: Between two looks at the memory of the processes: their peaks last longer.
 SAMPLE_S = 0.2
 
 

@@ -1,4 +1,4 @@
-"""Exit statuses (design section 8) and the errors that stand for them."""
+"""Exit statuses (README.md) and the errors that stand for them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Exit(IntEnum):
 
 
 class BadRequest(Exception):
-    """What was asked cannot be had; one line that names the thing and the fix. Ends with 254."""
+    """What was asked for is not possible; one line that names the thing and the fix. Ends with 254."""
 
 
 VERDICTS = {"valid": Exit.VALID, "invalid": Exit.INVALID, "unknown": Exit.UNKNOWN}

@@ -27,7 +27,7 @@ LEAST_BYTES = 48
 #: What a broker and its clients take for a record at the very most.
 MOST_BYTES = 64 * 1024 * 1024
 MOST_KEYS = 1_000_000
-#: A lognormal distribution is drawn from so many of its quantiles.
+#: Quantiles from which a lognormal distribution is drawn.
 QUANTILES = 1024
 _MASK = 2**64 - 1
 _KEY = b"key-%d"

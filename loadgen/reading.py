@@ -83,7 +83,7 @@ class PartitionReader:
         self._reader.assign(self._topic, self._next)
 
     def poll(self, max_records: int, timeout_s: float) -> list[ReadRecord]:
-        """One poll of the client, recorded. An error is noted, and half a second later the assignment made anew."""
+        """One poll of the client, recorded. An error is noted, and half a second later the assignment made again."""
         invoke_ns = self._clock.monotonic_ns()
         if self._reassign_ns is not None and invoke_ns >= self._reassign_ns:
             self.start()

@@ -42,13 +42,13 @@ class RateShape:
         return all(factor == 1.0 for _, factor in self.pieces)
 
     def factor_at(self, seconds: float) -> float:
-        """The factor after so many seconds."""
+        """The factor after this many seconds."""
         if self.repeats:
             seconds %= self._ends_s[-1]
         return self.pieces[min(bisect_right(self._ends_s, seconds), len(self.pieces) - 1)][1]
 
     def work(self, seconds: float) -> float:
-        """The work that is due after so many seconds, 0 or more."""
+        """The work that is due after this many seconds, 0 or more."""
         rounds = 0.0
         if self.repeats:
             rounds, seconds = divmod(seconds, self._ends_s[-1])
@@ -67,7 +67,7 @@ class RateShape:
         return rounds * self._ends_s[-1] + seconds
 
     def mean(self, seconds: float) -> float:
-        """The mean factor over the first so many seconds, more than 0."""
+        """The mean factor over this many first seconds, more than 0."""
         return self.work(seconds) / seconds
 
 

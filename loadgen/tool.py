@@ -49,7 +49,7 @@ def parser(program: str, description: str, clients: Sequence[str]) -> argparse.A
     arguments.add_argument("--settings", required=True, metavar="FILE", help="the load's settings, as JSON")
     arguments.add_argument("--bootstrap", required=True, metavar="HOST:PORT[,...]")
     arguments.add_argument("--history", required=True, metavar="FILE.arrow", help="where to record; replaced")
-    arguments.add_argument("--deadline-s", type=float, default=60.0, help="give up after so many seconds (60)")
+    arguments.add_argument("--deadline-s", type=float, default=60.0, help="give up after this many seconds (60)")
     arguments.add_argument("--client", choices=clients, default=clients[0])
     return arguments
 

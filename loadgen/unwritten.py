@@ -45,7 +45,7 @@ class Told(NamedTuple):
 
     @property
     def kind(self) -> tuple[bool, str]:
-        """What is worth telling anew; the words of a client change all the time."""
+        """What is worth telling again; the words of a client change all the time."""
         return self.has_written, (self.cause or "").partition(":")[0]
 
     @classmethod

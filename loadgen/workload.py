@@ -6,7 +6,7 @@ A field that is None is left to the options of whoever starts the load. Does not
 ```yaml
 summary: what it is for
 rate: 1500              # records per second in all; or unlimited: as fast as they are acknowledged, and then
-                        # outstanding: 500 for at most so many unacknowledged per producer
+                        # outstanding: 500 for at most that many unacknowledged per producer
 shape: {bursts: {every_s: 10, for_s: 2, factor: 8}}
 value_bytes: {lognormal: {median: 300, sigma: 1.0, most: 20000}}
 keys: {zipf: {keys: 1000, exponent: 1.1}}
@@ -112,7 +112,7 @@ class Workload:
         return 0.0 if self.rate is None or isinstance(self.rate, str) else float(self.rate)
 
     def expected_records(self, seconds: float) -> int:
-        """How many records will be written in so many seconds; an upper estimate if there is no rate."""
+        """How many records will be written in this many seconds; an upper estimate if there is no rate."""
         if self.is_unlimited:
             return int(UNLIMITED_PER_S * seconds)
         return int(self.records_per_s * parse_shape(self.shape or "constant").work(seconds))

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 #: The rows of an answer, as JSON has them.
 Rows = list[dict[str, Any]]
 
-#: So much of an error is told.
+#: Characters of an error that are shown.
 LONGEST_REASON = 300
 
 

@@ -1,6 +1,7 @@
-"""The facts of a run: counts, not rows. Owns the questions (``ask_...``: what Spark is to be asked, see
+"""The facts of a run: counts, not rows.
 
-``verifier.asking``) and how the answers are read, not what follows from them.
+Owns the questions (``ask_...``: what Spark is to be asked, see ``verifier.asking``) and how the answers are read, not
+what follows from them.
 """
 
 from __future__ import annotations
@@ -119,9 +120,9 @@ def ask_ledger(tables: Tables) -> DataFrame:
 def regions(
     rows: Rows, places: Sequence[Place]
 ) -> tuple[dict[str, tuple[Region, ...]], dict[str, frozenset[tuple[str, int]]]]:
-    """From the answer to ``ask_ledger``, by run: the regions; and the partitions whose sentinel stands in the final
+    """From the answer to ``ask_ledger``, by run: the regions, and the partitions whose sentinel is in place.
 
-    leader's log where it was acknowledged.
+    A sentinel is in place if the final leader's log holds it where it was acknowledged.
     """
     values: dict[str, Counter[tuple[bool, bool, bool]]] = defaultdict(Counter)
     sentinels: dict[str, set[tuple[str, int]]] = defaultdict(set)

@@ -31,7 +31,7 @@ _BATCH = (
     "base_sequence", "record_count",
 )  # fmt: skip
 
-#: What is asked of the segments and of the histories, by the names under which it is told.
+#: What is asked of the segments and of the histories, by the names in the report.
 _FROM_LOG = ("copies", "value_at", "stream_before", "stream_after", "batch_at", "batch_before", "batch_after")
 _FROM_HISTORY = ("acknowledged", "read", "claimed")
 
@@ -70,7 +70,7 @@ def _nearest(members: Column, among: Column, order: Column, *, last: bool) -> Co
 
 
 def _from_log(tables: Tables, wanted: DataFrame) -> DataFrame:
-    """Copies of the value and its neighbours in the stream and in the log, all from the final leader's file."""
+    """Copies of the value and its neighbors in the stream and in the log, all from the final leader's file."""
     here = tables.segments.filter(F.col("is_leader") & F.col("kind").isin("run", "batch"))
     joined = here.join(wanted, "place")
     run_offset = F.col("first_offset") + F.col("wanted") - F.col("first_sequence")
@@ -78,16 +78,16 @@ def _from_log(tables: Tables, wanted: DataFrame) -> DataFrame:
     contains = same_stream & F.col("wanted").between(F.col("first_sequence"), F.col("last_sequence"))
     batch = F.struct(*_BATCH)
     copy = F.struct(run_offset.alias("offset"), *_BATCH)
-    neighbour = F.struct("first_sequence", "last_sequence", "first_offset", "last_offset", *_BATCH)
+    neighbor = F.struct("first_sequence", "last_sequence", "first_offset", "last_offset", *_BATCH)
     is_batch, at = F.col("kind") == "batch", F.col("at")
     value = F.struct("stream", (F.col("first_sequence") + at - F.col("first_offset")).alias("sequence"), *_BATCH)
     return joined.groupBy("example").agg(
         _json_list(copy, contains).alias("copies"),
         _nearest(
-            neighbour, same_stream & (F.col("last_sequence") < F.col("wanted")), F.col("last_sequence"), last=True
+            neighbor, same_stream & (F.col("last_sequence") < F.col("wanted")), F.col("last_sequence"), last=True
         ).alias("stream_before"),
         _nearest(
-            neighbour, same_stream & (F.col("first_sequence") > F.col("wanted")), F.col("first_sequence"), last=False
+            neighbor, same_stream & (F.col("first_sequence") > F.col("wanted")), F.col("first_sequence"), last=False
         ).alias("stream_after"),
         _json_list(value, (F.col("kind") == "run") & at.between(F.col("first_offset"), F.col("last_offset"))).alias(
             "value_at"

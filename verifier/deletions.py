@@ -24,9 +24,10 @@ KEEPS_ALL = "-1"
 
 @dataclass(frozen=True, slots=True)
 class Deletions:
-    """``asked``: (topic, partition) -> below which offset records were to go. ``begins``: (broker, topic, partition) ->
+    """What a run was asked to delete, and where its logs begin.
 
-    where that replica says that its log begins. ``by_retention``: topics that delete what is old or too much by
+    ``asked``: (topic, partition) -> the offset below which records were to go. ``begins``: (broker, topic, partition)
+    -> where that replica says that its log begins. ``by_retention``: topics that delete what is old or too much by
     themselves: what lies below the start of their logs cannot be judged. ``complaint``: why ``begins`` is not known.
     ``unplaced``: partitions with acknowledgements that came without an offset.
     """

@@ -1,4 +1,4 @@
-"""Whether the faults of a run bit: the rule of design section 6 over ``faults.jsonl``. Pure.
+"""Whether the faults of a run bit: the rule of docs/faults.md over ``faults.jsonl``. Pure.
 
 The run is ineffective when a kind of fault that was asked for never bit, or fewer than half of the injections did. A
 single fault that did not bite is listed and does not decide. An injection that was skipped, or that has no end, did not
@@ -43,10 +43,11 @@ class FaultRecord:
 
 
 def fault_record(entries: Iterable[Mapping[str, Any]], planned: int) -> FaultRecord:
-    """Join ``inject`` and ``heal`` by the number of the injection. Raises ``ValueError`` or ``TypeError`` for what is
+    """Join ``inject`` and ``heal`` by the number of the injection.
 
-    no entry. Whether a fault bit is said by the heal, which knows all of it (a dropped response shows only when the
-    retry came). Each of the ``planned`` injections has one end: healed, skipped, or left out for want of time.
+    Raises ``ValueError`` or ``TypeError`` for a malformed entry. Whether a fault bit is said by the heal, which knows
+    all of it (a dropped response shows only when the retry came). Each of the ``planned`` injections has one end:
+    healed, skipped, or left out for want of time.
     """
     by_number: dict[int, dict[str, Mapping[str, Any]]] = {}
     complaints: list[str] = []

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+Place = TypeVar("Place")
 
 #: A reader is one bit of a 64-bit integer in the ledger; more would silently share bits, so they are refused.
 MAXIMUM_READERS = 62
@@ -139,3 +141,20 @@ class Audit:
     lags: tuple[ReadLag, ...] = ()
     failures: Mapping[str, str] = field(default_factory=dict)
     anomalies: Mapping[str, pa.Table] = field(default_factory=dict)
+
+
+def explained(brings: Iterable[tuple[str, Sequence[str]]], places: Mapping[str, frozenset[Place]]) -> dict[str, str]:
+    """Which anomaly explains which: consequence -> cause.
+
+    ``brings`` has each anomaly with its possible consequences, in the order of precedence; ``places`` is where each was
+    found. One explains another only if every place with the consequence has the cause. A consequence explains nothing.
+    """
+    found: dict[str, str] = {}
+    for name, consequences in brings:
+        if not places.get(name) or name in found:
+            continue
+        for consequence in consequences:
+            where = places.get(consequence)
+            if where and consequence not in found and where <= places[name]:
+                found[consequence] = name
+    return found

@@ -57,20 +57,20 @@ def answers_to(built: tables.Tables) -> tuple[dict[str, DataFrame], dict[str, as
         try:
             find = importlib.import_module(f"verifier.checks.{name.replace('-', '_')}").find
             checks[name] = find(built).select(*COLUMNS)
-        except Exception as error:
+        except Exception as error:  # Spark raises many kinds; one check that fails must not take the others along
             logger.exception("check %s failed", name)
             failures[name] = asking.reason(error)
     empty: dict[str, asking.Rows] = {CHECKS: []}
     asked = {name: excuses.unexcused(anomalies) for name, anomalies in checks.items()}
     try:
         return checks, empty | asking.ask(needed | _counted(asked)), failures
-    except Exception:
+    except Exception:  # Spark does not say which of the checks it was, so each is asked alone
         logger.warning("the checks fail together; each is asked alone", exc_info=True)
     answers = asking.ask(needed) | empty
     for name, anomalies in asked.items():
         try:
             answers[CHECKS] += asking.ask(_counted({name: anomalies}))[CHECKS]
-        except Exception as error:
+        except Exception as error:  # as above: it becomes this check's failure, and the run is unknown
             logger.exception("check %s failed", name)
             failures[name] = asking.reason(error)
     return checks, answers, failures
@@ -107,16 +107,17 @@ def examined(
             try:
                 own, every[name] = answer.result()
                 counted += own
-            except Exception as error:
+            except Exception as error:  # as above
                 logger.exception("check %s failed", name)
                 failures[name] = asking.reason(error)
     return _found(counted, places, models), every, failures
 
 
 def _counted(checks: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-    """One question: anomalies (as ``Excuses.split`` gives them) by check, partition, cause and excuse, each election
+    """One question: how many anomalies there are of each kind.
 
-    apart, each with the one that stands first as the example.
+    Anomalies (as ``Excuses.split`` gives them) are grouped by check, partition, cause, excuse and election. The first
+    of each group is its example.
     """
     if not checks:
         return {}

@@ -1,4 +1,4 @@
-"""From a history file to Arrow rows: what the verifier's table of histories is made of. Owns the columns, no judgement.
+"""From a history file to Arrow rows: what the verifier's table of histories is made of. Owns the columns, no judgment.
 
 One row per row of the file, and one more that says how the file ended. Needs no Spark: processes read files by it that
 never load it.

@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="verifier.job", description="Judge runs from their evidence.")
     parser.add_argument("run_directory", nargs="+", help="a run directory, as gapless run leaves it")
     parser.add_argument("--spark-master", default="local[2]", help="where Spark runs (default: %(default)s)")
-    parser.add_argument("--outcomes", type=Path, help="a file that is told of each run when it is done")
+    parser.add_argument("--outcomes", type=Path, help="a file that gets a line for each run when it is done")
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("py4j").setLevel(logging.WARNING)
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     directories = [RunDirectory(Path(each).resolve()) for each in options.run_directory]
     try:
         verify_all(directories, options.spark_master, lambda text: logger.info("%s", text), told)
-    except Exception as error:
+    except Exception as error:  # the last resort of this process: its caller reads one line and the exit status
         failed.append(_reason(error))
         logger.error("%s%s", NO_VERDICT, failed[-1])
         return FAILED

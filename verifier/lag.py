@@ -1,6 +1,6 @@
 """Read lag: how long after its acknowledgement a value was first handed to a live reader. A measure, no anomaly.
 
-Jepsen's realtime lag in spirit: Kafka promises no reader when, so that staleness is told and not judged. It is measured
+Jepsen's realtime lag in spirit: Kafka promises no reader a time, so staleness is shown and not judged. It is measured
 where a producer was told: at the last value of each acknowledgement, which is read when all of them are. Owns one Spark
 query and its figures.
 """

@@ -22,7 +22,7 @@ class Sessions:
     """The session, started when the first run needs it, and again if its JVM has died. To be used as a context.
 
     Its files are in the directory of the run that it was started for. ``expected_bytes``: the evidence of the largest
-    run to come; a session is laid out for what it is told.
+    run to come; a session is sized for it.
     """
 
     def __init__(self, master: str, expected_bytes: int = 0) -> None:
@@ -55,7 +55,7 @@ class Sessions:
         except SparkLost:
             self.abort()
             raise
-        except Exception as error:
+        except Exception as error:  # anything may be how the end of the JVM shows; if so, that is what is raised
             try:
                 self._check()
             except SparkLost as lost:
@@ -107,7 +107,7 @@ class Sessions:
 def _answers(session: Session) -> bool:
     try:
         session.spark.range(1).count()
-    except Exception as error:
+    except Exception as error:  # py4j and Spark raise many kinds; any of them means that it does not answer
         logger.warning("Spark has ended and is started again: %s", (str(error).splitlines() or [repr(error)])[0])
         return False
     return True

@@ -2,7 +2,7 @@
 
 pyspark is imported when a session is asked for, not before. Nothing is printed: what the JVM says goes to
 ``spark.log`` in the scratch directory. The JVM ends when the session is closed, and also when this process is killed
-(its standard input closes); the session's ``jvm_pid`` is there for whoever records processes.
+(its standard input closes); the session's ``jvm_pid`` is there for a caller that records processes.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import logging
 import os
+import subprocess
 import sys
 import tempfile
 import warnings
@@ -29,10 +30,10 @@ END_TIMEOUT_S = 10.0
 #: With these a JVM ends that is out of memory: by our option, and by Spark's own handler.
 OUT_OF_MEMORY = (3, 52)
 
-#: Below this much evidence the JVM's second compiler costs more than it gives (feasibility part 2, section 2).
+#: Below this much evidence the JVM's second compiler costs more than it gives.
 SMALL_BYTES = 256 << 20
 
-#: Below this much the JVM spends more on compiling queries and on planning them anew as they run than on the rows.
+#: Below this much the JVM spends more on compiling queries and on planning them again as they run than on the rows.
 TINY_BYTES = 64 << 20
 _INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
@@ -73,6 +74,7 @@ class Session:
 
     def close(self) -> None:
         """Stop Spark and end the JVM, and wait until it is gone; what it does at its end (``making``) included."""
+        # py4j raises many kinds if the JVM is gone already
         with contextlib.suppress(Exception):
             self.spark.stop()
         with contextlib.suppress(Exception):
@@ -81,15 +83,15 @@ class Session:
         process.stdin.close()
         try:
             process.wait(timeout=END_TIMEOUT_S if self._making is None else DUMP_TIMEOUT_S)
-        except Exception:
+        except subprocess.TimeoutExpired:
             self._kill()
         else:
             self._gone(whole=process.returncode == 0)
 
     def check(self) -> None:
         """Raise ``SparkLost`` if the JVM is gone."""
-        with contextlib.suppress(Exception):
-            # whoever lost the connection a moment ago is faster than the end of the process
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            # a lost connection is noticed before the process has ended
             self._gateway.proc.wait(timeout=0.5)
         status = self._gateway.proc.returncode
         if status is None:
@@ -107,7 +109,7 @@ class Session:
         process = self._gateway.proc
         process.kill()
         process.wait(timeout=END_TIMEOUT_S)
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(OSError):
             process.stdin.close()
         self._gone(whole=False)
 
@@ -170,7 +172,7 @@ def start(scratch: Path, master: str = "local[2]", evidence_bytes: int = 0, *, a
                 gateway = launch_gateway(configuration, {"stdout": output, "stderr": output})
             context = SparkContext(conf=SparkConf(_jvm=gateway.jvm).setAll(list(settings.items())), gateway=gateway)
             spark = SparkSession(context)
-        except Exception as error:
+        except Exception as error:  # whatever went wrong, no JVM may stay behind
             if gateway is not None and gateway.proc is not None:
                 gateway.proc.kill()
                 gateway.proc.wait(timeout=END_TIMEOUT_S)
@@ -192,7 +194,7 @@ def is_local(master: str) -> bool:
 
 
 def _settings(scratch: Path, master: str, evidence_bytes: int, java_options: list[str]) -> dict[str, str]:
-    """Feasibility part 2, section 2. A cluster (any master that is not local) keeps its own network settings."""
+    """A cluster (any master that is not local) keeps its own network settings."""
     small = evidence_bytes <= SMALL_BYTES
     log4j = scratch / "log4j2.properties"
     log4j.write_text(_LOG4J.format(path=scratch / "spark.log"), encoding="utf-8")

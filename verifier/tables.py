@@ -140,9 +140,10 @@ def build(
 
 
 def _made(spark: SparkSession, frame: DataFrame, directory: Path | None, name: str) -> DataFrame:
-    """The same rows, computed once. From a file each question reads the columns it needs, and plans no more than that;
+    """The same rows, computed once.
 
-    a cache holds all columns in the heap, and every question's plan all that led to it.
+    From a file each question reads the columns it needs, and plans no more than that; a cache holds all columns in the
+    heap, and every question's plan includes all that led to it.
     """
     if directory is None:
         return frame.cache()

@@ -2,7 +2,7 @@
 
 During a fault the time counts from the last acknowledgement before the gap, but not from before the fault was injected,
 to the next one, also if that comes after the fault was over; a partition in which none comes any more goes without
-until the load ends. A partition that was never acknowledged anything is therefore the worst of all, not absent.
+until the load ends. A partition where nothing was ever acknowledged is therefore the worst of all, not absent.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def load_span(run: RunModel, acks: Mapping[tuple[str, int], NDArray[np.int64]]) 
 def longest_gaps(run: RunModel, gaps: Sequence[Gap]) -> dict[str, Any]:
     """The longest time without an acknowledgement in all, and by partition with when it was.
 
-    A partition that was never acknowledged anything went without for as long as the load ran.
+    A partition where nothing was ever acknowledged went without for as long as the load ran.
     """
     partitions: dict[str, dict[str, Any]] = {
         f"{gap.topic}-{gap.partition}": {

@@ -86,7 +86,7 @@ class CheckResult:
         return self.count - self.allowed_count
 
     def to_json(self) -> dict[str, Any]:
-        """``valid``, ``allowed``, ``count`` and ``examples`` of design section 8, and what explains them."""
+        """The check's part of ``verdict.json``."""
         return {
             "valid": _VALID[self.state],
             "allowed": self.count > 0 and self.allowed_count == self.count,
@@ -101,7 +101,7 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The judgement of one run. ``verdict`` is ``valid``, ``invalid`` or ``unknown``.
+    """The judgment of one run. ``verdict`` is ``valid``, ``invalid`` or ``unknown``.
 
     ``accusations`` say what was found, one line per anomaly that leads; ``doubts`` why it could not be called valid.
     """
@@ -134,9 +134,10 @@ class Verdict:
         faults: Sequence[Mapping[str, Any]] = (),
         seal: str | None = None,
     ) -> Verdict:
-        """The same, with what decides nothing: how brokers recovered, the memory of the run's processes, how long each
+        """The same verdict, with the figures that decide nothing.
 
-        partition went without an acknowledgement during each fault, and the seal's digest.
+        How brokers recovered, the memory of the run's processes, how long each partition went without an
+        acknowledgement during each fault, and the seal's digest.
         """
         return replace(
             self,
@@ -174,11 +175,11 @@ def decide(run: RunModel, audit: Audit, closing: Closing) -> Verdict:
         states.append("unknown")
     off = [check.name for check in checks.values() if check.withheld]
     if off:
-        doubts.append(f"not judged for it: {', '.join(off)}")
+        doubts.append(f"checks withheld because they need that evidence: {', '.join(off)}")
     failures = [f"check {check.name} could not be made: {check.failure}" for check in checks.values() if check.failure]
     return Verdict(
         verdict=worst(states),
-        accusations=tuple(_accusations(checks)),
+        accusations=tuple(accusations(checks, {name: BY_NAME[name].summary for name in NAMES})),
         doubts=(*doubts, *failures),
         checks=checks,
         stats=stats(injected, audit),
@@ -235,8 +236,8 @@ def _allowed(expectation: Expectation, found: Found) -> str | None:
     return reason if reason is None or found.event is None else f"{reason}; {found.event}"
 
 
-def _accusations(checks: Mapping[str, CheckResult]) -> list[str]:
-    """One line per anomaly that leads, with those that it explains behind it."""
+def accusations(checks: Mapping[str, CheckResult], summaries: Mapping[str, str]) -> list[str]:
+    """One line per anomaly that leads, in words, followed by those that it explains."""
     lines = []
     for check in checks.values():
         if not check.forbidden_count or _leader(check, checks) is not None:
@@ -247,7 +248,7 @@ def _accusations(checks: Mapping[str, CheckResult]) -> list[str]:
             if other.forbidden_count and _leader(other, checks) == check.name
         ]
         explains = f"; it explains {', '.join(followers)}" if followers else ""
-        lines.append(f"{check.name}: {BY_NAME[check.name].summary} ({check.forbidden_count}){explains}")
+        lines.append(f"{check.name}: {summaries[check.name]} ({check.forbidden_count}){explains}")
     return lines
 
 
@@ -259,8 +260,13 @@ def _leader(check: CheckResult, checks: Mapping[str, CheckResult]) -> str | None
     return leader if leader is not None and checks[leader].forbidden_count else None
 
 
-def result_lines(verdict: Mapping[str, Any], *, seed: int, report: str, repro: str) -> list[str]:
-    """The lines that end every run (design section 8), from ``verdict.json``'s object."""
+def result_lines(
+    verdict: Mapping[str, Any], *, repro: str, seed: int | None = None, report: str | None = None
+) -> list[str]:
+    """The lines that end a run, or the judging of a history, from ``verdict.json``'s object.
+
+    A history has no seed, and a report only if one was asked for.
+    """
     forbidden, allowed = [], []
     for name, check in verdict["checks"].items():
         let_off = int(check.get("allowed_count", check["count"] if check["allowed"] else 0))
@@ -269,9 +275,12 @@ def result_lines(verdict: Mapping[str, Any], *, seed: int, report: str, repro: s
         if let_off:
             allowed.append(f"{name}:{let_off}")
     stats = verdict["stats"]
-    return [
-        f"RESULT {verdict['verdict']} seed={seed} acked={stats.get('acked', 0)} read={stats.get('read', 0)} "
-        f"anomalies={','.join(forbidden) or 'none'} allowed={','.join(allowed) or 'none'}",
-        f"report: {report}",
-        f"repro: {repro}",
+    words = [
+        f"RESULT {verdict['verdict']}",
+        *([] if seed is None else [f"seed={seed}"]),
+        f"acked={stats.get('acked', 0)}",
+        f"read={stats.get('read', 0)}",
+        f"anomalies={','.join(forbidden) or 'none'}",
+        f"allowed={','.join(allowed) or 'none'}",
     ]
+    return [" ".join(words), *([] if report is None else [f"report: {report}"]), f"repro: {repro}"]

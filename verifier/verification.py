@@ -80,7 +80,7 @@ def verify_all(
             outcome: Verdict | Exception
             try:
                 outcome = _verify(directory, sessions, progress)
-            except Exception as error:
+            except Exception as error:  # whatever one run raises, the others are judged; ``told`` gets it
                 outcome = error
             told(directory, outcome)
 
@@ -132,7 +132,7 @@ def _verified(directory: RunDirectory, sessions: Sessions, progress: Progress) -
 def tell(
     directory: RunDirectory, run: RunModel, verdict: Verdict, anomalies: Mapping[str, pa.Table], closing: Closing
 ) -> Verdict:
-    """Write everything that is told of a verdict. Returns it with the figures that decide nothing. Raises OSError."""
+    """Write every file about a verdict. Returns it with the figures that decide nothing. Raises OSError."""
     injected = closing.faults.injected
     anomaly_files.write(directory.anomalies_dir, anomalies, verdict)
     around = gather_surroundings(directory, run, verdict, anomalies)

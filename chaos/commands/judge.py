@@ -23,7 +23,7 @@ from verifier.job import NO_VERDICT, REFUSED
 from verifier.report import write_reports
 from verifier.verdict import result_lines, undecidable
 
-#: For a small run, and a second more for each so many bytes of evidence.
+#: For a small run; and the bytes of evidence that add a second.
 VERIFY_TIMEOUT_S = 900.0
 VERIFIED_BYTES_PER_S = 2_000_000
 END_TIMEOUT_S = 5.0

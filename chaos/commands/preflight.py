@@ -66,7 +66,7 @@ def check_web_port(port: int) -> None:
         asyncio.run(_listen(WEB_HOST, port))
     except OSError as error:
         raise BadRequest(
-            f"--web-port {port} cannot be had: {error.strerror or error}; choose another, or take --web for a free one"
+            f"--web-port {port} is not available: {error.strerror or error}; choose another, or --web for a free one"
         ) from error
 
 

@@ -1,6 +1,6 @@
 """``gapless sweep``: the options of a sweep, its cells as commands, and its outcome for people and scripts.
 
-Owns no cell and no judgement: what is swept is declared in ``chaos.sweeps``, each cell is one ``gapless run``.
+Owns no cell and no judgment: what is swept is declared in ``chaos.sweeps``, each cell is one ``gapless run``.
 """
 
 from __future__ import annotations

@@ -138,7 +138,8 @@ def _run(asked: _Asked, run: RunDirectory, failure: str | None, *, as_json: bool
 def _history(asked: _Asked, options: JudgeOptions, out: Path | None, *, as_json: bool) -> Exit:
     """Judge a history, here: it needs no Spark."""
     from verifier.operations.report import write_reports
-    from verifier.operations.verdict import judge_file, result_lines
+    from verifier.operations.verdict import judge_file
+    from verifier.verdict import result_lines
 
     path = asked.history or asked.given
     try:

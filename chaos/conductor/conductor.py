@@ -1,4 +1,4 @@
-"""One experiment from start to verdict (design section 6). Owns the order of phases and that everything is undone.
+"""One experiment from start to verdict (docs/architecture.md). Owns the order of phases and that everything is undone.
 
 Whatever happens (an error, Ctrl-C, a part that does not come up), what was broken is healed, what was started is
 ended, what there is gets verified, and anything less than complete evidence is ``unknown``.
@@ -40,6 +40,7 @@ CREATE_TOPIC_MS = 20_000
 LOAD_STARTS_MS = 30_000
 HEALED_MS = 60_000
 SETTLED_MS = 20_000
+#: As often as the load writes its status.
 STATUS_EVERY_S = 1.0
 #: Statuses are written once a second.
 RECOVERY_MARGIN_MS = 2_500

@@ -1,4 +1,4 @@
-"""How loaded the harness itself was: an overloaded harness must not look like a broken cluster (design section 3).
+"""How loaded the harness itself was: an overloaded harness must not look like a broken cluster (docs/architecture.md).
 
 Owns the conductor's own event-loop lag, and the collecting of the proxy's and the brokers'. What follows from the
 figures is the verifier's to say.
@@ -13,6 +13,7 @@ from chaos.conductor.observer import Observer
 from cluster.seams.clock import Clock
 from verifier.evidence.run_model import HarnessHealth
 
+#: Short enough to see a stall of the harness, long enough to cost nothing.
 TICK_S = 0.1
 LOOP_LAG = "gapless_event_loop_lag_seconds"
 

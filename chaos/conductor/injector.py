@@ -27,8 +27,9 @@ log = logging.getLogger(__name__)
 
 #: How long a fault may wait for its precondition before it is skipped.
 PRECONDITION_MS = 8_000
+#: Between two looks whether the precondition holds: nothing signals it, and each look asks the cluster.
 RETRY_S = 0.2
-#: Past the time limit a kind of fault that has not bitten gets so many tries in all.
+#: Tries, in all, of a kind of fault that has not bitten when the time limit is over.
 MOST_TRIES = 3
 
 

@@ -18,6 +18,7 @@ from cluster.seams.storage import Storage
 
 log = logging.getLogger(__name__)
 
+#: The verdict knows the time of an election only as well as this (docs/verifier.md); each look asks every broker.
 LOOK_EVERY_S = 0.25
 
 

@@ -21,6 +21,7 @@ from verifier.evidence.live import LiveState
 
 log = logging.getLogger(__name__)
 
+#: People watch it: once a second is enough.
 EVERY_S = 1.0
 
 

@@ -24,7 +24,7 @@ from verifier.evidence.series import SeriesPoint
 
 SENTINEL_DEADLINE_S = 40.0
 FINAL_READ_DEADLINE_S = 120.0
-#: A final reader gets a second more for each so many records: a slow machine reads several times as many.
+#: Records that give a final reader a second more: a slow machine reads several times as many.
 FINAL_READ_RECORDS_PER_S = 10_000
 SENTINEL = "sentinel"
 #: For starting and ending a tool, beside its own deadline.

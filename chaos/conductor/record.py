@@ -50,9 +50,9 @@ class RunRecord:
         self.update(**{"judging" if self._is_sealed else "children": now})
 
     def seal(self) -> None:
-        """The run is over: what its evidence is now is written down, and ``run.json`` changes no more but for the
+        """The run is over: write down what its evidence is now. Raises ``OSError``.
 
-        fields that tell of its judgement. Raises ``OSError``.
+        From here on, only the fields of ``run.json`` that tell of its judgment change.
         """
         self._is_sealed = True
         seal.take(self._directory)

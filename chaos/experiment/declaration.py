@@ -32,11 +32,12 @@ class Panel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """One field. ``unset`` is what holds where nothing is said, for the help; ``outside_repro`` says why the option is
+    """One field of an experiment: an option, its limits and its help.
 
-    no part of the command that asks for the same run again (empty: it is one). ``least`` and ``most`` bound numbers;
-    the help shows them with ``shows_bounds``. ``among`` are the names that may be given. ``verdict`` has the fields of
-    the verifier's settings that this option decides, and how; None stands for the value as asked.
+    ``unset`` is what holds where nothing is said, for the help. ``outside_repro`` says why the option is not part of
+    the command that repeats a run (empty: it is). ``least`` and ``most`` bound numbers; the help shows them with
+    ``shows_bounds``. ``among`` are the names that may be given. ``verdict`` has the fields of the verifier's settings
+    that this option decides, and how; None stands for the value as asked.
     """
 
     help: str

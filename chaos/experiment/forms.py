@@ -23,9 +23,10 @@ class ScheduleFile:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One form. ``kind`` is what Typer parses; ``read`` makes the value of it, ``shown`` the default as Typer has it,
+    """One form: how a value is read from the command line and written back.
 
-    ``words`` the arguments that ask for a value again. Both take values alone, never None.
+    ``kind`` is what Typer parses; ``read`` makes the value of it, ``shown`` the default as Typer has it, ``words`` the
+    arguments that ask for a value again. Both take values alone, never None.
     """
 
     kind: Any

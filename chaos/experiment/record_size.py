@@ -16,7 +16,7 @@ from loadgen.limits import LargestRecord, advice, compresses, producer_limits, t
 def check_record_size(experiment: Experiment) -> list[str]:
     """Refuse a load of which a record can never be written, before anything is started; warnings for a person.
 
-    What a producer does not take stands in its way for ever. A limit of the topic or of the brokers that was not asked
+    What a producer does not take blocks it forever. A limit of the topic or of the brokers that was not asked
     for is an oversight; one that was asked for may be the very point (a run in which nothing is acknowledged is
     ``unknown``), and whether a compressed batch keeps to it is seen only when it is there: those are warned of.
     Raises SettingsError.

@@ -11,9 +11,9 @@ from verifier.evidence.run_model import RunSettings
 
 
 def decided() -> dict[str, tuple[str, Decides | None]]:
-    """Each field of the verifier's settings: the field of ``Asked`` that decides it, and how. Raises ValueError if two
+    """Each field of the verifier's settings: the field of ``Asked`` that decides it, and how.
 
-    options decide one.
+    Raises ValueError if two options decide one field.
     """
     found: dict[str, tuple[str, Decides | None]] = {}
     for each in declared_fields(Asked):

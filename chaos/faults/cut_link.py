@@ -1,7 +1,7 @@
 """``cut-link``: stop one directed link, its requests or its responses only, lossless or lossy.
 
 Lossless holds the bytes back and delivers them all at heal (a pause of the network as TCP rides it out); lossy
-drops them, and the connection closes at heal. The record says which it was (design section 6).
+drops them, and the connection closes at heal. The record says which it was (docs/faults.md).
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ Direction = Literal["request", "response", "both"]
 
 @dataclass(frozen=True, slots=True)
 class LinkStats:
-    """Counters of one link, as its proxy has them: bytes delivered and dropped each way, and held back now;
+    """Counters of one link, as its proxy has them.
 
-    connections that have ended.
+    Bytes delivered and dropped each way, bytes held back now, and connections that have ended.
     """
 
     request_bytes: int
@@ -52,7 +52,7 @@ class LinkControl(Protocol):
         ...
 
     async def delay(self, link: str, direction: Direction, *, latency_ms: int) -> Marks:
-        """Let what is sent arrive so much later."""
+        """Delay what is sent by this much."""
         ...
 
     async def reset_connections(self, link: str, direction: Direction) -> Marks:

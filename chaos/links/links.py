@@ -39,7 +39,7 @@ _STREAMS: dict[Direction, tuple[tuple[str, Stream], ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class StallModel:
-    """How packet loss is modelled on a link: by our ``stall`` toxic, or on a foreign server by ``latency`` jitter."""
+    """How packet loss is modeled on a link: by our ``stall`` toxic, or on a foreign server by ``latency`` jitter."""
 
     kind: Literal["stall", "latency"]
     toxics: tuple[str, ...]
@@ -214,7 +214,7 @@ class Links:
         return self._add_each(link, direction, name, "reset_peer", {"timeout": 0})
 
     def delay(self, link: str, direction: Direction, *, latency_ms: int, name: str = "delay") -> tuple[str, ...]:
-        """Let every chunk of a direction arrive so much later, in its order."""
+        """Delay every chunk of a direction by this much, in order."""
         return self._add_each(link, direction, name, "latency", {"latency": latency_ms, "jitter": 0})
 
     def heal(self, link: str, toxics: Collection[str] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The sweep ``delivery``: what the seeds' documents say of acks, idempotence and requests in flight, cell by cell.
+"""The sweep ``delivery``: what Kafka's documentation says of acks, idempotence and requests in flight, cell by cell.
 
 Owns the matrix, its dense schedules and the claims. What the settings allow is the verifier's expectation matrix.
 """
@@ -92,7 +92,7 @@ def _cell(wanted: Wanted, fault: str, acks: str, idempotence: bool, in_flight: i
 
 
 def claims(fault: str, acks: str, idempotence: bool, in_flight: int) -> tuple[str, ...]:
-    """What the seeds' documents say that this cell will show (000: what idempotence is for; 002: acks)."""
+    """What Kafka's documentation says that this cell will show (enable.idempotence and acks)."""
     if fault in FREE:
         return ()
     if acks == "0":

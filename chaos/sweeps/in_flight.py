@@ -1,7 +1,7 @@
-"""The sweep ``in-flight``: six requests in flight against a broker that remembers five batches (seed 000's question).
+"""The sweep ``in-flight``: six requests in flight against a broker that remembers five batches.
 
 Six batches are stored and none of their answers arrives. The retry of the first is older than what the broker
-remembers: by Kafka's rule it is out of order, by the rule that the seed's document proposes it is known to be stored.
+remembers: by Kafka's rule it is out of order, by our rule (docs/producer-state.md) it is known to be stored.
 Only the native producer can be made to do it; librdkafka refuses more than five with idempotence. Owns the matrix.
 """
 
@@ -29,7 +29,7 @@ PRODUCER = ("batch.size=1000", "linger.ms=0")
 
 NOTES = (
     "rule: gapless.unknown.producer=kafka answers OUT_OF_ORDER_SEQUENCE_NUMBER to a batch below the last five; the "
-    "rule of the seed's document (gapless) answers DUPLICATE_SEQUENCE_NUMBER if the history is known without a hole.",
+    "rule gapless.unknown.producer=gapless answers DUPLICATE_SEQUENCE_NUMBER if the history is known without a hole.",
 )
 
 

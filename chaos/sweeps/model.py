@@ -15,7 +15,7 @@ SEED = "seed"
 
 
 class SweepError(ValueError):
-    """What was asked of a sweep cannot be had; the message names the thing and the fix."""
+    """What was asked of a sweep is not possible; the message names the thing and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +70,10 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One run of a sweep. ``labels`` are its place in the matrix, the seed last; ``claims`` the effects that the seeds'
+    """One run of a sweep.
 
-    documents say it will show (none: that it shows nothing). ``inapplicable`` says why it makes no sense to run it.
+    ``labels`` are its place in the matrix, the seed last; ``claims`` are the effects that it is expected to show (none:
+    nothing). ``inapplicable`` says why it makes no sense to run it.
     """
 
     labels: Mapping[str, str]
@@ -94,9 +95,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """A matrix of cells. ``across`` is the dimension that a plot lays from left to right; ``compared`` are the values
+    """A matrix of cells.
 
-    of it at which throughput may be compared (none: at all of them).
+    ``across`` is the dimension that a plot lays from left to right; ``compared`` are its values at which throughput may
+    be compared (none: at all of them).
     """
 
     name: str
@@ -143,7 +145,7 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     if len(parts) == 1:
         if not 1 <= int(text) <= 1000:
             raise SweepError(
-                f"--seeds {text} asks for as many runs of each cell; 1 to 1000 can be had ({text}, is one)"
+                f"--seeds {text} asks for as many runs of each cell; the range is 1 to 1000 ({text}, is one seed)"
             )
         return tuple(range(1, int(text) + 1))
     return tuple(dict.fromkeys(int(part) for part in parts if part))

@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 
 #: Start, final read, verification: what a cell needs beside its load, until one has shown it.
 BESIDE_THE_LOAD_S = 45.0
+#: Between two looks at a cell's process, which runs for a minute.
 LOOK_EVERY_S = 0.5
 #: An interrupted run heals, stops and judges what there is.
 INTERRUPTED_S = 300.0

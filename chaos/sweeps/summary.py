@@ -14,7 +14,7 @@ from chaos.sweeps.outcome import Outcome, shows_what_is_claimed
 #: 2: the runs of the cells have a ``run.json`` that is whole; sweeps before that are not gone on with.
 SCHEMA = 2
 
-#: What outranks what in a sweep (design section 8); a cell that could not even be started is the harness's failure.
+#: What outranks what in a sweep (docs/sweep.md); a cell that could not even be started is the harness's failure.
 _SEVERITY = (Exit.VALID, Exit.UNKNOWN, Exit.INVALID, Exit.HARNESS_FAILED)
 _STATUS = {Exit.BAD_ARGUMENTS: Exit.HARNESS_FAILED}
 
@@ -136,7 +136,7 @@ def claims_line(rows: Sequence[Row]) -> str:
         return ""
     missing = [", ".join(row.labels.values()) for row in judged if not row.shown]
     left = f"; not shown: {'; '.join(missing)}" if missing else ""
-    return f"{len(judged) - len(missing)} of {len(judged)} settings show what the seeds' documents say{left}"
+    return f"{len(judged) - len(missing)} of {len(judged)} settings show what Kafka's documentation says{left}"
 
 
 def sweep_json(

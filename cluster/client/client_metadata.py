@@ -1,8 +1,8 @@
 """What a client knows about the cluster, what it wants to know, and when to ask again. Pure.
 
 Owns the topics in use, the merging of answers (leader epochs never go back, KIP-320), the ages and the back-off of
-updates (seed 002 section 3 c, Kafka's ``Metadata`` and ``ProducerMetadata``) and the bootstrap addresses. Does not own
-the request, the choice of a broker (``cluster.client.nodes``) nor who waits for an update.
+updates (Kafka's ``Metadata`` and ``ProducerMetadata``) and the bootstrap addresses. Does not own the request, the
+choice of a broker (``cluster.client.nodes``) nor who waits for an update.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ class ClientMetadata:
     def _newest(self, topic: TopicView, known: TopicView | None) -> TopicView:
         """``topic`` with each partition as of its greatest leader epoch: brokers hear of a new leader one by one."""
         if topic.topic_id is not None and self._topic_ids.setdefault(topic.name, topic.topic_id) != topic.topic_id:
-            # It was deleted and created again, and its epochs began anew.
+            # It was deleted and created again, and its epochs started over.
             self._topic_ids[topic.name] = topic.topic_id
             self._epochs = {key: epoch for key, epoch in self._epochs.items() if key[0] != topic.name}
             known = None

@@ -13,8 +13,7 @@ from cluster.protocol.apis import ApiKey
 #: Makes an answer of a response frame, which is valid only during the call. Raises ``ProtocolError``.
 Decode = Callable[[memoryview], Any]
 
-#: From which version on a client waits for ``throttle_time_ms`` itself (KIP-219, kafka-semantics 1.4); before, the
-#: broker has waited.
+#: From which version on a client waits for ``throttle_time_ms`` itself (KIP-219); before, the broker has waited.
 _THROTTLED_FROM = {
     ApiKey.PRODUCE: 6,
     ApiKey.FETCH: 8,

@@ -1,7 +1,8 @@
 """MetadataUpdater: asks for metadata when it is due, and takes the answers in. Kafka's ``DefaultMetadataUpdater``.
 
 Owns which node is asked, the one question that is in flight, and what a lost connection means for what is known
-(seed 002 section 3 c). Does not own what is wanted nor when (``cluster.client.client_metadata``), nor connections.
+(Kafka's ``DefaultMetadataUpdater``). Does not own what is wanted nor when (``cluster.client.client_metadata``), nor
+connections.
 """
 
 from __future__ import annotations

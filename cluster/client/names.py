@@ -47,7 +47,7 @@ def checked_long(number: object, what: str) -> int:
 
 
 def checked_integer(number: object, what: str, bits: int) -> int:
-    """``number`` if so many bits hold it. Raises ``TypeError`` and ``ValueError``."""
+    """``number`` if this many bits hold it. Raises ``TypeError`` and ``ValueError``."""
     if not isinstance(number, int):
         raise TypeError(f"{what} is an integer, not {type(number).__name__}")
     if abs(number) >= 2 ** (bits - 1):

@@ -22,8 +22,8 @@ SOFTWARE_VERSION = "0.1.0"
 async def api_versions(connection: BrokerConnection, timeout_ms: int | None = None) -> dict[int, tuple[int, int]]:
     """The broker's version windows by API key.
 
-    A broker that does not know our version answers in version 0 with its own window (kafka-semantics 1.3); it is
-    asked again in the best version of that. Raises like ``BrokerConnection.send``, and ``UnsupportedVersion``.
+    A broker that does not know our version answers in version 0 with its own window (KIP-511); it is asked again in the
+    best version of that. Raises like ``BrokerConnection.send``, and ``UnsupportedVersion``.
     """
     version = API_VERSIONS_VERSION
     while True:

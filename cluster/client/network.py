@@ -1,9 +1,9 @@
 """NetworkClient: requests to nodes and what became of them, for the one thread that polls.
 
 Owns the steps of a connection (connect, ask for versions, ready), the matching of responses and the end of connections
-that fail, answer nonsense or do not answer in time (Kafka's class of the same name, seed 002 sections 3 b and c). A
-thin shell: states and deadlines are ``cluster.client.nodes``', sockets the selector's. Does not own what is sent, nor
-retries: a request whose connection is lost comes back as a failure, whether the node has carried it out or not.
+that fail, answer nonsense or do not answer in time (Kafka's class of the same name). A thin shell: states and deadlines
+are ``cluster.client.nodes``', sockets the selector's. Does not own what is sent, nor retries: a request whose
+connection is lost comes back as a failure, whether the node has carried it out or not.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Owns the states (disconnected, connecting, checking versions, ready; throttled beside), the pauses before connecting
 again (KIP-144), the time a connection may take (KIP-601), the requests in flight with their deadlines, and the choice
-of the least loaded node: Kafka's ``ClusterConnectionStates`` and ``InFlightRequests`` (seed 002 section 3 b). Does not
-own sockets (``cluster.seams.selector``), addresses (``cluster.client.client_metadata``) nor what is sent.
+of the least loaded node: Kafka's ``ClusterConnectionStates`` and ``InFlightRequests``. Does not own sockets
+(``cluster.seams.selector``), addresses (``cluster.client.client_metadata``) nor what is sent.
 """
 
 from __future__ import annotations

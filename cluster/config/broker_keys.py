@@ -1,4 +1,4 @@
-"""The broker keys: Kafka 3.8's spelling, types, limits and defaults (kafka-semantics section 13), and ours.
+"""The broker keys: Kafka 3.8's spelling, types, limits and defaults (KafkaConfig), and ours.
 
 Owns the table alone; ``cluster.config.broker`` has the rules and the typed access.
 """

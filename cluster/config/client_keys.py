@@ -1,4 +1,4 @@
-"""The keys that Kafka's clients share (Java spelling and defaults, kafka-semantics section 8.1).
+"""The keys that Kafka's clients share (Java spelling and defaults).
 
 Owns that part of their tables alone.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from cluster.config.keys import INT_MAX, Key, flag, integer, text, texts
 
 COMMON: list[Key] = [
-    texts("bootstrap.servers", (), "host:port of some brokers; the others are learnt from them."),
+    texts("bootstrap.servers", (), "host:port of some brokers; the others are learned from them."),
     text("client.id", "", "A name for the broker's log."),
     text("client.rack", "", "The rack of this client.", carried=True),
     text("client.dns.lookup", "use_all_dns_ips", "How a host name is resolved.", carried=True),

@@ -1,7 +1,7 @@
 """Producer configuration: Kafka's keys, and librdkafka's where the client is confluent-kafka.
 
-Owns the producer table and the rules between its keys (kafka-semantics section 8.1, the last line). The same rules
-hold for both clients; only the spelling of the keys differs.
+Owns the producer table and the rules between its keys (Kafka's ProducerConfig). The same rules hold for both clients;
+only the spelling of the keys differs.
 """
 
 from __future__ import annotations

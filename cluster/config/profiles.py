@@ -1,4 +1,4 @@
-"""The named profiles: ``chaos``, with short timeouts, and ``kafka``, with Kafka's own (design section 8).
+"""The named profiles: ``chaos``, with short timeouts, and ``kafka``, with Kafka's own (docs/configuration.md).
 
 Owns which values they set; everything else is the tables' default. A profile is weak: what a user asks for wins.
 """

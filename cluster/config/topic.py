@@ -1,7 +1,7 @@
 """Topic configuration: Kafka 3.8's topic keys, and which broker keys give a topic its defaults.
 
 Owns the topic table, the rules between topic keys and the synonyms. What the values do is known to ``cluster.log``
-and ``cluster.replication``. Defaults: kafka-semantics section 13 and Kafka's ``LogConfig``.
+and ``cluster.replication``. Defaults: Kafka's ``LogConfig``.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class TopicPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """Who leads a partition. ``partition_epoch`` is the version of its state node (kafka-semantics 5.5)."""
+    """Who leads a partition. ``partition_epoch`` is the version of its state node (Kafka's ZkData)."""
 
     leader: int
     leader_epoch: int

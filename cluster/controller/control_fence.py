@@ -1,8 +1,8 @@
 """What stops a controller that has been succeeded: brokers refuse its requests, and its writes miss. Pure.
 
 Owns the checks of LeaderAndIsr, UpdateMetadata and StopReplica as a whole, which the receiving broker makes before
-anything else (kafka-semantics 5.6), and the version that a controller's writes insist on. The checks of each partition
-belong to replication (``replication.leader_epochs``).
+anything else (Kafka's KafkaZkClient), and the version that a controller's writes insist on. The checks of each
+partition belong to replication (``replication.leader_epochs``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def required_version(known: int) -> int | None:
     """The version that a node must have for a controller to write on the strength of it: the one it knows.
 
     For /controller_epoch, of which each election makes a new version, and for every node that is overwritten
-    (kafka-semantics 5.6). None would be any version: then two controllers overwrite each other.
+    (Kafka's KafkaZkClient). None would be any version: then two controllers overwrite each other.
     """
     return known
 

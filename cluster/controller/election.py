@@ -1,4 +1,4 @@
-"""Who leads next: pure functions on assignment, ISR and live brokers (kafka-semantics 5.6, the election table).
+"""Who leads next: pure functions on assignment, ISR and live brokers (Kafka's Election).
 
 Owns the choice of leader and ISR. Does not own when to choose, epochs, or how the choice is written. ``replicas`` is
 always the assignment in its order of preference; no function invents an order of its own.

@@ -1,7 +1,7 @@
 """What to tell which broker after a change. Pure: it collects; the shell builds the requests and sends them.
 
 Owns who is told what, and the order within one batch: LeaderAndIsr, then UpdateMetadata, then StopReplica
-(kafka-semantics 5.6). Does not own the requests' layout.
+(Kafka's KafkaController). Does not own the requests' layout.
 """
 
 from __future__ import annotations

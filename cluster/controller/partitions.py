@@ -1,7 +1,7 @@
 """What must change when brokers come, die or ask to go, and when partitions are new. Pure.
 
 Owns the new state of each partition that is concerned; the executor writes it, then applies it to the context. The
-rules are kafka-semantics 5.6: leader epoch +1 at each election and each change of the ISR by the controller; the last
+rules are KafkaController's: leader epoch +1 at each election and each change of the ISR by the controller; the last
 member of an ISR is never removed (the partition has no leader then, and the ISR stays as it was, since no record can
 have been committed without it).
 """

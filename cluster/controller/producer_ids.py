@@ -1,4 +1,4 @@
-"""Producer ids from blocks: the controller's next block and a broker's use of its own. Pure (kafka-semantics 3).
+"""Producer ids from blocks: the controller's next block and a broker's use of its own. Pure (ZkProducerIdManager).
 
 An id that was handed out is never handed out again; ids that are lost with a block (a broker died, an answer was lost)
 are a gap, which is normal. Who writes ``/latest_producer_id_block``, and how, is the control plane's.

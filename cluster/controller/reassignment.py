@@ -127,7 +127,7 @@ def is_complete(placement: Placement, state: PartitionState | None) -> bool:
 def plan_step(before: Placement, wanted: Placement, state: PartitionState | None, live: Collection[int]) -> Step:
     """What a partition is to become on its way to ``wanted``; ``before`` is what its replicas were until now.
 
-    The leader epoch rises in any case: only with a new one do replicas take over another set (kafka-semantics 5.6).
+    The leader epoch rises in any case: only with a new one do replicas take over another set (Kafka's KafkaController).
     ``live`` are the brokers that may lead.
     """
     unneeded = tuple(replica for replica in before.replicas if replica not in wanted.replicas)

@@ -1,6 +1,6 @@
 """The controller's decision functions in one frozen value, so that a defect can wrap one of them at start-up.
 
-Owns nothing but the bundle; the correct code has no other hook (design section 4).
+Owns nothing but the bundle; the correct code has no other hook (docs/architecture.md).
 """
 
 from __future__ import annotations

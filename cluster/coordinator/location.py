@@ -1,7 +1,7 @@
 """Where the coordinator of a group or a transactional id is.
 
 Owns the answer to FindCoordinator. There are no coordinators yet, and Kafka has an answer for that which clients
-understand and retry: COORDINATOR_NOT_AVAILABLE, with no broker (kafka-semantics 1.7).
+understand and retry: COORDINATOR_NOT_AVAILABLE, with no broker (Kafka's KafkaApis).
 """
 
 from __future__ import annotations

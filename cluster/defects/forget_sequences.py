@@ -1,4 +1,4 @@
-"""forget-sequences: no duplicate detection at all (peers.md D23, D30; Redpanda 3039).
+"""forget-sequences: no duplicate detection at all (Redpanda issue 3039).
 
 Every batch of a producer is accepted, so a retry whose first answer was lost is appended again. A batch that the right
 check would have let pass is no firing.

@@ -1,8 +1,8 @@
 """refuse-batches: refuse a good batch with an error that asks to try again, and store nothing of it.
 
-No promise is broken by it: a broker may refuse. It is what the seeds' story of reordering needs: one batch is refused
-while the next, already under way, is taken, and then the first is tried again. A lost connection never shows that, for
-all that was under way comes again in its order.
+No promise is broken by it: a broker may refuse. Reordering needs it: one batch is refused while the next, already under
+way, is taken, and then the first is tried again. A lost connection never shows that, for all that was under way comes
+again in its order.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Owns the order in which a batch is judged and then changes file, epochs and producers, and the roll before it. Does not
 own the file (``local_log.py``) or the checks themselves (``sequence.py``, ``timestamps.py``, ``replicated.py``).
 
-The sequence is judged before the segment is rolled, unlike in Kafka (kafka-semantics 2.5 rows 18 and 19): a batch that
-is not appended leaves no trace. Nothing is noted of a batch before it is wholly in the file. Its records are not
+The sequence is judged before the segment is rolled, unlike in Kafka (docs/produce-checks.md, rows 18 and 19): a batch
+that is not appended leaves no trace. Nothing is noted of a batch before it is wholly in the file. Its records are not
 looked at.
 """
 
@@ -192,7 +192,7 @@ class Appender:
 
 
 def _check_batch(size_bytes: int, header: BatchHeader, config: LogConfig, now_ms: int) -> None:
-    """Rows 16 and 17 of kafka-semantics 2.5, as far as the header tells. Raises ``LogError``."""
+    """Rows 16 and 17 of docs/produce-checks.md, as far as the header tells. Raises ``LogError``."""
     if not config.is_log_append_time and (problem := timestamp_problem(header, config, now_ms)):
         raise LogError(ErrorCode.INVALID_TIMESTAMP, problem)
     if size_bytes > config.segment_bytes:

@@ -1,4 +1,4 @@
-"""The small files of a broker's log directory, in Kafka's formats (kafka-semantics 4.1).
+"""The small files of a broker's log directory, in the formats of Kafka's CheckpointFile.
 
 Owns the texts of the offset checkpoints, ``leader-epoch-checkpoint``, ``meta.properties``, ``partition.metadata`` and
 the clean-shutdown marker, and the names of all of them. Reading is strict: a file that is not in its format raises

@@ -1,7 +1,7 @@
 """Cleaning: one compaction of one log, cut into what the loop does and what may run in another thread.
 
 Owns reading the segments, writing ``.cleaned`` files, and the order of renames that survives a crash at any point
-(kafka-semantics 4.6): ``.cleaned`` is written and synced; renamed to ``.swap``, the batches last, and from then on it
+(Kafka's LogCleaner): ``.cleaned`` is written and synced; renamed to ``.swap``, the batches last, and from then on it
 counts; the originals are retired; ``.swap`` gets its final name. ``recovery.tidy`` finishes or undoes what a crash
 interrupts. Does not own the rules (``compaction.py``).
 """

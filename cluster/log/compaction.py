@@ -1,6 +1,6 @@
 """Compaction, the decisions: what of a log is to be compacted, and which records of a batch stay. Pure.
 
-Owns the rules of kafka-semantics 4.6. Does not own files (``cleaner.py``) or when one looks (the broker's timers).
+Owns the rules of Kafka's LogCleaner. Does not own files (``cleaner.py``) or when one looks (the broker's timers).
 
 * Offsets never change, and of each key the newest record stays. A tombstone stays until the delete horizon, which the
   first pass that sees it writes into its batch.
@@ -82,7 +82,7 @@ def cleanable(
 
 
 def group_segments(segments: Iterable[tuple[CleanableSegment, int]], config: LogConfig) -> list[list[CleanableSegment]]:
-    """Neighbours that together make one segment. With each comes the size of its larger index, in bytes."""
+    """Neighbors that together make one segment. With each comes the size of its larger index, in bytes."""
     groups: list[list[CleanableSegment]] = []
     size = index_bytes = 0
     for segment, larger_index_bytes in segments:

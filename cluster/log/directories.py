@@ -1,4 +1,4 @@
-"""The directories in a broker's log directory (kafka-semantics 4.1).
+"""The directories in a broker's log directory (Kafka's LocalLog).
 
 Owns ``<topic>-<partition>`` and the names of directories that are going away. Removing them is ``removal.py``'s.
 """

@@ -4,7 +4,7 @@ Owns the log end offset and the recovery point. Does not own what a batch means 
 (``partition_log.py``).
 
 After a failed fsync the kernel may have dropped the pages and would report success the next time, so such a log is
-failed for good: it answers KAFKA_STORAGE_ERROR until it is opened anew. A failed write only fails that append.
+failed for good: it answers KAFKA_STORAGE_ERROR until it is opened again. A failed write only fails that append.
 """
 
 from __future__ import annotations
@@ -168,14 +168,14 @@ class LocalLog:
             raise self.fail(f"truncating to {offset}: {error}") from error
         self._set_end()
 
-    def start_anew(self, offset: int) -> None:
+    def start_over(self, offset: int) -> None:
         """Remove everything and begin at ``offset``. Raises ``StorageFailed``."""
         self.cuts += 1
         try:
             self.segments.delete_all()
             self.segments.replace_all(self._new_segment(offset))
         except OSError as error:
-            raise self.fail(f"starting anew at {offset}: {error}") from error
+            raise self.fail(f"starting over at {offset}: {error}") from error
         self._set_end()
 
     def drop_below(self, offset: int) -> bool:

@@ -1,6 +1,6 @@
 """Opening a log: everything that is made from its files before the first append or read.
 
-Owns the order of kafka-semantics 4.4. Does not own the treatment of damage (``recovery.py``).
+Owns the order of Kafka's LogLoader. Does not own the treatment of damage (``recovery.py``).
 
 After a clean stop the log is what was noted then (``clean_state.py``), if every file is as noted. Else epochs are taken
 from the batches themselves: a ``leader-epoch-checkpoint`` that lags or was lost (KAFKA-16541) cannot mislead. Producers

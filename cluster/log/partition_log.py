@@ -143,7 +143,7 @@ class PartitionLog:
 
     @property
     def is_failed(self) -> bool:
-        """Whether the disk failed under this log: it answers KAFKA_STORAGE_ERROR until it is opened anew."""
+        """Whether the disk failed under this log: it answers KAFKA_STORAGE_ERROR until it is opened again."""
         return self._local.failure is not None
 
     @property
@@ -247,7 +247,7 @@ class PartitionLog:
         local.check()
         recovery_point = local.recovery_point
         self._drop_snapshots_above(-1)
-        local.start_anew(offset)
+        local.start_over(offset)
         self.producers.clear()
         self.epochs.clear()
         start_before = self.log_start_offset

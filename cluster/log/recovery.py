@@ -1,4 +1,4 @@
-"""Opening the segments of a log after a stop: what is read, what is checked, what is cut off (kafka-semantics 4.4).
+"""Opening the segments of a log after a stop: what is read, what is checked, what is cut off (Kafka's LogLoader).
 
 Owns which segments are taken over by their indexes and which are walked (so that indexes, epochs and producers are made
 again from the batches), and the treatment of damage:
@@ -163,8 +163,8 @@ class Opening:
         message = f"{last.file.path} is good up to offset {last.next_offset} and byte {last.size_bytes}: {problem}"
         fix = (
             f"nothing is cut off. If another replica has the records, stop this broker and remove {self.directory}: "
-            f"they are fetched anew. To give up all from offset {last.next_offset} on instead, stop it and remove this "
-            f"partition's line from {RECOVERY_POINT_FILE}"
+            f"they are fetched again. To give up everything from offset {last.next_offset} on, stop it and remove "
+            f"this partition's line from {RECOVERY_POINT_FILE}"
         )
         if last.next_offset < self.trusted_below:
             raise StorageFailed(f"{message}; what follows was stored safely once, so {fix}")

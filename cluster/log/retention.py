@@ -1,4 +1,4 @@
-"""Which segments of a log are old enough to go (kafka-semantics 4.5). Pure.
+"""Which segments of a log are old enough to go (Kafka's UnifiedLog). Pure.
 
 Owns the three rules and their order: below the log start, above ``retention.bytes``, older than ``retention.ms``. Does
 not own the deletion (``partition_log.py``) or when one looks (the broker's timers).

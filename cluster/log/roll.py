@@ -1,4 +1,4 @@
-"""When a segment is full and a new one begins (kafka-semantics 4.2, seed 002). Pure.
+"""When a segment is full and a new one begins (Kafka's LogSegment.shouldRoll). Pure.
 
 Owns the conditions. Does not own what a roll does (``partition_log.py``).
 """

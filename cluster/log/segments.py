@@ -74,7 +74,7 @@ class Segments:
             yield self._segments.pop(0), paths
 
     def replace(self, old: Sequence[Segment], new: Segment) -> None:
-        """Put ``new`` in the place of neighbours that do not include the active one."""
+        """Put ``new`` in the place of neighbors that do not include the active one."""
         at = self._segments.index(old[0])
         self._segments[at : at + len(old)] = [new]
         self._bases[at : at + len(old)] = [new.base_offset]

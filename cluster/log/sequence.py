@@ -1,7 +1,7 @@
-"""The sequence check of the idempotent producer: accept, answer as a duplicate, or refuse (design section 4). Pure.
+"""The sequence check of the idempotent producer: accept, answer as a duplicate, or refuse. Pure.
 
 Owns the decision and the value it is made on, one producer's entry in one partition. Does not own the map of
-entries or how they follow the log (``producers.py``). Sources: kafka-semantics 3, seeds 000 and 001.
+entries or how they follow the log (``producers.py``). Sources: Kafka's ProducerAppendInfo, docs/producer-state.md.
 
 Sequences live on a circle of 2^31 values: 2147483647 is followed by 0. What "below the window" means on it:
 
@@ -119,7 +119,7 @@ def check_sequence(
     for batch in batches:
         if batch.base_sequence == base_sequence and batch.last_sequence == last_sequence:
             return Verdict(VerdictKind.DUPLICATE, batch, batch.last_offset)
-    # Kafka does not tell what is older than its cache from what never came (and the seeds' Kafka does not either).
+    # Kafka does not tell what is older than its cache from what never came.
     if unknown_producer == "gapless" and is_below_window(entry, base_sequence, header.last_offset_delta + 1):
         # All that is older than the window lies before its first batch, so this is what must be committed.
         return Verdict(VerdictKind.DUPLICATE_BELOW_WINDOW, None, batches[0].base_offset - 1)

@@ -90,7 +90,7 @@ class SnapshotFiles:
         self._drop({known for known in self._known if known < offset})
 
     def drop_strays(self, base_offsets: Collection[int], log_end_offset: int) -> None:
-        """Keep one for each segment's base and the newest at or below the log's end (kafka-semantics 3)."""
+        """Keep one for each segment's base and the newest at or below the log's end (ProducerStateManager)."""
         self.drop_above(log_end_offset)
         newest = max(self._known, default=-1)
         self._drop({known for known in self._known if known not in base_offsets and known != newest})

@@ -1,6 +1,6 @@
 """Timestamps: whether a producer's are acceptable, and which record is the first at or after a given one.
 
-Owns the check of kafka-semantics 2.5 row 16 as far as a header tells, and the search behind ListOffsets. The search
+Owns the check of docs/produce-checks.md row 16 as far as a header tells, and the search behind ListOffsets. The search
 is the only place in this room that looks into batches.
 """
 

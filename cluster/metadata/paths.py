@@ -1,4 +1,4 @@
-"""Where Kafka's znodes stand: their paths (kafka-semantics 5.5). Pure.
+"""Where Kafka's znodes stand: their paths (Kafka's ZkData). Pure.
 
 Does not own what stands in them: that is ``znodes``.
 """

@@ -1,8 +1,8 @@
 """Kafka's znodes: the JSON inside them, to and from values. Pure.
 
-Owns the layouts of kafka-semantics 5.5 and the producer-id block of its section 3. Does not own where a node stands
-(``paths``), nor who writes it and when: that is the control plane. Unknown JSON keys are ignored; a node that cannot be
-understood raises ``MalformedZnode``, never a bare KeyError.
+Owns the layouts of Kafka's ZkData, the producer-id block's too. Does not own where a node stands (``paths``), nor who
+writes it and when: that is the control plane. Unknown JSON keys are ignored; a node that cannot be understood raises
+``MalformedZnode``, never a bare KeyError.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 OLDEST = 17
 #: A start takes 0.1 to 0.3 s; a loaded machine may need far more.
 _PROBE_TIMEOUT_S = 60.0
-#: Spark's launcher always asks for this module, and a Java without it refuses to start (feasibility part 2, 1).
+#: Spark's launcher always asks for this module, and a Java without it refuses to start.
 _MODULE = "jdk.incubator.vector"
 _VECTOR = f"--add-modules={_MODULE}"
 _SHIM = """#!/bin/sh

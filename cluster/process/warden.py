@@ -151,7 +151,7 @@ class Watch:
                 if signal_quietly(process, signal.SIGKILL):
                     done.append(f"ended process {process.pid}")
                 signal_quietly(process, signal.SIGCONT)
-            time.sleep(0.05)
+            time.sleep(0.05)  # the kernel signals nobody but the parent when a process ends
         for path in sorted(self._directories):
             if os.path.isdir(path):
                 shutil.rmtree(path, ignore_errors=True)

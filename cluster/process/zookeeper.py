@@ -1,4 +1,4 @@
-"""A ZooKeeper server of our own, from the jars that pyspark ships (feasibility part 2, 1).
+"""A ZooKeeper server of our own, from the jars that pyspark ships.
 
 Owns its configuration, its start and the wait until it answers. Does not own what is stored in it.
 """

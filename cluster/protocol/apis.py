@@ -1,6 +1,6 @@
 """API keys, version windows and header versions: the table by which requests and responses are told apart.
 
-Owns the numbers (kafka-semantics 1.2, 1.3, 1.5). Does not own any layout, nor which of the APIs a broker serves:
+Owns the numbers (Kafka's ApiKeys, KIP-482, KIP-511). Does not own any layout, nor which of the APIs a broker serves:
 it composes what it advertises from its handlers, taking the windows from ``SUPPORTED``.
 """
 
@@ -74,7 +74,7 @@ PRODUCE_MIN_VERSION = 3
 #: ``PRODUCE_MIN_VERSION`` closes the connection.
 PRODUCE_MIN_ADVERTISED = 0
 
-#: Version windows, inclusive, as advertised to clients (column ``adv`` of kafka-semantics 1.5).
+#: Version windows, inclusive, as advertised to clients.
 SUPPORTED: dict[ApiKey, tuple[int, int]] = {
     ApiKey.PRODUCE: (PRODUCE_MIN_ADVERTISED, 9),
     ApiKey.FETCH: (4, 12),

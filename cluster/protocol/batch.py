@@ -1,7 +1,8 @@
 """Record batch v2: its 61-byte header, its checksum, and what may be changed in place.
 
-Owns the layout of kafka-semantics 2.1 and the broker's checks 3 and 9-13 of 2.5. Does not look at records: the hot
-path works on whole batches (``cluster.protocol.records`` is the cold path), and knows no log, time or sequence state.
+Owns the layout of Kafka's DefaultRecordBatch and the checks 3 and 9-13 of docs/produce-checks.md. Does not look at
+records: the hot path works on whole batches (``cluster.protocol.records`` is the cold path), and knows no log, time or
+sequence state.
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ def set_offset_and_epoch(buffer: memoryview | bytearray, position: int, base_off
 
 
 def set_log_append_time(buffer: memoryview | bytearray, position: int, timestamp_ms: int) -> None:
-    """Stamp the batch at ``position`` with the broker's time, and compute its checksum anew.
+    """Stamp the batch at ``position`` with the broker's time, and recompute its checksum.
 
     Raises ``CorruptBatch`` if the batch is not wholly there.
     """
@@ -182,7 +183,7 @@ def set_log_append_time(buffer: memoryview | bytearray, position: int, timestamp
 
 
 def only_batch(batch: memoryview, zstd_allowed: bool = True) -> BatchHeader:
-    """The header of the only batch that a producer sent for a partition: row 3 of kafka-semantics 2.5.
+    """The header of the only batch that a producer sent for a partition: row 3 of docs/produce-checks.md.
 
     ``zstd_allowed`` is False for Produce below version 7. Raises ``InvalidBatch`` with the code Kafka answers.
     """
@@ -209,7 +210,7 @@ def only_batch_in_order(batch: memoryview, *, zstd_allowed: bool) -> BatchHeader
 
 
 def validate_from_client(batch: memoryview, header: BatchHeader, max_message_bytes: int) -> None:
-    """Check what the header of a producer's batch tells: rows 9-13 of kafka-semantics 2.5, in this order.
+    """Check what the header of a producer's batch tells: rows 9-13 of docs/produce-checks.md, in this order.
 
     Raises ``InvalidBatch`` with the code Kafka answers.
     """

@@ -1,7 +1,7 @@
 """Error codes of the Kafka protocol, and the exceptions with which this room refuses bytes.
 
-Owns Kafka's names and numbers (kafka-semantics section 9, the Errors enum of Apache Kafka) and the three ways in
-which untrusted bytes fail. Does not own what a client or a broker does about an error.
+Owns Kafka's names and numbers (the Errors enum of Apache Kafka) and the three ways in which untrusted bytes fail. Does
+not own what a client or a broker does about an error.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ _RETRIABLE = frozenset(
     }
 )
 
-#: Column M of kafka-semantics 9: the subclasses of Kafka's InvalidMetadataException.
+#: The subclasses of Kafka's InvalidMetadataException.
 _INVALID_METADATA = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,

@@ -86,7 +86,7 @@ def parse_request_header(frame: Buffer) -> RequestHeader:
     """Read the header of a request frame. Raises ``MalformedRequest``.
 
     Keys and versions are returned as sent, whether known or not: an ApiVersions request of a version from the future
-    must be answered (kafka-semantics 1.3), so what follows its first eight bytes may be anything.
+    must be answered (KIP-511), so what follows its first eight bytes may be anything.
     """
     try:
         if len(frame) >= _CLIENT_ID_AT:
@@ -168,7 +168,7 @@ def decode_response(api_key: int, version: int, frame: Buffer) -> tuple[int, Any
 
 def _unsupported_api_versions(body: memoryview) -> Any:
     """What a broker says that does not know the version: version 0. librdkafka's mock cluster says it in a layout of no
-    version; then the error alone is taken, and whoever asks falls back to 0, as all clients do (kafka-semantics 1.3).
+    version; then the error alone is taken, and whoever asks falls back to 0, as all clients do (KIP-511).
     """
     message_class = response_class(ApiKey.API_VERSIONS)
     try:

@@ -1,4 +1,4 @@
-"""What a broker checks inside a producer's batch: row 14 of kafka-semantics 2.5, and what rows 15 and 16 need to know.
+"""What a broker checks inside a producer's batch: row 14 of docs/produce-checks.md, and what 15 and 16 need.
 
 Owns the walk over records, without taking keys and values out of them. Does not own the checks that the header alone
 answers (``batch``), nor which topics need keys or bound timestamps. The hot path does not come here: only compressed

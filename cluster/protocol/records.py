@@ -1,6 +1,6 @@
 """Records inside a batch, packed and unpacked: the broker's cold path (probes, compaction, dump), a reader's hot one.
 
-Owns the record's layout (kafka-semantics 2.2) and building whole batches with header and checksum. The broker's hot
+Owns the record's layout (Kafka's DefaultRecord) and building whole batches with header and checksum. The broker's hot
 path never comes here: it stores and sends batches as they are.
 """
 
@@ -218,7 +218,7 @@ def _unpack_all(data: bytes, header: BatchHeader, found: list[RecordFields]) -> 
 
 
 def pack_record(record: NewRecord | Record, offset_delta: int, base_timestamp: int) -> bytes:
-    """One record with its length (kafka-semantics 2.2)."""
+    """One record with its length (Kafka's DefaultRecord)."""
     body = bytearray(b"\x00")
     body += write_varint(record.timestamp - base_timestamp)
     body += write_varint(offset_delta)

@@ -1,4 +1,4 @@
-"""A batch written again: with fewer records, as compaction does it (kafka-semantics 4.6), or with another codec.
+"""A batch written again: with fewer records, as compaction does it (Kafka's LogCleaner), or with another codec.
 
 Owns what stays as it was: base and last offset, producer, sequence and leader epoch, so that offsets and sequences
 never change. Does not own which records stay (``cluster.log.compaction``), nor which codec a topic wants.

@@ -1,6 +1,7 @@
 """The arithmetic of the high watermark: the first offset that is not known to be on every replica that counts.
 
-Owns the formulas of kafka-semantics 5.1 and 5.3. Does not own state: ``leader`` and ``follower`` keep it.
+Owns the formulas of Kafka's Partition and AbstractFetcherThread. Does not own state: ``leader`` and ``follower`` keep
+it.
 """
 
 from __future__ import annotations

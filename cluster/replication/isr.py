@@ -1,7 +1,7 @@
 """The in-sync replicas as their leader sees them: the committed set and at most one change in flight.
 
-Owns the life of a change (proposed, answered by the controller, committed or taken back; kafka-semantics 5.7).
-Does not own who deserves to be in the set: that is ``cluster.replication.leader``.
+Owns the life of a change (proposed, answered by the controller, committed or taken back; KIP-497). Does not own who
+deserves to be in the set: that is ``cluster.replication.leader``.
 """
 
 from __future__ import annotations

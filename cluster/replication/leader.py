@@ -1,7 +1,7 @@
 """What the leader of a partition knows of its followers, and what follows from it.
 
 Owns followers' progress, who is caught up, when the ISR should change and where the high watermark is
-(kafka-semantics 5.1), and when a write may be acknowledged. Does not own the log (its end comes as an argument),
+(Kafka's Partition), and when a write may be acknowledged. Does not own the log (its end comes as an argument),
 the request to the controller, or any clock.
 """
 
@@ -31,7 +31,7 @@ class IdleFetches(Protocol):
 
     @property
     def fetched_ms(self) -> int:
-        """When the last of them came. It stands still from the leader's next append on, until it is settled anew."""
+        """When the last of them came. It stands still from the leader's next append on, until it is settled again."""
         ...
 
 
@@ -279,10 +279,10 @@ class LeaderState:
 
 
 def acknowledgement(leader: LeaderState | None, append_epoch: int, required_offset: int) -> ErrorCode | None:
-    """The answer to a write under acks=all, or None while it must wait (kafka-semantics 2.5 row 23).
+    """The answer to a write under acks=all, or None while it must wait (docs/produce-checks.md, row 23).
 
     ``append_epoch`` is the leader epoch in which it was appended. Another epoch never confirms it, even if its high
-    watermark is beyond the offset: another leader may have put something else there (peers.md D10).
+    watermark is beyond the offset: another leader may have put something else there (Redpanda issue 3003).
     """
     if leader is None or leader.leader_epoch != append_epoch:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -1,7 +1,7 @@
 """Which requests are too old, too new or on another branch of history.
 
-Owns the checks of leader epochs that a replica makes on what comes in (kafka-semantics 5.1-5.3, 5.6). Does not own the
-epochs (they come as arguments), nor the fence of whole requests (``controller.control_fence``).
+Owns the checks of leader epochs that a replica makes on what comes in (KIP-320). Does not own the epochs (they come as
+arguments), nor the fence of whole requests (``controller.control_fence``).
 """
 
 from __future__ import annotations

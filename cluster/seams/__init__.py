@@ -1,4 +1,4 @@
-"""The five seams: Clock, Random, Transport, MetadataStore, Storage (design section 2).
+"""The five seams: Clock, Random, Transport, MetadataStore, Storage (docs/architecture.md).
 
 Everything non-deterministic reaches the cluster through one of these, so that the very same code runs on
 real sockets, files and ZooKeeper, and on a virtual-time loop in one process. This room owns the shapes and

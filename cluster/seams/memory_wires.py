@@ -79,12 +79,12 @@ class MemoryWires:
         act: Callable[[], None],
         context: Context,
     ) -> float:
-        """Have ``act`` called in ``context`` when something has travelled; returns when, in loop time."""
+        """Have ``act`` called in ``context`` when something has traveled; returns when, in loop time."""
         loop = asyncio.get_running_loop()
         when = max(not_before, loop.time() + self._delay(source, destination, size_bytes) / 1000)
 
         def arrive() -> None:
-            # A cut that began while it travelled holds it too.
+            # A cut that began while it traveled holds it too.
             if (source, destination) in self._cut:
                 self._held.setdefault((source, destination), []).append((act, context))
             else:
@@ -94,7 +94,7 @@ class MemoryWires:
         return when
 
     async def travel(self, source: str, destination: str) -> None:
-        """Return when something without content has travelled from source to destination."""
+        """Return when something without content has traveled from source to destination."""
         arrived = asyncio.Event()
         self.carry(source, destination, 0, 0.0, arrived.set, copy_context())
         await arrived.wait()

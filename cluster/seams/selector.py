@@ -1,8 +1,8 @@
 """Selector: connections for a client that has a thread of its own and no event loop. Owns the seam's shape.
 
 The transport of brokers and of the asynchronous client is ``cluster.seams.transport``; this one is for programs that
-have a loop of their own or none: one thread polls, and any thread may wake it up. A connection carries Kafka frames
-and is known by the id of its node: there is one to each, or none. Kafka's class of the same name (seed 002). The form
+have a loop of their own or none: one thread polls, and any thread may wake it up. A connection carries Kafka frames and
+is known by the id of its node: there is one to each, or none. Kafka's class of the same name (``Selector``). The form
 on sockets is ``cluster.seams.socket_selector``.
 """
 

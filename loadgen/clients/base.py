@@ -1,4 +1,4 @@
-"""What the load asks of a client: three small shapes. Owns no behaviour.
+"""What the load asks of a client: three small shapes. Owns no behavior.
 
 ``ProducerClient`` is the asynchronous producer of a stream, ``RecordReader`` a consumer of given offsets,
 ``SentinelSender`` a producer for one record to each partition. Several clients stand behind each.
@@ -97,7 +97,7 @@ ProducerFactory = Callable[[ClientCallbacks], ProducerClient]
 
 
 class Polled(NamedTuple):
-    """What one poll brought. ``broken``: the assignment must be made anew before reading can go on."""
+    """What one poll brought. ``broken``: the assignment must be made again before reading can go on."""
 
     records: list[ReadRecord]
     errors: list[str]

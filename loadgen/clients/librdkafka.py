@@ -1,8 +1,8 @@
 """librdkafka's configuration: our defaults, and Kafka's keys in its spelling. Owns names and defaults; pure.
 
 A run is configured in Kafka's own keys. librdkafka takes most of them as they are, spells some differently, and has
-no counterpart for a few, which are left out (and told). Its own keys pass through. Sources: librdkafka
-CONFIGURATION.md; kafka-semantics 8.1.
+no counterpart for a few, which are left out (and told). Its own keys pass through. Source: librdkafka's
+CONFIGURATION.md.
 """
 
 from __future__ import annotations
@@ -115,9 +115,10 @@ def producer_config(bootstrap: str, client_id: str, given: Mapping[str, ConfigVa
 
 
 def consumer_config(bootstrap: str, client_id: str, given: Mapping[str, ConfigValue]) -> dict[str, str]:
-    """A consumer's whole configuration. ``request.timeout.ms`` is a producer's key in librdkafka: here it becomes
+    """A consumer's whole configuration.
 
-    ``socket.timeout.ms``. ``auto.offset.reset`` ``none`` is spelled ``error``.
+    ``request.timeout.ms`` is a producer's key in librdkafka: here it becomes ``socket.timeout.ms``.
+    ``auto.offset.reset`` ``none`` is spelled ``error``.
     """
     own = _translate(given)
     timeout = own.pop("request.timeout.ms", None)

@@ -99,7 +99,7 @@ class LoadProcess:
         deadline_ns = self.clock.monotonic_ns() + int(self.settings.flush_timeout_s * 1e9)
         try:
             while stream.outstanding and self.clock.monotonic_ns() < deadline_ns:
-                gevent.sleep(0.005)
+                gevent.sleep(0.005)  # outcomes come by callbacks, which need the loop
         finally:
             stream.close()
 

@@ -16,7 +16,7 @@ SLICE_NS = 200_000_000
 #: Records are handed over in ticks, at least so far apart, so that many users do not spend their time switching.
 MIN_TICK_NS = 2_000_000
 MAX_TICK_NS = 50_000_000
-#: At most so many records between two switches: who is behind catches up without starving the others.
+#: Most records between two switches: a producer that is behind catches up without starving the others.
 BURST = 200
 
 

@@ -24,6 +24,7 @@ logger = logging.getLogger(__name__)
 STATISTICS = "/stats/requests"
 LOOKING = ("GET", "HEAD", "OPTIONS")
 REFUSAL = "gapless run starts and ends this load; Ctrl-C in its terminal ends it early"
+#: Between two looks whether Locust's web server has started: it signals nothing.
 POLL_S = 0.05
 
 

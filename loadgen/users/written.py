@@ -55,7 +55,7 @@ class Workers:
             runner.register_message(MESSAGE, self.hear)
 
     def hear(self, msg: Any, **_: Any) -> None:
-        """One message of Locust's. What was written stays so, though the worker may start anew."""
+        """One message of Locust's. What was written stays so, though the worker may start over."""
         told = Told(**msg.data)
         before = self._told.get(msg.node_id, told)
         self._told[msg.node_id] = before if before.has_written else told

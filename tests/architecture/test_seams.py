@@ -1,4 +1,4 @@
-"""Time, randomness, sockets and files are touched in the seams alone (design section 2)."""
+"""Time, randomness, sockets and files are touched in the seams alone (docs/architecture.md)."""
 
 from __future__ import annotations
 

@@ -80,6 +80,43 @@ def test_no_file_holds(what: str) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+#: Documents that are not in the repository, and words that no American writes. Pieced together like those above.
+UNWELCOME = {
+    "a document that nobody else has": re.compile(
+        r"(?i)\b(?:kafka-" r"semantics|design " r"section|peers" r"\.md|feasibility " r"part|seeds? 00" r"\d)"
+    ),
+    "a British or bookish spelling": re.compile(
+        r"(?i)\b(?:ane" r"w|neighbo" r"urs?|behavio" r"ur|lice" r"nce|learn" r"t|colo" r"urs?)\b"
+    ),
+}
+#: An option that is misspelled on purpose.
+SPELLED_ON_PURPOSE = "tests/chaos/test_commands.py"
+
+
+@pytest.mark.parametrize("what", sorted(UNWELCOME))
+def test_no_text_has(what: str) -> None:
+    """What is cited can be read by everybody, and the text is American English."""
+    wrong = [
+        f"{name}:{number}: {line.strip()[:100]}"
+        for name, text in texts().items()
+        if name != SPELLED_ON_PURPOSE and UNWELCOME[what].search(text)
+        for number, line in enumerate(text.splitlines(), start=1)
+        if UNWELCOME[what].search(line)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_documents_that_are_named_exist() -> None:
+    """Code and documents name no page under docs/ that is not there."""
+    missing = [
+        f"{name}: {page}"
+        for name, text in texts().items()
+        for page in re.findall(r"(?<![\w/.])docs/[\w-]+\.md", text)
+        if not (ROOT / page).exists()
+    ]
+    assert missing == []
+
+
 def test_documents_link_to_files_that_exist() -> None:
     """A relative link in a document leads somewhere."""
     broken = []
@@ -128,7 +165,7 @@ def test_results_are_never_committed() -> None:
     assert (ROOT / "results" / "README.md").exists()
 
 
-def test_the_licence_is_the_whole_apache_licence() -> None:
+def test_the_license_is_the_whole_apache_license() -> None:
     """LICENSE is the full text, and the package says the same."""
     text = (ROOT / "LICENSE").read_text()
     assert "Apache License\n                           Version 2.0, January 2004" in text

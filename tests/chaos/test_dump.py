@@ -152,7 +152,7 @@ DAMAGED = [
     (f"{NAME}.log", BATCH + BATCH[:20], 1, "20 bytes from byte 70 on are no batch"),
     (f"{NAME}.log", BATCH + bytes(100), 1, "100 zero bytes from byte 70 on"),
     (f"{NAME}.log", BATCH[:-1] + b"x" + BATCH, 2, "the checksum of the batch at byte 0 (offsets 0..0) does not hold"),
-    (f"{NAME}.index", struct.pack(">ii", 4, 9) + b"xyz", 1, "3 bytes at byte 8 are no whole entry"),
+    (f"{NAME}.index", struct.pack(">ii", 4, 9) + b"xyz", 1, "3 bytes at byte 8 do not make a whole entry"),
     (f"{NAME}.txnindex", struct.pack(">hqqqq", 7, 1, 1, 1, 1), 0, "the entry at byte 0 has version 7"),
     (f"{NAME}.producers", histories_bytes(4, [])[:-4], 0, "producers' histories of 10 bytes"),
     (f"{NAME}.snapshot", snapshot_bytes([])[:-1] + b"\x01", 0, "the checksum of a producer snapshot does not hold"),

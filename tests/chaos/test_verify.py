@@ -74,7 +74,7 @@ def test_reports_of_histories(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert json.loads((out / "verdict.json").read_text())["verdict"] == "invalid"
     assert '"duplicate","1","7",0' in (out / "anomalies" / "duplicate.csv").read_text()
     assert "cannot see" in (out / "summary.md").read_text()
-    assert '<failure message="one value stands at two offsets (1)"' in (out / "junit.xml").read_text()
+    assert '<failure message="one value is at two offsets (1)"' in (out / "junit.xml").read_text()
     assert run_command(["verify", str(path), str(path), "--out", str(tmp_path / "both")]) == 1
     assert sorted(each.name for each in (tmp_path / "both").iterdir()) == ["1-history.edn", "2-history.edn"]
 

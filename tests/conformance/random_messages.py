@@ -1,7 +1,7 @@
 """Random messages from their schemas, written by the plainest encoder there is, and their values as plain trees.
 
 Owns how a message is drawn from one ``Random`` (hypothesis draws its seed: thousands of messages of hundreds of
-layouts in seconds), the encoder after kafka-semantics 1.1 that shares nothing with kafka-python's, and that a struct
+layouts in seconds), the encoder after Kafka's protocol guide that shares nothing with kafka-python's, and that a struct
 may end in tagged fields that nobody knows. Does not judge anything.
 """
 

@@ -28,7 +28,7 @@ def fill(cluster: UpCluster, topic: str, values: list[bytes]) -> None:
 
 @pytest.mark.parametrize("policy", ["earliest", "none"])
 @pytest.mark.parametrize("count", [20, 60])
-def test_a_consumer_begins_anew(shared_cluster: UpCluster, admin: Admin, topic: str, policy: str, count: int) -> None:
+def test_a_consumer_starts_over(shared_cluster: UpCluster, admin: Admin, topic: str, policy: str, count: int) -> None:
     """By auto.offset.reset, or with none by an error until it seeks: whether the new log is shorter or longer than the
     position in the one before, no record of it is passed over.
     """

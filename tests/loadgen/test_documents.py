@@ -69,7 +69,7 @@ def test_what_cannot_be_read_is_one_line_with_its_place(text: str, says: str) ->
     assert "\n" not in str(refused.value)
 
 
-def test_a_merged_key_may_be_said_anew() -> None:
+def test_a_merged_key_may_be_said_again() -> None:
     """That is what merging is for; and an alias that is used twice is looked at once."""
     text = "base: &b {k: 1, l: 2}\none: {<<: *b, k: 3}\ntwo: *b"
     assert load_yaml(text) == {"base": {"k": 1, "l": 2}, "one": {"k": 3, "l": 2}, "two": {"k": 1, "l": 2}}

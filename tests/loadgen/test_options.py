@@ -119,7 +119,7 @@ def test_a_workload_says_how_many_write() -> None:
 
 
 def test_workers_need_no_workload_file(tmp_path: Path) -> None:
-    """The master reads it once and hands it on as it was; another workload that is asked for later is read anew."""
+    """The master reads it once and hands it on as it was; another workload that is asked for later is read again."""
     path = tmp_path / "w.yaml"
     path.write_text("rate: 7\nshape: {steps: [[10, 1], [10, 2]]}\n")
     options = parse("--kafka-workload", str(path))

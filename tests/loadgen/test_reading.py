@@ -1,4 +1,4 @@
-"""Reading by assignment: in order, never reset, a broken assignment is made anew from the very next offset."""
+"""Reading by assignment: in order, never reset, a broken assignment is made again from the very next offset."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_polls_are_recorded_in_the_order_of_delivery(bench: Bench) -> None:
     assert bench.recorder.tally.total("read") == 4
 
 
-def test_a_broken_assignment_is_made_anew_from_the_next_offset(bench: Bench) -> None:
+def test_a_broken_assignment_is_made_again_from_the_next_offset(bench: Bench) -> None:
     """An error that stops a partition is noted; half a second later all is assigned again as a new session."""
     bench.reader.start()
     bench.poll(record(0, 0), errors=["partition 0: _AUTO_OFFSET_RESET"], broken=True)

@@ -20,7 +20,7 @@ WHO = StreamIdentity("t", 0, 1, 0)
 
 
 def test_a_point_holds_one_interval_and_the_totals() -> None:
-    """Counts and latencies start anew with each point; totals do not; no latency is no number."""
+    """Counts and latencies start over with each point; totals do not; no latency is no number."""
     tally = Tally("p", 0)
     tally.count("acked", 3)
     tally.latencies([3_000_000, 2_000_000, 1_000_000])

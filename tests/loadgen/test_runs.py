@@ -43,7 +43,7 @@ def deliveries(draw: st.DrawFn) -> list[Delivery]:
 
 @given(deliveries())
 def test_runs_of_deliveries_equal_the_single_records(reports: list[Delivery]) -> None:
-    """Expanded, the runs are the reports, in order; and no two neighbours could have been one run."""
+    """Expanded, the runs are the reports, in order; and no two neighbors could have been one run."""
     runs = list(coalesce_deliveries(reports, TrustEverything()))
     expanded = [
         Delivery(

@@ -59,7 +59,7 @@ def test_one_process_that_wrote_is_enough(processes: list[tuple[bool, str | None
     assert told.cause == (None if told.has_written or not known else known[0])
 
 
-def test_a_cause_is_told_anew_only_when_it_is_another() -> None:
+def test_a_cause_is_told_again_only_when_it_is_another() -> None:
     """The words of a client count attempts and milliseconds."""
     causes = [likely_cause({"_TRANSPORT": f"_TRANSPORT: b:1: refused (after {number}ms)"}) for number in (1, 2)]
     assert len({Told(False, cause).kind for cause in causes}) == 1

@@ -5,7 +5,7 @@ one fault of its process at a time. Everything is whole again after ``heal``.
 
 One bound is of substance: without a sync of each append, a broker that lost its power has lost acknowledged records.
 Replication makes up for that if another member of each of its in-sync sets is well until it has been taken out of them,
-and it has not asked to be alone in one (peers.md D07 is what happens otherwise). It may come back at any time. Where
+and it has not asked to be alone in one (KIP-966 is about what happens otherwise). It may come back at any time. Where
 each append is synced there is no such bound.
 """
 

@@ -85,7 +85,7 @@ class Story:
         return f"<Story {self.topology}>"
 
     async def run(self) -> None:
-        """From the start to the judgement."""
+        """From the start to the judgment."""
         try:
             await self._run()
         finally:

@@ -1,6 +1,6 @@
 """Golden scenarios: real bugs of replication as transcripts over the real code, and each without the rule that helps.
 
-The files are ``golden/*.txt``; how to write them anew stands in ``transcript.py``.
+The files are ``golden/*.txt``; how to rewrite them stands in ``transcript.py``.
 """
 
 from __future__ import annotations

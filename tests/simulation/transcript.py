@@ -1,7 +1,7 @@
 """Transcripts: scripts of commands over a real cluster in virtual time, and what the replicas look like after each.
 
 Owns the commands and the form of the state (after the idea of etcd raft's interaction tests). A file of ``golden/`` has
-blocks of one command, a line ``----`` and the state after it. Write them anew with
+blocks of one command, a line ``----`` and the state after it. Rewrite them with
 
     .venv/bin/python -m tests.simulation.transcript --rewrite
 
@@ -248,7 +248,7 @@ def play(text: str, rules: Rules | None = None) -> tuple[str, Transcript]:
 
 
 def rewrite() -> list[str]:
-    """Write all files anew; returns the names of those that changed."""
+    """Rewrite all files; returns the names of those that changed."""
     changed = []
     for path in sorted(GOLDEN.glob("*.txt")):
         before = path.read_text()
@@ -261,6 +261,6 @@ def rewrite() -> list[str]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="tests.simulation.transcript", description=__doc__)
-    parser.add_argument("--rewrite", action="store_true", required=True, help="write the golden files anew")
+    parser.add_argument("--rewrite", action="store_true", required=True, help="rewrite the golden files")
     parser.parse_args()
     sys.stdout.write("".join(f"{name} changed\n" for name in rewrite()))

@@ -138,7 +138,7 @@ class Page:
         return str(self.ask("document.body ? document.body.innerText : ''"))
 
     def dark(self, dark: bool) -> None:
-        """Prefer one of the colour schemes, as the system's settings would."""
+        """Prefer one of the color schemes, as the system's settings would."""
         feature = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[feature])
 

@@ -2,8 +2,8 @@
 reader.
 
 Made from what each replica holds, so that whatever a test does to a log, its files fit it; a test that wants them
-otherwise changes them afterwards (``Story.side_files``). The rules are those of kafka-semantics 3 and 4.1. The CRC is
-taken with the ``crc32c`` package; the verifier's reader uses another one.
+otherwise changes them afterwards (``Story.side_files``). The rules are those of docs/log.md. The CRC is taken with the
+``crc32c`` package; the verifier's reader uses another one.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from verifier import explain
 from verifier.anomalies import ANOMALIES, BY_NAME
 from verifier.anomalies.document import docstring, document
 from verifier.anomalies.model import Anomaly
+from verifier.operations.anomalies import ANOMALIES as OF_OPERATIONS
+from verifier.operations.anomalies import OperationAnomaly
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -17,6 +20,19 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_the_document_is_made_from_the_docstrings() -> None:
     """docs/anomalies.md is what ``python -m verifier.anomalies.document`` writes; run that after a change."""
     assert (ROOT / "docs" / "anomalies.md").read_text(encoding="utf-8") == document()
+
+
+@pytest.mark.parametrize("anomaly", OF_OPERATIONS, ids=lambda anomaly: anomaly.name)
+def test_the_document_has_the_anomalies_of_histories(anomaly: OperationAnomaly) -> None:
+    """Each has a heading, its definition and its example; the links of what it brings lead somewhere."""
+    text = (ROOT / "docs" / "anomalies.md").read_text(encoding="utf-8")
+    section = text.partition(f"\n### {anomaly.name} in a history\n")[2].partition("\n### ")[0]
+    assert "Definition. " in section
+    assert f"```text\n{anomaly.example}\n```" in section
+    targets = {f"{each.lower()}-in-a-history" for each in (anomaly.name, *anomaly.brings)}
+    assert all(f"](#{target})" in text for target in targets)
+    headings = {heading.lower().replace(" ", "-") for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
+    assert targets <= headings
 
 
 @pytest.mark.parametrize("anomaly", ANOMALIES, ids=lambda anomaly: anomaly.name)

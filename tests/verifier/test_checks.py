@@ -86,7 +86,7 @@ def test_the_longest_gap_counts_beginnings_and_ends(judged: dict[str, Judged]) -
 
 
 def test_examples_carry_what_surrounds_them(judged: dict[str, Judged]) -> None:
-    """A lost value stands between its neighbours; a duplicate shows both copies with producer and base sequence."""
+    """A lost value stands between its neighbors; a duplicate shows both copies with producer and base sequence."""
     lost = _of(judged["planted: lost in the middle"].audit, "lost-write")
     before, after = lost.context["stream_before"], lost.context["stream_after"]
     assert (before["last_sequence"], before["last_offset"], before["base_sequence"]) == (2, 2, 0)

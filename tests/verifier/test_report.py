@@ -56,8 +56,8 @@ def page(run: RunModel, verdict: Verdict, seconds: int = 10) -> str:
 @pytest.fixture
 def bad() -> Verdict:
     """A verdict with a cause, a consequence and something allowed."""
-    neighbour = {**BATCH, "first_sequence": 0, "last_sequence": 3, "first_offset": 0, "last_offset": 3}
-    context = {"stream_before": neighbour, "acknowledged": [{"offset": 7, "process": "p<1>", "complete_ns": SECOND}]}
+    neighbor = {**BATCH, "first_sequence": 0, "last_sequence": 3, "first_offset": 0, "last_offset": 3}
+    context = {"stream_before": neighbor, "acknowledged": [{"offset": 7, "process": "p<1>", "complete_ns": SECOND}]}
     copies = {"copies": [{**BATCH, "offset": 5}, {**BATCH, "offset": 50}]}
     anomalies = [
         replace(found("lost-write", count=12), context=context),
@@ -125,7 +125,7 @@ def test_deliberate_deletion_stands_beside_the_acknowledged(bad: Verdict) -> Non
     assert "DeleteRecords" not in summary_md(a_run(), FAULTS, bad)
 
 
-def test_an_example_shows_the_gap_between_its_neighbours(bad: Verdict) -> None:
+def test_an_example_shows_the_gap_between_its_neighbors(bad: Verdict) -> None:
     """Stream, sequence, offsets, producer id and base sequence of what stands before; who was told what."""
     html = page(a_run(), bad)
     card = html[html.index('id="lost-write"') : html.index("a consequence of")]
@@ -199,9 +199,12 @@ def test_junit_tells_ci_what_is_what(bad: Verdict) -> None:
 
 
 def test_junit_survives_control_characters() -> None:
-    """What a probe or an error brought along never breaks the document."""
-    suite = ET.fromstring(junit_xml(Path("x"), a_run(repro="a\x00b\x1bc"), undecidable("bad \x07 bell")))
+    """What a probe or an error brought along never breaks the document, nor do halves of surrogate pairs."""
+    run = a_run(name="odd\ud800", repro="a\x00b\x1bc")
+    text = junit_xml(Path("x"), run, undecidable("bad \x07 bell \udfff"))
+    suite = ET.fromstring(text.encode())
     assert suite.get("errors") == str(len(NAMES) + 1)
+    assert suite.get("name") == "gapless.odd\N{REPLACEMENT CHARACTER}"
 
 
 def test_the_summary_fits_a_page_and_is_markdown(bad: Verdict) -> None:
@@ -228,11 +231,11 @@ OFF = run_settings(idempotence=False, rate=0.0)
         (decide(a_run(settings=OFF), audit(found("duplicate", "unidentified", excuse=RETRY)), closing()),
          "1 record read twice, which is allowed because idempotence is off and retries are on."),
         (decide(a_run(), audit(found("lost-write", count=12)), closing()), "12 acknowledged records lost."),
-        (decide(a_run(interrupted=True), audit(), closing()), "the evidence does not suffice."),
+        (decide(a_run(interrupted=True), audit(), closing()), "the evidence is not sufficient."),
         (decide(a_run(interrupted=True, settings=ACKS_1), audit(found("lost-write", count=2, excuse=ELECTION)),
                 closing()),
-         "What there is shows 2 acknowledged records lost, which acks=1 allows."),
-        (undecidable("nothing"), "the evidence does not suffice."),
+         "The evidence that there is shows 2 acknowledged records lost, which acks=1 allows."),
+        (undecidable("nothing"), "the evidence is not sufficient."),
     ],
 )  # fmt: skip
 def test_the_sentence_comes_from_what_was_found(verdict: Verdict, expected: str) -> None:

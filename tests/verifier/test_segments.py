@@ -28,7 +28,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka.record.memory_records import MemoryRecords
 
-#: kafka-semantics 12: made by Kafka 3.8.0's own classes. Three records "v" * 10, key "k".
+#: Made by Kafka 3.8.0's own classes. Three records "v" * 10, key "k".
 VECTORS = {
     "gzip": "000000000000000000000059ffffffff024066a60400010000000200000000000003e800000000000003eaffffffffffffffffffff"
     "ffffffff000000031f8b08000000000000ff5362606060ca16298303062506262674111616541100cf8b0a2a36000000",
@@ -165,7 +165,7 @@ def test_any_bytes_are_walked_without_an_error(junk: bytes, behind_a_batch: bool
 
 @given(st.binary(max_size=120), st.integers(-3, 40))
 def test_damaged_records_mark_their_batch_and_no_other(junk: bytes, count: int) -> None:
-    """Bytes that are not the announced records never raise and leave the neighbour's values alone."""
+    """Bytes that are not the announced records never raise and leave the neighbor's values alone."""
     good = encode_batch([Record(b"first"), Record(b"second")], BatchFields())[walk.HEADER_BYTES :]
     buffer = np.frombuffer(good + junk, dtype=np.uint8)
     starts, ends = np.array([0, len(good)]), np.array([len(good), len(good) + len(junk)])

@@ -116,7 +116,9 @@ def test_checks_without_their_evidence_accuse_nobody() -> None:
     assert verdict.checks["lost-write"].withheld
     assert (verdict.checks["lost-write"].count, verdict.accusations) == (0, ())
     assert "history/producer-1.arrow: changed since the run was sealed" in verdict.doubts
-    assert any(doubt.startswith("not judged for it: lost-write") for doubt in verdict.doubts)
+    assert any(
+        doubt.startswith("checks withheld because they need that evidence: lost-write") for doubt in verdict.doubts
+    )
     by_the_log = decide(a_run(), audit(found("lost-write"), found("log-corrupt", "batch")), damaged)
     assert by_the_log.verdict == "invalid"
     assert by_the_log.accusations == ("log-corrupt: bytes on disk are not what was written (1)",)
@@ -185,7 +187,7 @@ def test_what_may_have_lost_its_excuse_accuses_nobody(path: str) -> None:
     verdict = decide(run, audit(bare), damaged)
     check = verdict.checks["log-duplicate"]
     assert (verdict.verdict, check.state, check.count, check.withheld) == ("unknown", "unknown", 0, True)
-    assert any(doubt.startswith("not judged for it:") and "log-duplicate" in doubt for doubt in verdict.doubts)
+    assert any(doubt.startswith("checks withheld because") and "log-duplicate" in doubt for doubt in verdict.doubts)
     assert decide(run, audit(bare), closing()).verdict == "invalid", "nothing is damaged here"
     assert decide(a_run(), audit(bare), damaged).verdict == "invalid", "no event would excuse it here"
     beside = decide(run, audit(bare, found("log-reorder", "offsets")), damaged)
@@ -244,7 +246,7 @@ def test_an_allowed_cause_explains_nothing_away() -> None:
     settings = run_settings(acks="1")
     anomalies = [found("lost-write", excuse=ELECTION), found("inconsistent-offsets", "read", excuse=ELECTION)]
     verdict = decide(a_run(settings=settings), audit(*anomalies), closing())
-    assert verdict.accusations == ("inconsistent-offsets: two parties disagree about what stands at an offset (1)",)
+    assert verdict.accusations == ("inconsistent-offsets: two sources disagree about what is at an offset (1)",)
 
 
 def test_possible_consequences_are_anomalies_and_no_circle() -> None:
@@ -261,7 +263,7 @@ def test_possible_consequences_are_anomalies_and_no_circle() -> None:
 
 
 def test_the_result_lines_are_as_scripts_expect_them() -> None:
-    """Design section 8: counts of what is not allowed, and of what is, by name."""
+    """Counts of what is not allowed, and of what is, by name."""
     anomalies = [found("lost-write", count=2), found("log-gap", "sequences"), found("duplicate", "client-resend", 1)]
     anomalies.append(found("log-duplicate", "client-resend-after-error", count=3, excuse=TIMEOUT))
     verdict = decide(a_run(), audit(*anomalies), closing()).to_json()
@@ -279,7 +281,7 @@ def test_the_result_lines_are_as_scripts_expect_them() -> None:
 
 
 def test_the_object_has_the_keys_of_the_contract() -> None:
-    """``verdict.json`` as design section 8 has it."""
+    """Every field that docs/verifier.md and CI read is in ``verdict.json``."""
     verdict = decide(a_run(), audit(found("lost-write")), closing()).to_json()
     assert list(verdict) == ["schema", "verdict", "valid", "reasons", "checks", "stats", "availability"]
     assert (verdict["schema"], verdict["verdict"], verdict["valid"]) == (1, "invalid", False)

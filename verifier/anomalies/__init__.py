@@ -1,7 +1,7 @@
 """Every anomaly by name: a summary for people, its causes, and which others it may bring about. Plain data, no Spark.
 
-The definition of each is the docstring of its check; ``docs/anomalies.md`` tells the same to users, and a test holds
-the three together. Each module of this package is one group of anomalies; this one puts them in order.
+The definition of each is the docstring of its check; ``docs/anomalies.md`` is made from both, and a test holds
+them together. Each module of this package is one group of anomalies; this one puts them in order.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from verifier.anomalies import files, headers, readers, serving, timing, values
 from verifier.anomalies.model import Anomaly
+from verifier.facts import explained
 
 __all__ = ["ANOMALIES", "BY_NAME", "NAMES", "Anomaly", "group"]
 
@@ -28,17 +29,9 @@ NAMES: tuple[str, ...] = tuple(BY_NAME)
 
 
 def group(places: Mapping[str, frozenset[tuple[str, int]]]) -> dict[str, str]:
-    """Which anomaly explains which: consequence -> cause (design section 7, the last rule of evidence).
+    """Which anomaly explains which: consequence -> cause.
 
     ``places`` has the partitions in which each anomaly was found. One explains another only where it occurs itself:
     every partition with the consequence must have the cause.
     """
-    explained: dict[str, str] = {}
-    for anomaly in ANOMALIES:
-        if anomaly.name not in places or anomaly.name in explained:
-            continue
-        for consequence in anomaly.brings:
-            found = places.get(consequence)
-            if found and consequence not in explained and found <= places[anomaly.name]:
-                explained[consequence] = anomaly.name
-    return explained
+    return explained(((anomaly.name, anomaly.brings) for anomaly in ANOMALIES), places)

@@ -1,4 +1,4 @@
-"""The anomalies of batch headers: epochs, sequences, producers and times that no right cluster writes. Plain data."""
+"""The anomalies of batch headers: what no correct cluster writes into them. Plain data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ANOMALIES = (
     Anomaly("epoch-regression", "a batch carries a lower leader epoch than one before it"),
     Anomaly(
         "sequence-duplicate",
-        "one sequence of a producer stands at two offsets",
+        "one sequence of a producer is at two offsets",
         brings=("sequence-gap",),
     ),
     Anomaly(
@@ -24,16 +24,16 @@ _ANOMALIES = (
         {
             "first": "the first batch of an epoch does not begin at sequence 0",
             "skipped": "sequences are missing between two batches",
-            "backwards": "a batch goes back to sequences that were over",
+            "backwards": "a batch goes back to sequences that were already used",
         },
     ),
-    Anomaly("unknown-producer-id", "a batch carries a producer id that was never given to anybody"),
+    Anomaly("unknown-producer-id", "a batch carries a producer id that no client was ever given"),
     Anomaly(
         "timestamp-outside-run",
-        "a batch carries a time at which the run was not",
+        "a batch's timestamp lies outside the run",
         {
             "before": "a timestamp lies before the run began",
-            "after": "a timestamp lies behind the end of the run",
+            "after": "a timestamp lies after the end of the run",
         },
     ),
 )

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from verifier.doubts import Evidence
 
-#: What was told, beside what is stored.
+#: What clients were told, and what is stored.
 CLIENTS_AND_LOG: frozenset[Evidence] = frozenset(("histories", "final", "segments"))
-#: What is stored, whoever was told what.
+#: What is stored, regardless of what clients were told.
 LOG_ALONE: frozenset[Evidence] = frozenset(("final", "segments"))
 
 
@@ -17,7 +17,7 @@ LOG_ALONE: frozenset[Evidence] = frozenset(("final", "segments"))
 class Anomaly:
     """One line for people, what a check may say of one of them (with the words for it), and possible consequences.
 
-    ``needs`` is the evidence without which the check accuses nobody. ``asks_spark``: the check is a query over the
+    ``needs`` is the evidence without which the check finds nothing. ``asks_spark``: the check is a query over the
     tables (``verifier.checks``); the others are found in this process.
     """
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from verifier.anomalies.model import Anomaly
 
 ANOMALIES: tuple[Anomaly, ...] = (
-    Anomaly("poll-skip", "a reader's next poll passed over something", brings=("unseen",)),
-    Anomaly(
-        "int-poll-skip", "within one poll a reader was handed records that pass over something", brings=("unseen",)
-    ),
-    Anomaly("nonmonotonic-poll", "a reader's next poll began at or before what it had reached"),
-    Anomaly("int-nonmonotonic-poll", "within one poll the offsets of a partition went back, or repeated"),
+    Anomaly("poll-skip", "a reader's next poll skipped something", brings=("unseen",)),
+    Anomaly("int-poll-skip", "within one poll, a reader skipped something", brings=("unseen",)),
+    Anomaly("nonmonotonic-poll", "a reader's next poll began at or before the position it had reached"),
+    Anomaly("int-nonmonotonic-poll", "within one poll, the offsets of a partition went back or repeated"),
 )

@@ -1,4 +1,4 @@
-"""The anomalies of serving: what a cluster must do once nothing is broken any more. Plain data."""
+"""The anomalies of serving: what a cluster must do once everything is healed. Plain data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from verifier.anomalies.model import Anomaly
 ANOMALIES: tuple[Anomaly, ...] = (
     Anomaly(
         "stalled",
-        "a partition takes no more writes although everything is healed and in sync",
+        "a partition takes no writes although everything is healed and in sync",
         needs=frozenset(("histories",)),
         asks_spark=False,
     ),

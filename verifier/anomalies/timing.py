@@ -6,6 +6,6 @@ from verifier.anomalies.model import Anomaly
 
 ANOMALIES: tuple[Anomaly, ...] = (
     Anomaly("read-before-send", "a reader was handed a value before it was sent"),
-    Anomaly("realtime-order", "a value stands before one that was acknowledged before it was sent"),
-    Anomaly("watermark-regression", "the high watermark went back while one leader was in office"),
+    Anomaly("realtime-order", "a value comes before one that was acknowledged before it was sent"),
+    Anomaly("watermark-regression", "the high watermark went back under one leader"),
 )

@@ -1,15 +1,15 @@
-"""The anomalies of values: what was told, what the log holds and what readers saw of each. Plain data."""
+"""The anomalies of values: what clients were told, what the log holds, and what readers saw. Plain data."""
 
 from __future__ import annotations
 
 from verifier.anomalies.model import LOG_ALONE, Anomaly
 
 _COPIES = {
-    "broker": "the copies carry the same producer id and epoch: the broker stored what it should have known",
+    "broker": "the copies carry the same producer id and epoch: the broker failed to recognize the duplicate",
     "client-resend": "each copy has a producer id or epoch of its own: the client sent the value again",
     "client-resend-after-error": "each copy has a producer id or epoch of its own, and the client had timed out before",
-    "mixed": "three or more copies under several identities: at least one of them must have been told apart",
-    "unidentified": "the copies carry no producer id (idempotence is off): nobody can tell who repeated them",
+    "mixed": "three or more copies under several identities: the client resent it, and the broker may have failed, too",
+    "unidentified": "the copies carry no producer id (idempotence is off): there is no telling who repeated them",
 }
 _VANISHED = {"vanished": "a reader was handed a copy that is no longer in the log"}
 
@@ -19,7 +19,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         "bytes on disk are not what was written",
         {
             "batch": "a batch contradicts its CRC or itself",
-            "tail": "a file ends in bytes that are no batch, where one must be",
+            "tail": "a file ends in bytes that are not a batch, where one must be",
             "value": "a value contradicts its own checksum although its batch is intact",
         },
         brings=(
@@ -50,19 +50,19 @@ ANOMALIES: tuple[Anomaly, ...] = (
     ),
     Anomaly(
         "phantom",
-        "a value that nobody can have written",
+        "a value that no producer of the run wrote",
         {
-            "never-reserved": "no load process had reserved this sequence",
-            "failed": "its only outcome was that it certainly was not sent",
+            "never-reserved": "no load process reserved this sequence",
+            "failed": "its send certainly failed",
             "foreign": "the log holds a value that is not of this run's load",
-            "undecodable": "a reader was handed bytes that are no value",
+            "undecodable": "a reader was handed bytes that are not a value",
         },
     ),
     Anomaly(
         "log-reorder",
-        "the log holds values or batches in an order that nobody sent",
+        "the log holds values or batches in an order in which they were not sent",
         {
-            "values": "a value stands behind one that was sent later",
+            "values": "a value comes after one that was sent later",
             "offsets": "a batch goes back to an offset that the file had already passed",
         },
         brings=("nonmonotonic-send", "inconsistent-offsets", "realtime-order", "epoch-regression", "sequence-gap"),
@@ -70,20 +70,20 @@ ANOMALIES: tuple[Anomaly, ...] = (
     ),
     Anomaly(
         "log-divergence",
-        "a replica holds other batches than the final leader",
+        "a replica's batches differ from the final leader's",
         {
             "missing": "the replica lacks a batch",
             "extra": "the replica has a batch that the leader lacks",
-            "different": "both have the batch, with other content",
+            "different": "both have the batch, with different content",
         },
         needs=LOG_ALONE,
     ),
     Anomaly(
         "inconsistent-offsets",
-        "two parties disagree about what stands at an offset",
+        "two sources disagree about what is at an offset",
         {
-            "read": "a reader was handed something else than the final log holds there",
-            "acknowledged": "the offset was acknowledged for something else than the final log holds there",
+            "read": "a reader was handed something other than what the final log holds there",
+            "acknowledged": "the offset was acknowledged for something other than what the final log holds there",
         },
     ),
     Anomaly(

@@ -3,12 +3,13 @@
 Definition. Of any replica: a checkpoint that cannot be read (cause ``unreadable``); ``leader-epoch-checkpoint`` with
 epochs or starts that do not ascend, that begin beyond the log's end, or that are not those of the batches from the
 log's start on (cause ``epochs``). After a clean stop also: a checkpoint that is not there (cause ``missing``);
-``recovery-point-offset-checkpoint`` other than the log's end, all of which was synced (cause ``recovery-point``);
-``replication-offset-checkpoint`` beyond the log's end or, on the final leader, below the high watermark that the final
-phase saw (cause ``high-watermark``); ``log-start-offset-checkpoint`` beyond the log's end or, on the final leader, with
-the first segment's name not the log start that the final phase saw (cause ``log-start``); and, where the run noted that
-the broker's process ended with status 0, no ``.kafka_cleanshutdown`` (cause ``marker``). That file, or that status, is
-what makes a stop clean. A broker's file that cannot be read is told once for each of its replicas.
+``recovery-point-offset-checkpoint`` other than the log's end, which was synced to that point (cause
+``recovery-point``); ``replication-offset-checkpoint`` beyond the log's end or, on the final leader, below the high
+watermark that the final phase saw (cause ``high-watermark``); ``log-start-offset-checkpoint`` beyond the log's end or,
+on the final leader, with the first segment's name not the log start that the final phase saw (cause ``log-start``);
+and, where the run noted that the broker's process ended with status 0, no ``.kafka_cleanshutdown`` (cause ``marker``).
+That file, or that status, is what makes a stop clean. A broker's file that cannot be read counts once for each of its
+replicas.
 
 Legal: epochs that no batch is of, also one that begins where the log ends; a follower's high watermark below its
 leader's; no line for a log that begins with its first segment. After a kill: checkpoints of offsets that lag behind, or

@@ -1,14 +1,14 @@
 """Whose copies they are: the cause of a value that stands more than once. Used by ``duplicate`` and ``log-duplicate``.
 
-The producer id and epoch of the copies in the log tell who appended twice (design section 7):
+The producer id and epoch of the copies in the log tell who appended twice:
 
-- ``broker``: the copies carry the same (producer id, epoch): the broker stored a batch that it should have known.
-- ``client-resend``: the two copies have one each: the client sent the value again under a new identity.
+- ``broker``: the copies carry the same (producer id, epoch): the broker failed to recognize the duplicate.
+- ``client-resend``: each of two copies has its own: the client sent the value again under a new identity.
 - ``client-resend-after-error``: the same, and the history records for this stream a delivery that timed out: after
   that librdkafka sends what else was in flight again under a new epoch, by design (its issue 4953).
-- ``mixed``: three or more copies of several identities: at least one of them must have been told apart.
-- ``unidentified``: a copy carries no producer id (idempotence is off), so that nobody can tell.
-- ``vanished``: fewer than two copies are in the final log; a reader saw one where it is no longer.
+- ``mixed``: three or more copies under several identities: the client sent it again, and the broker may have failed.
+- ``unidentified``: a copy carries no producer id (idempotence is off), so there is no telling.
+- ``vanished``: fewer than two copies are in the final log; a reader saw one that is gone.
 """
 
 from __future__ import annotations

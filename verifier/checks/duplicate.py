@@ -1,10 +1,10 @@
 """duplicate: readers were handed one value at two offsets.
 
 Definition. Over all reads of both phases, the value was delivered at two or more different offsets of its partition.
-(The same offset delivered twice is a matter of readers, not of the log.) The cause says who appended twice:
+(If the same offset is delivered twice, the reader repeated it, not the log.) The cause says who appended twice:
 ``verifier.checks.copies``. What the log itself holds twice is ``log-duplicate``.
 
-    reads: 7:(s1/7) 8:(s1/8) 9:(s1/7)                                                   s1/7 stands at 7 and at 9
+    reads: 7:(s1/7) 8:(s1/8) 9:(s1/7)                                                   s1/7 is at 7 and at 9
 """
 
 from __future__ import annotations

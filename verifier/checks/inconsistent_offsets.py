@@ -1,15 +1,15 @@
-"""inconsistent-offsets: two parties disagree about what stands at an offset.
+"""inconsistent-offsets: two sources disagree about what is at an offset.
 
-Definition. Acknowledgements (with an offset), reads and the final leader's log all say which value stands at which
+Definition. Acknowledgements (with an offset), reads and the final leader's log all say which value is at which
 (partition, offset). An anomaly is an offset
 
 - with two or more different values over all these (Jepsen's definition), or
 - at which a value was read while the final log, which reaches further, holds nothing there (read, then lost), or
 - at which a value was acknowledged while the log holds nothing there and holds that value elsewhere.
 
-A value that was acknowledged and is nowhere in the log is ``lost-write``, and not counted again here unless it was
-read or something else took its place. The cause is ``read`` if a reader takes part (a reader is never handed what may
-still vanish, whatever acks is set to), else ``acknowledged``. A place whose bytes cannot be told is ``log-corrupt``'s.
+A value that was acknowledged and is nowhere in the log is ``lost-write``; it counts here only if it was read or
+something else took its place. The cause is ``read`` if a read is involved (whatever acks is set to, a reader must never
+be handed what may still vanish), else ``acknowledged``. A place whose bytes are damaged is ``log-corrupt``'s.
 
     send  s1/7 -> ok, offset 7            log: 7:(s2/3)            offset 7 is claimed by s1/7 and held by s2/3
 """

@@ -1,11 +1,11 @@
 """index-mismatch: an index of a segment does not fit its batches.
 
-Definition. In the ``.index`` and ``.timeindex`` of any segment of a replica: bytes at the end that are no whole entry
-(cause ``size``); an entry that points outside of the segment (cause ``outside``); an offset entry at whose byte no
-batch begins, or that does not name the last offset of an append that begins there (cause ``batch``); a time entry whose
-batch does not have that newest timestamp, or is not the newest so far (cause ``timestamp``); an entry that does not
-ascend (cause ``order``); a closed segment whose time index does not end with its newest timestamp (cause ``newest``);
-after a clean stop, no such file (cause ``missing``).
+Definition. In the ``.index`` and ``.timeindex`` of any segment of a replica: bytes at the end that do not make a whole
+entry (cause ``size``); an entry that points outside of the segment (cause ``outside``); an offset entry at whose byte
+no batch begins, or that does not name the last offset of an append that begins there (cause ``batch``); a time entry
+whose batch does not have that newest timestamp, or is not the newest so far (cause ``timestamp``); an entry that is not
+above the one before it (cause ``order``); a closed segment whose time index does not end with its newest timestamp
+(cause ``newest``); after a clean stop, no such file (cause ``missing``).
 
 Legal: any entries that are not there, for an index is sparse; zeros at its end, the room that Kafka keeps; and after a
 kill whatever the last segment's indexes say. They are written in groups and behind the batches, a truncation cuts them

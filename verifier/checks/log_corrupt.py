@@ -1,11 +1,11 @@
 """log-corrupt: bytes on disk are not what was written.
 
 Definition. In any replica, below the limit up to which it may be compared: (a) a batch whose CRC does not match, whose
-header contradicts itself, or whose records contradict it (records are looked into on the final leader alone: another
-replica's batch with a right CRC is either the leader's or ``log-divergence``'s); cause ``batch``; (b) bytes that are no
+header contradicts itself, or whose records contradict it (records are read on the final leader alone: another replica's
+batch with a correct CRC is either the leader's or ``log-divergence``'s); cause ``batch``; (b) bytes that are not a
 batch where one must be: a file ends in them, or is cut off, before the limit; cause ``tail``; (c) in the final leader's
 log, a sequenced value whose own checksums fail although the batch's CRC matches; cause ``value``. A torn tail above the
-limit is what a killed broker leaves, and legal.
+limit is legal: a killed broker leaves one.
 
     file: [0..9] [10..19, crc stored 0x1234, computed 0x9876] [20..29]                  batch 10..19 is corrupt
 """

@@ -5,7 +5,7 @@ deleted) to the limit (the smaller of the final high watermark and the replica's
 base offset: a batch that the leader has and the replica has not (cause ``missing``), one that the replica
 has and the leader has not (cause ``extra``), or one that both have with another CRC, leader epoch or size (cause
 ``different``; the CRC covers neither base offset nor epoch, so these are compared apart). Batches that are corrupt on
-either side are ``log-corrupt``'s. What lies above the limit is no anomaly: an unreplicated tail is legal.
+either side are ``log-corrupt``'s. What lies above the limit is legal: an unreplicated tail.
 
     leader b1: [0..9 crc A] [10..19 crc B]      b2: [0..9 crc A] [10..19 crc C]         b2 diverges at offset 10
 """

@@ -5,8 +5,8 @@ start to the high watermark; cause ``offsets``; or (b) sequences of a stream tha
 while a later one of the stream is present; cause ``sequences``, one anomaly per stretch of missing sequences. Sequences
 that ended as ``info`` or ``fail`` may be absent. What other replicas lack is ``log-divergence``.
 
-    file: [0..9] [20..29]                                        offsets 10..19 are nowhere
-    log: (s1/3) (s1/6), and s1/4, s1/5 were acknowledged         sequences 4..5 of s1 are nowhere
+    file: [0..9] [20..29]                                        offsets 10..19 are missing
+    log: (s1/3) (s1/6), and s1/4, s1/5 were acknowledged         sequences 4..5 of s1 are missing
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ after that of one that the same producer sent later. A value that is no longer i
 ``lost-write``, and its offset may have been given to another). Jepsen's external nonmonotonic-send; what the log itself
 holds out of order is ``log-reorder``.
 
-    sends  s1/4 -> ok, offset 9      s1/5 -> ok, offset 8                            s1/4 stands behind s1/5
+    sends  s1/4 -> ok, offset 9      s1/5 -> ok, offset 8                            s1/4 comes after s1/5
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ def late_values(placed: DataFrame, position: str) -> DataFrame:
 
     ``after_sequence`` and ``after_offset`` are the later one that stands first, and where that is.
     """
-    # from the end on: Spark takes a frame that reaches to the end anew for each row
+    # from the end on: Spark computes a frame that reaches to the end once for each row
     later = (
         Window.partitionBy("place", "stream", "first_producer_id")
         .orderBy(F.col("sequence").desc())

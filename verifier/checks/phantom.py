@@ -1,12 +1,13 @@
-"""phantom: a value that nobody can have written is in the log or was read.
+"""phantom: a value that no producer of the run wrote is in the log or was read.
 
 Definition. (a) A sequenced value of this run, in the final leader's log or in any read, whose sequence was never
-reserved for its stream and partition; cause ``never-reserved``; (b) one whose only outcome was ``fail``, that is, it
-certainly was not sent; cause ``failed``; (c) in the log, a value that is no sequenced value or belongs to another run;
-cause ``foreign``; (d) an offset at which a reader was handed bytes that are no value of this run, though the log's
-own is intact; cause ``undecodable``. Jepsen's check raises here; a transaction's aborted value is ``G1a``, not this.
+reserved for its stream and partition; cause ``never-reserved``; (b) one whose only outcome was ``fail``: its send
+certainly failed; cause ``failed``; (c) in the log, a value that is not a sequenced value or belongs to another run;
+cause ``foreign``; (d) an offset at which a reader was handed bytes that are not a value of this run, although the log's
+bytes there are intact; cause ``undecodable``. Jepsen's check raises here; a transaction's aborted value is ``G1a``, not
+this.
 
-    reserved: s1/0..s1/4095         log: ... 17:(s9/3) ...                                  nobody writes s9
+    reserved: s1/0..s1/4095         log: ... 17:(s9/3) ...                                  there is no s9
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""poll-skip: from one poll to the next a reader passed over something.
+"""poll-skip: from one poll to the next, a reader skipped something.
 
 Definition. Two polls of one session and partition follow each other, or a poll follows the assignment or seek of its
 session, and between the position reached and the first offset of the poll there is an offset with a value: in the
-final log, or by a read of anybody or an acknowledgement. Offsets without one are no skip (control batches, aborted
+final log, or by anyone's read or an acknowledgement. Offsets without a value are not skipped (control batches, aborted
 transactions, compaction), nor are records that were deleted on purpose. Jepsen's external poll-skip, on offsets.
 
-    log: 7:(s1/7) 8:(s1/8) 9:(s1/9)         polls of session 1: [..7], [9..]                    s1/8 was passed over
+    log: 7:(s1/7) 8:(s1/8) 9:(s1/9)         polls of session 1: [..7], [9..]                    s1/8 was skipped
 """
 
 from __future__ import annotations

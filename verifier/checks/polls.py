@@ -1,4 +1,4 @@
-"""How readers went from one delivery to the next. Used by the four checks of polls; finds nothing by itself.
+"""How readers went from one delivery to the next. Used by the four checks of polls; finds nothing itself.
 
 Rows are compared, never values: a row spans consecutive offsets, and the next one of the same session and partition is
 to begin right behind it. A session begins where its ``assign`` says, and goes on where a ``seek`` says. A session of

@@ -1,4 +1,4 @@
-"""stalled: a partition takes no more writes although nothing is broken any more.
+"""stalled: a partition takes no writes although everything is healed.
 
 Definition. Every fault is healed and every replica is back in its ISR (phase ``heal`` has ended), and the load goes on
 for longer than the bound ``stalled_after_s`` (phase ``recovery``). A partition is stalled if a record was under way to

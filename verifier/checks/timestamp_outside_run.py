@@ -1,12 +1,12 @@
-"""timestamp-outside-run: a batch carries a time at which the run was not.
+"""timestamp-outside-run: a batch's timestamp lies outside the run.
 
 Definition. On any replica, a batch whose base timestamp or newest timestamp (CreateTime or LogAppendTime, in ms) lies
-before the run began (cause ``before``) or behind the end of its last phase (cause ``after``), by more than 60 s: the
+before the run began (cause ``before``) or after the end of its last phase (cause ``after``), by more than 60 s: the
 run's processes share one machine's clock, which may be set while it lasts. If a phase did not end, only ``before`` is
-told. The load's clients give every record a time, so -1 (none) is ``before``. Batches that are corrupt are
+judged. The load's clients give every record a time, so -1 (none) is ``before``. Batches that are corrupt are
 ``log-corrupt``'s.
 
-    run: 12:00:00 to 12:01:10        file: [0..9 at 12:00:05] [10..19 at 1970-01-01]        batch 10..19 is not of it
+    run: 12:00:00 to 12:01:10        file: [0..9 at 12:00:05] [10..19 at 1970-01-01]        batch 10..19 is too early
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""torn-tail: after a stop in good order, a file ends in bytes that are no batch.
+"""torn-tail: after a clean stop, a file ends in bytes that are not a batch.
 
 Definition. On any replica whose broker stopped cleanly (``checkpoint-mismatch`` says what that is), bytes behind the
 last whole batch of a segment, wherever they lie. Below the limit they are ``log-corrupt`` as well. Legal: after a kill,

@@ -1,4 +1,4 @@
-"""watermark-regression: the high watermark that a reader was told went back while the same leader was in office.
+"""watermark-regression: the high watermark that a reader was told went back under the same leader.
 
 Definition. Two rows of one live session and partition follow each other, the second with a lower high watermark, and
 the leader epoch cannot have changed between them. A leader's high watermark never goes back; a new one, cleanly
@@ -11,7 +11,7 @@ then). Clients are not told the epoch, so it is bounded from both sides:
   value was sent after that and stands in the final log with that epoch: a replica takes no more from a former leader
   once it is one itself. A client that has fetched in an epoch is not answered by the leader of an earlier one.
 
-Where the two do not meet nothing is said. Nor is anything of final readers: nothing is sent after them.
+Where the two do not meet, the check finds nothing. It does not judge final readers, since nothing is sent after them.
 
     epoch 3 from offset 50 on     polls of a session: high watermark 60, at 2 s: 55     s1/9 in epoch 3, sent at 3 s
 """

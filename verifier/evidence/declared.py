@@ -26,9 +26,10 @@ class DeclaredProcess:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredEvidence:
-    """``replicas``: the brokers of each partition, by ``<topic>-<partition>``; ``planned_faults``: how many injections
+    """What a run declares before it starts.
 
-    the schedule has, numbered from 0.
+    ``replicas``: the brokers of each partition, by ``<topic>-<partition>``; ``planned_faults``: how many injections the
+    schedule has, numbered from 0.
     """
 
     processes: list[DeclaredProcess]

@@ -68,7 +68,7 @@ READ_SCHEMA = SCHEMA.append(pa.field("row", pa.int64(), nullable=False))
 
 FLUSH_INTERVAL_NS = 500_000_000
 MAX_PENDING_ROWS = 4096
-#: So many messages are read at a time, 65,536 rows at most: a whole history takes 130 bytes of memory a row.
+#: Messages read at a time, 65,536 rows at most: a whole history takes 130 bytes of memory per row.
 PART_MESSAGES = 16
 #: What a total can say at most.
 _MOST_VALUES = 2**63 - 1
@@ -286,7 +286,7 @@ def _told(table: pa.Table, with_totals: bool) -> pa.Table:
 
 
 def _parts(messages: list[memoryview], path: str) -> Iterator[tuple[pa.Table, str]]:
-    """The rows of so many messages at a time (one part if there are none), and the process that wrote them."""
+    """The rows of a few messages at a time (one part if there are none), and the process that wrote them."""
     for begin in range(1, max(2, len(messages)), PART_MESSAGES):
         yield _decode_messages([*messages[:1], *messages[begin : begin + PART_MESSAGES]], path)
 

@@ -40,9 +40,10 @@ class PastFault:
 
 @dataclass(frozen=True, slots=True)
 class LiveState:
-    """One moment of a run. ``load`` adds all load processes up: ``acked``, ``unknown``, ``failed``, ``read``, ...;
+    """One moment of a run.
 
-    ``past`` has the newest ``MOST_PAST`` faults, the oldest first; ``done`` and ``effective`` count all of them.
+    ``load`` adds all load processes up: ``acked``, ``unknown``, ``failed``, ``read``, ...; ``past`` has the newest
+    ``MOST_PAST`` faults, the oldest first; ``done`` and ``effective`` count all of them.
     """
 
     name: str

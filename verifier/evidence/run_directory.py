@@ -1,4 +1,4 @@
-"""A run directory: the names of its files (design section 8) and how they appear. Owns names, not contents.
+"""A run directory: the names of its files (docs/verifier.md) and how they appear. Owns names, not contents.
 
 Whole files appear by write-then-rename, so that whoever looks sees all of a file or none of it.
 """
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from verifier.evidence.texts import encodable
 
 LATEST = "latest"
 
@@ -201,9 +203,9 @@ def update_latest(run: RunDirectory, base: str | Path) -> Path:
 
 
 def write_text_atomic(path: Path, text: str) -> None:
-    """Write ``path`` whole, by write-then-rename. Raises ``OSError``."""
+    """Write ``path`` whole, by write-then-rename; lone surrogates are replaced. Raises ``OSError``."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(text, encoding="utf-8")
+    temporary.write_text(encodable(text), encoding="utf-8")
     temporary.replace(path)
 
 

@@ -16,10 +16,11 @@ from verifier.evidence.run_directory import read_json_lines
 
 @dataclass(frozen=True, slots=True)
 class SeriesPoint:
-    """One interval of one load process. Latencies are in milliseconds from the intended send time to the
+    """One interval of one load process.
 
-    acknowledgement, None where nothing was acknowledged; a reader's are from the intended send time to the delivery.
-    ``last_acked_ns`` is when something was last acknowledged in each partition.
+    Latencies are in milliseconds from the intended send time to the acknowledgement, None where nothing was
+    acknowledged; a reader's are from the intended send time to the delivery. ``last_acked_ns`` is when something was
+    last acknowledged in each partition.
     """
 
     process: str

@@ -11,11 +11,11 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-#: So much of a header its CRC covers.
+#: Bytes of a header that its CRC covers.
 COVERED_BYTES = 44
-#: So many kinds of padding (sizes and CRCs) are compared with one of theirs, among values that are decoded together.
+#: Most kinds of padding (size and CRC) among values that are decoded together; with more, each CRC is computed.
 MOST_KINDS = 64
-#: So many bytes of padding are compared at a time.
+#: Bytes of padding that are compared at a time.
 COMPARED_BYTES = 1 << 21
 
 
@@ -37,7 +37,7 @@ def check_padding(
     if not rows.size or int(sizes[rows].max()) >= 1 << 31:
         _check_each(buffer, positions, sizes, expected, valid, rows)
         return
-    # neighbours are alike: the kinds are looked for among the few that begin somewhere
+    # neighbors are mostly alike, so the kinds are those of the rows where it changes
     found = np.unique(kinds[np.concatenate([[True], kinds[1:] != kinds[:-1]])])
     if found.size > MOST_KINDS:
         _check_each(buffer, positions, sizes, expected, valid, rows)
@@ -63,7 +63,7 @@ def _equal_rows(
     step = max(1, COMPARED_BYTES // wanted.size)
     for begin in range(0, positions.size, step):
         some = windows[positions[begin : begin + step]]
-        # all together first, for that is quick and nearly always so
+        # all together first: that is quick, and nearly always they are equal
         same = some == wanted
         equal[begin : begin + step] = True if same.all() else same.all(axis=1)
     return equal

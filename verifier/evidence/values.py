@@ -1,6 +1,6 @@
 """The layout of a sequenced value: a fixed 48-byte header, then padding. Owns encoding and both decodings.
 
-Does not know records, batches or files. Design section 5; all integers are big-endian::
+Does not know records, batches or files. All integers are big-endian::
 
     0  magic         4s   b"GPLS"          24  sequence      u64  within the stream, from 0, without gap at the source
     4  version       u8   1                32  send_time_ns  u64  monotonic clock, the intended time of sending
@@ -57,6 +57,11 @@ _HEADER_DTYPE = np.dtype(
         ("header_crc", ">u4"),
     ]
 )
+
+
+def value_name(stream: int, sequence: int | str) -> str:
+    """How a value is named to people and in exports: ``s3/120`` is sequence 120 of stream 3."""
+    return f"s{stream}/{sequence}"
 
 
 class SequencedValue(NamedTuple):

@@ -18,7 +18,7 @@ def _epoch_regression(found: Found) -> str:
     detail = found.detail
     return (
         f"{_where(found)}: the batch at offset {found.offset} is of leader epoch {detail['leader_epoch']}, "
-        f"behind one of epoch {detail['after_epoch']}"
+        f"after one of epoch {detail['after_epoch']}"
     )
 
 
@@ -28,12 +28,12 @@ def _sequence_gap(found: Found) -> str:
     if found.cause == "first":
         return f"{told} is the first of its epoch and does not begin at 0"
     direction = "goes back before" if found.cause == "backwards" else "skips"
-    return f"{told} {direction} sequence {detail['expected']}, which was next"
+    return f"{told} {direction} sequence {detail['expected']}, which was expected"
 
 
 def _sequence_duplicate(found: Found) -> str:
     detail = found.detail
-    return f"{producer_name(detail)} stands at offset {detail['first_offset']} and again at {detail['last_offset']}"
+    return f"{producer_name(detail)} is at offset {detail['first_offset']} and again at {detail['last_offset']}"
 
 
 def _unknown_producer_id(found: Found) -> str:

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from verifier.evidence import values
+
 
 def value_name(stream: int | None, sequence: int | None) -> str:
     """``s3/120``, or what can be said if parts are unknown."""
     if stream is None:
-        return "a value that cannot be told"
-    return f"s{stream}/{'?' if sequence is None else sequence}"
+        return "an unreadable value"
+    return values.value_name(stream, "?" if sequence is None else sequence)
 
 
 def producer_name(batch: Mapping[str, Any]) -> str:

@@ -9,14 +9,14 @@ from verifier.facts import Found
 
 
 def _delivery(found: Found) -> str:
-    value = "bytes that are no value" if found.stream is None else value_name(found.stream, found.sequence)
+    value = "bytes that are not a value" if found.stream is None else value_name(found.stream, found.sequence)
     return f"{found.detail['process']} (session {found.detail['session']}) was handed {value} at offset {found.offset}"
 
 
 def _skip(found: Found) -> str:
     return (
-        f"{_delivery(found)}, where {found.detail['expected']} was to come: "
-        f"it passed over {found.detail['passed']} offsets at which something stands"
+        f"{_delivery(found)}, where {found.detail['expected']} was expected: "
+        f"it skipped {found.detail['passed']} offsets that hold something"
     )
 
 

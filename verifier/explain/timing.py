@@ -25,7 +25,7 @@ def _realtime_order(found: Found) -> str:
     later_ns = detail["invoke_ns"] - detail["acknowledged_ns"]
     other = value_name(detail["behind_stream"], detail["behind_sequence"])
     return (
-        f"{value_name(found.stream, found.sequence)} stands at offset {found.offset}, before {other} at "
+        f"{value_name(found.stream, found.sequence)} is at offset {found.offset}, before {other} at "
         f"{detail['behind_offset']}, which had been acknowledged {_ms(later_ns)} before the first was sent"
     )
 

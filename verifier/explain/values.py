@@ -13,11 +13,11 @@ def _own(found: Found) -> str:
 
 
 def _between(found: Found) -> str:
-    """The neighbours of a value within its stream, where they are known."""
+    """The neighbors of a value within its stream, where they are known."""
     before, after = found.context.get("stream_before"), found.context.get("stream_after")
     parts = []
     if before:
-        parts.append(f"{value_name(found.stream, before['last_sequence'])} stands at {before['last_offset']}")
+        parts.append(f"{value_name(found.stream, before['last_sequence'])} is at {before['last_offset']}")
     if after:
         parts.append(f"{value_name(found.stream, after['first_sequence'])} at {after['first_offset']}")
     return f"; {', '.join(parts)}" if parts else "; nothing else of its stream is in the log"
@@ -30,7 +30,7 @@ def _lost_write(found: Found) -> str:
 
 
 def _unseen(found: Found) -> str:
-    return f"{_own(found)} was acknowledged and stands at offset {found.offset}, but a final reader passed it by"
+    return f"{_own(found)} was acknowledged and is at offset {found.offset}, but a final reader skipped it"
 
 
 def _duplicate(found: Found) -> str:
@@ -40,7 +40,7 @@ def _duplicate(found: Found) -> str:
 
 def _log_duplicate(found: Found) -> str:
     first, last = found.detail["first_log"], found.detail["last_log"]
-    return f"{_own(found)} stands at offset {first} and again at {last}{_copies(found)}"
+    return f"{_own(found)} is at offset {first} and again at {last}{_copies(found)}"
 
 
 def _copies(found: Found) -> str:
@@ -64,7 +64,7 @@ def _inconsistent_offsets(found: Found) -> str:
 def _nonmonotonic_send(found: Found) -> str:
     later = value_name(found.stream, found.detail["after_sequence"])
     return (
-        f"{_own(found)} was placed at offset {found.offset}, behind {later}, "
+        f"{_own(found)} was placed at offset {found.offset}, after {later}, "
         f"sent later, at {found.detail['after_offset']}"
     )
 
@@ -77,7 +77,7 @@ def _log_reorder(found: Found) -> str:
             f"{detail['base_offset']}, though the file had already reached {detail['reached']}"
         )
     later = value_name(found.stream, found.detail["after_sequence"])
-    return f"{_own(found)} stands at {found.offset}, behind {later}, sent later, at {found.detail['after_offset']}"
+    return f"{_own(found)} is at {found.offset}, after {later}, sent later, at {found.detail['after_offset']}"
 
 
 def _log_gap(found: Found) -> str:
@@ -119,7 +119,7 @@ def _phantom(found: Found) -> str:
         return f"{found.detail['process']} was handed at offset {found.offset}: {found.detail['error']}"
     if found.cause == "foreign":
         return f"the value at offset {found.offset} is not of this run's load"
-    why = "nobody had reserved it" if found.cause == "never-reserved" else "its send certainly failed"
+    why = "no load process reserved it" if found.cause == "never-reserved" else "its send certainly failed"
     return f"{_own(found)} is at offset {found.offset}, and {why}"
 
 

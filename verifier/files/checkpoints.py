@@ -1,9 +1,8 @@
 """``checkpoint-mismatch``: the small text files of a replica and its broker against the log. Pure.
 
-Owns what each number must be, after a stop in good order and after any other (kafka-semantics 4.3 and 4.4). After a
-kill the offset checkpoints lag, and the recovery point and the high watermark may even lie above a log that had just
-been cut; nothing is said of them then. A file that cannot be read is wrong after any stop: all are replaced in one
-step.
+Owns what each number must be, after a clean stop and after any other (docs/log.md). After a kill the offset
+checkpoints lag, and the recovery point and the high watermark may even lie above a log that had just been cut; nothing
+is said of them then. A file that cannot be read is wrong after any stop: all are replaced in one step.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def leader_epochs(data: bytes | None, *, has_batches: bool, clean: bool, end_off
     """
     if data is None:
         if has_batches or clean:
-            yield _mismatch("missing", LEADER_EPOCH, None, "it is not there")
+            yield _mismatch("missing", LEADER_EPOCH, None, "it is missing")
         return
     try:
         entries = pairs(data)
@@ -99,7 +98,7 @@ def offset_checkpoint(name: str, data: bytes | None, known: Known, *, clean: boo
     """What is wrong with this replica's line in one of the broker's offset checkpoints."""
     if data is None:
         if clean:
-            yield _mismatch("missing", name, None, "it is not there")
+            yield _mismatch("missing", name, None, "it is missing")
         return
     try:
         offset = offsets(data).get((known.topic, known.partition))
@@ -122,7 +121,7 @@ def offset_checkpoint(name: str, data: bytes | None, known: Known, *, clean: boo
         if (offset or 0) > end:
             yield _mismatch("log-start", name, None, f"{shown}, beyond the end of the log, {end}")
         elif known.log_start_offset is not None and begins != known.log_start_offset:
-            problem = f"{shown}: the log begins at {begins} by it, and began at {known.log_start_offset}"
+            problem = f"{shown}: by this file the log begins at {begins}, but it began at {known.log_start_offset}"
             yield _mismatch("log-start", name, None, problem)
 
 

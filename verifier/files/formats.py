@@ -1,4 +1,4 @@
-"""The bytes of the files beside a log as arrays and plain numbers (kafka-semantics 3 and 4.1). Judges nothing.
+"""The bytes of the files beside a log as arrays and plain numbers (docs/log.md). Judges nothing.
 
 Owns the layouts: ``.index`` has entries {offset - base i32, position i32}, ``.timeindex`` {timestamp i64, offset - base
 i32}; a checkpoint is text: version 0, the count, a line each; ``.snapshot`` is version i16, CRC-32C, count i32 and 46
@@ -30,7 +30,7 @@ class FormatError(ValueError):
 
 
 class OffsetEntries(NamedTuple):
-    """Entries of an ``.index``: absolute offsets and positions; ``left_over`` bytes at the end are no whole entry."""
+    """Entries of an ``.index``: absolute offsets and positions; ``left_over`` bytes at the end make no entry."""
 
     offsets: NDArray[np.int64]
     positions: NDArray[np.int64]
@@ -92,7 +92,7 @@ def offsets(data: bytes) -> dict[tuple[str, int], int]:
     for topic, partition, offset in _rows(data, 3):
         key = topic, _number(partition)
         if key in found:
-            raise FormatError(f"{topic}-{partition} is there twice")
+            raise FormatError(f"{topic}-{partition} is listed twice")
         found[key] = _number(offset)
     return found
 
@@ -103,7 +103,7 @@ def _rows(data: bytes, width: int) -> list[list[str]]:
     try:
         lines = data.decode().splitlines()
     except UnicodeDecodeError:
-        raise FormatError("it is no text") from None
+        raise FormatError("it is not text") from None
     if lines[0].strip() != "0":
         raise FormatError(f"version {lines[0]!r:.20}, only 0 is known")
     rows = [line.split() for line in lines[2:]]
@@ -117,14 +117,14 @@ def _rows(data: bytes, width: int) -> list[list[str]]:
 
 def _number(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
-        raise FormatError(f"{text!r:.20} is no number")
+        raise FormatError(f"{text!r:.20} is not a number")
     return int(text)
 
 
 def snapshot(data: bytes) -> list[Producer]:
     """The producers of a ``.snapshot``. Raises ``FormatError``."""
     if len(data) < _SNAPSHOT_HEAD.size:
-        raise FormatError(f"{len(data)} bytes are no producer snapshot")
+        raise FormatError(f"{len(data)} bytes are not a producer snapshot")
     version, crc, count = _SNAPSHOT_HEAD.unpack_from(data)
     _check(data, version, crc)
     if len(data) != _SNAPSHOT_HEAD.size + count * _SNAPSHOT_ENTRY.size:
@@ -135,7 +135,7 @@ def snapshot(data: bytes) -> list[Producer]:
 def histories(data: bytes) -> list[Producer]:
     """The producers of a ``.producers``, each with its newest batch. Raises ``FormatError``."""
     if len(data) < _HISTORIES_HEAD.size or (len(data) - _HISTORIES_HEAD.size) % 8:
-        raise FormatError(f"{len(data)} bytes are no producers' histories")
+        raise FormatError(f"{len(data)} bytes are not producers' histories")
     version, crc, _, count = _HISTORIES_HEAD.unpack_from(data)
     _check(data, version, crc)
     numbers = np.frombuffer(data[_HISTORIES_HEAD.size :], dtype=">i8").tolist()
@@ -158,4 +158,4 @@ def _check(data: bytes, version: int, crc: int) -> None:
     if version != 1:
         raise FormatError(f"version {version}, only 1 is known")
     if google_crc32c.value(data[_CRC_FROM:]) != crc:
-        raise FormatError("its checksum does not hold")
+        raise FormatError("its checksum is wrong")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from verifier.segments import walk
 
-#: Fields are gathered for so many batches at a time, so that a segment of any size needs bounded memory.
+#: Batches whose fields are gathered at a time, so that a segment of any size needs bounded memory.
 CHUNK_BATCHES = 1 << 18
 
 

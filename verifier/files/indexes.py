@@ -1,9 +1,9 @@
 """``index-mismatch``: an offset index or a time index against the batches of its segment. Pure.
 
 Owns what an entry must be. An offset entry names the last offset of an append and the byte where that append begins; a
-time entry names the newest timestamp so far, and an offset of the batch that has it (kafka-semantics 4.1). Both are
-sparse, so that an entry that is not there is no contradiction; but a closed segment's time index ends with its newest
-timestamp.
+time entry names the newest timestamp so far, and an offset of the batch that has it (Kafka's OffsetIndex and
+TimeIndex). Both are sparse, so that an entry that is not there is no contradiction; but a closed segment's time index
+ends with its newest timestamp.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def offset_index(name: str, data: bytes, headers: Headers) -> Iterator[Finding]:
         held = batch[index]
         return f"{said(index)}, where a batch of {headers.base_offsets[held]}..{headers.last_offsets[held]} is"
 
-    yield from _found(name, "outside", outside, offsets, lambda index: f"{said(index)}, outside of the segment")
+    yield from _found(name, "outside", outside, offsets, lambda index: f"{said(index)}, outside the segment")
     yield from _found(name, "batch", wrong & ~outside, offsets, elsewhere)
     yield from _found(
-        name, "order", backwards & ~outside & ~wrong, offsets, lambda index: f"{said(index)}, behind a higher entry"
+        name, "order", backwards & ~outside & ~wrong, offsets, lambda index: f"{said(index)}, after a higher entry"
     )
 
 
@@ -80,7 +80,11 @@ def time_index(name: str, data: bytes, headers: Headers, *, closed: bool) -> Ite
     yield from _found(name, "outside", outside, offsets, lambda index: f"{said(index)}: no batch has that offset")
     yield from _found(name, "timestamp", wrong & ~outside, offsets, other)
     yield from _found(
-        name, "order", backwards & ~outside & ~wrong, offsets, lambda index: f"{said(index)} does not ascend"
+        name,
+        "order",
+        backwards & ~outside & ~wrong,
+        offsets,
+        lambda index: f"{said(index)} is out of order",
     )
     last = int(timestamps[-1]) if timestamps.size else -1
     if closed and newest.size and newest[-1] >= 0 and last < newest[-1]:
@@ -94,7 +98,7 @@ def _not_after(values: NDArray[np.int64], *, strictly: bool) -> NDArray[np.bool_
 
 
 def _left_over(name: str, size: int, left_over: int) -> Finding:
-    problem = f"{left_over} bytes at byte {size - left_over} are no whole entry"
+    problem = f"{left_over} bytes at byte {size - left_over} do not make a whole entry"
     return Finding(INDEX, "size", name, None, 1, problem)
 
 

@@ -14,7 +14,7 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 
 
 class Finding(NamedTuple):
-    """What is wrong in the same way at so many ``places`` in one file.
+    """What is wrong in the same way at a number of ``places`` in one file.
 
     ``offset`` is the lowest of them, None if there are no offsets to tell; ``problem`` says it of that one in words.
     """

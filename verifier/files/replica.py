@@ -43,7 +43,7 @@ class ReplicaDirectory(NamedTuple):
 
 
 def is_clean(replica: ReplicaDirectory) -> bool:
-    """Whether the files must be as a stop in good order leaves them."""
+    """Whether the files must be as a clean stop leaves them."""
     return replica.ended_in_order or _marker(replica).exists()
 
 
@@ -54,11 +54,11 @@ def _marker(replica: ReplicaDirectory) -> Path:
 def check(replica: ReplicaDirectory, *, strict: bool = False) -> Iterator[Finding]:
     """Everything that is wrong with the files of one replica. Raises ``OSError``.
 
-    ``strict``: what a kill may leave is told as well, of the last segment's indexes and of epochs beyond the log's end.
+    ``strict``: what a kill may leave counts too: in the last segment's indexes, and epochs beyond the log's end.
     """
     directory, clean = Path(replica.path), is_clean(replica)
     if not _marker(replica).exists() and replica.ended_in_order:
-        problem = "it is not there, though the broker's process ended in good order"
+        problem = "it is missing, although the broker's process ended cleanly"
         yield Finding(model.CHECKPOINT, "marker", model.CLEAN_SHUTDOWN, None, 1, problem)
     logs = sorted(path for path in directory.iterdir() if _SEGMENT.match(path.name))
     if not logs:
@@ -78,7 +78,7 @@ def check(replica: ReplicaDirectory, *, strict: bool = False) -> Iterator[Findin
             yield from _indexes(log, headers, clean=clean, closed=clean or not is_last)
         if clean and headers.tail:
             size = headers.size_bytes - headers.tail_position
-            problem = f"{size} {headers.tail} bytes at byte {headers.tail_position}, after a stop in good order"
+            problem = f"{size} {headers.tail} bytes at byte {headers.tail_position}, after a clean stop"
             yield Finding(model.TAIL, None, log.name, headers.next_offset, 1, problem)
         yield from checkpoints.epochs_of_batches(epochs, headers, epochs_from)
         yield from producers.segment(headers)
@@ -103,7 +103,7 @@ def _indexes(log: Path, headers: Headers, *, clean: bool, closed: bool) -> Itera
         data = _bytes(path)
         if data is None:
             if clean:
-                yield Finding(model.INDEX, "missing", path.name, None, 1, "it is not there")
+                yield Finding(model.INDEX, "missing", path.name, None, 1, "it is missing")
         elif suffix == ".index":
             yield from indexes.offset_index(path.name, data, headers)
         else:
@@ -146,7 +146,7 @@ class _Producers:
                 yield from self._compare(path, offset)
         if clean and end_offset > 0 and end_offset not in self._offsets:
             name = f"{end_offset:020d}.snapshot"
-            yield Finding(model.SNAPSHOT, "missing", name, end_offset, 1, "it is not there after a stop in good order")
+            yield Finding(model.SNAPSHOT, "missing", name, end_offset, 1, "it is missing after a clean stop")
 
     def _compare(self, path: Path, offset: int) -> Iterator[Finding]:
         self._waiting.pop(0)

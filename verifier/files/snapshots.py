@@ -1,9 +1,9 @@
 """``snapshot-mismatch``: producer-state snapshots against a replay of the batches before their offset. Pure.
 
-Owns the replay and the comparison (kafka-semantics 3). A snapshot has of each producer its newest batch below the
-snapshot's offset. Legal are producers whose batches the log no longer has, because its start has moved; producers that
-are not there because ``producer.id.expiration.ms`` had passed; and that snapshots are absent, but for the one at the
-end of a log that was stopped cleanly.
+Owns the replay and the comparison (Kafka's ProducerStateManager). A snapshot has of each producer its newest batch
+below the snapshot's offset. Legal are producers whose batches the log no longer has, because its start has moved;
+producers that are not there because ``producer.id.expiration.ms`` had passed; and that snapshots are absent, but for
+the one at the end of a log that was stopped cleanly.
 """
 
 from __future__ import annotations
@@ -86,14 +86,14 @@ def compare(
         problem = f"producer {lacking[0]} is not in it, where the log has {_said(expected[lacking[0]])}"
         yield Finding(SNAPSHOT, "lacks", path.name, offset, len(lacking), problem)
     if strangers:
-        problem = f"producer {strangers[0]}: {_said(found[strangers[0]])}, where the log has nothing of it"
+        problem = f"producer {strangers[0]}: {_said(found[strangers[0]])}, which the log does not have"
         yield Finding(SNAPSHOT, "stranger", path.name, offset, len(strangers), problem)
 
 
 def beyond(name: str, offset: int, end_offset: int) -> Iterator[Finding]:
     """A snapshot of records that the log does not have: those above a cut are removed before it is made."""
     if offset > end_offset:
-        problem = f"it is of an offset beyond the end of the log, {end_offset}"
+        problem = f"its offset lies beyond the end of the log, {end_offset}"
         yield Finding(SNAPSHOT, "beyond", name, offset, 1, problem)
 
 

@@ -1,4 +1,4 @@
-"""G0 and G1c, alone, with the order of each process, and with real time: circles of operations each before the next.
+"""G0 and G1c, alone, with the order of each process, and with real time: cycles of operations, each before the next.
 
 Edges (``verifier.operations.anomalies`` has the definitions). ww: the writers of two values next to each other in the
 log, if asked for. wr: the writer of a value and who read it. process: what one process did one after the other.
@@ -6,6 +6,15 @@ realtime: one operation ended before the other began. Operations that failed hav
 
 Components are found by scipy on the whole graph; real time goes through one vertex for each end of an operation, so it
 costs no edge for every pair. All that follows looks at the operations of components alone.
+
+A worked example, two transactions of two processes that overlap in time::
+
+    T1  send 1 7 -> [0 7], poll {2 [[0 8]]}         T2  send 2 8 -> [0 8], poll {1 [[0 7]]}
+
+    edges       T1 -wr-> T2 (T2 read 7, which T1 sent); T2 -wr-> T1 (T1 read 8, which T2 sent)
+    component   {T1, T2}, so both are suspects
+    G1c         ww and wr edges: {T1, T2} is cyclic. One finding: the shortest cycle, T1 -wr-> T2 -wr-> T1, of length 2
+    G1c-process, G1c-realtime   the same component is cyclic, too, but contains a lesser one (G1c): nothing
 """
 
 from __future__ import annotations

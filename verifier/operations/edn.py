@@ -184,7 +184,7 @@ def _unescaped(code: str, line: int) -> str:
     if len(code) == 5:
         return chr(int(code[1:], 16))
     if code not in _ESCAPES:
-        raise EdnError(line, f"\\{code} is no escape of a string")
+        raise EdnError(line, f"\\{code} is not an escape in a string")
     return _ESCAPES[code]
 
 
@@ -254,7 +254,7 @@ def fast_forms(maps: Sequence[str]) -> list[Any] | None:
     """One form for each of these maps (``plain_map``), maps as lists between ``MAP`` and ``MAP_END``; None: not sure.
 
     Keywords become plain strings: with strings excluded, there is nothing to confuse them with. A bracket that closes
-    another kind leaves a map without its last marker, which whoever takes the forms must look for.
+    another kind leaves a map without its last marker, which the caller must check for.
     """
     text = "\n".join(maps)
     if _HARD.search(text):

@@ -6,9 +6,9 @@ Owns the translation; ``verifier.operations.writing`` owns the syntax. A key is 
 stream of a producer's incarnation is one, and each session of a reader:
 
 - of sends that were in flight together, each is completed at the latest when the next begins. Sends read nothing, so
-  no circle of operations can come from that;
+  no cycle of operations can come from that;
 - what was reserved and never heard of again is ``info``, by a process of its own;
-- what a reader was handed that is no value of the run has a name that nothing sent.
+- bytes that a reader was handed and that are not a value of the run get a name that no operation sent.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from verifier.evidence.history import read_history
+from verifier.evidence.values import value_name
 
 #: Of several outcomes of one value the first of these counts.
 _RANK = {"ok": 0, "info": 1, "fail": 2}
@@ -93,11 +94,6 @@ def _sensible(table: pa.Table) -> tuple[list[dict[str, Any]], int]:
 def key_of(row: dict[str, Any]) -> str:
     """``topic-partition``."""
     return f"{row['topic']}-{row['partition']}"
-
-
-def value_of(stream: int, sequence: int) -> str:
-    """``s3/120``, as reports name it."""
-    return f"s{stream}/{sequence}"
 
 
 def _sends(rows: list[dict[str, Any]]) -> list[Planned]:
@@ -243,7 +239,7 @@ def _value(each: Planned, *, done: bool) -> Any:
 def _sent(row: dict[str, Any], *, done: bool) -> Iterator[list[Any]]:
     key, first = key_of(row), row["first_sequence"]
     for sequence in range(first, row["last_sequence"] + 1):
-        value = value_of(row["stream"], sequence)
+        value = value_name(row["stream"], sequence)
         if done:
             offset = row["first_offset"] + sequence - first if row["first_offset"] >= 0 else None
             yield ["send", key, [offset, value]]
@@ -259,4 +255,4 @@ def _read(row: dict[str, Any]) -> Iterator[list[Any]]:
         return
     for sequence in range(row["first_sequence"], row["last_sequence"] + 1):
         known = first + sequence - row["first_sequence"] if first >= 0 else None
-        yield [known, value_of(row["stream"], sequence)]
+        yield [known, value_name(row["stream"], sequence)]

@@ -205,7 +205,7 @@ class HistoryBuilder:
                             (line, position, known, got if type(got) is int and abs(got) < PLAIN else code(got), offset)
                         )
             else:
-                raise ValueError(f"{name!r:.60} is no micro-operation: send and poll are")
+                raise ValueError(f"{name!r:.60} is not a micro-operation (send or poll)")
 
     def _key(self, key: Any) -> int:
         if self.json_keys and type(key) is str and (key.isdecimal() or (key[:1] == "-" and key[1:].isdecimal())):
@@ -246,7 +246,7 @@ def _offset(value: Any) -> int:
     if value is None:
         return NO_OFFSET
     if type(value) is not int or not 0 <= value <= MOST_OFFSET:
-        raise ValueError(f"{value!r:.60} is no offset")
+        raise ValueError(f"{value!r:.60} is not an offset")
     return value
 
 

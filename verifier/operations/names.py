@@ -1,4 +1,4 @@
-"""Codes for keys, values and processes that are no plain integers, so that columns of integers hold them all."""
+"""Codes for keys, values and processes that are not plain integers, so that columns of integers hold them all."""
 
 from __future__ import annotations
 

@@ -51,15 +51,15 @@ def parse_methods(text: str) -> frozenset[str]:
 
 def allowances(options: JudgeOptions, history: OperationHistory) -> Mapping[str, str]:
     """Check -> why what it finds is allowed."""
-    allowed = {"int-send-skip": "transactions write at the same time: values of others may stand between their own"}
+    allowed = {"int-send-skip": "transactions may write concurrently: other values may lie between their own"}
     for name in ("G0", "G0-process", "G0-realtime"):
         allowed[name] = "writes are not isolated from each other in Kafka's transactions"
     if "subscribe" in options.methods(history):
-        reason = "consumers subscribed: a rebalance moves partitions, and what follows was committed or is read again"
+        reason = "consumers subscribed: a rebalance moves partitions, so reading goes on elsewhere or repeats"
         allowed |= {"poll-skip": reason, "nonmonotonic-poll": reason}
     if options.ww_deps:
         for name in ("G1c", "G1c-process", "G1c-realtime"):
-            allowed[name] = "--ww-deps: with writes that are not isolated, circles of writes and reads are normal"
+            allowed[name] = "--ww-deps: with writes that are not isolated, cycles of writes and reads are normal"
     if not options.transactions:
-        allowed["precommitted-read"] = "--no-txn: what was sent is there to be read at once"
+        allowed["precommitted-read"] = "--no-txn: what was sent can be read at once"
     return allowed

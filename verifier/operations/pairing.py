@@ -1,9 +1,9 @@
 """Invocations and their completions, joined into operations. Owns what makes a history malformed; judges no anomaly.
 
 A process does one operation at a time: ``invoke``, then one of ``ok``, ``fail``, ``info``. An operation whose
-completion is missing is ``info``. What a completion says of sends replaces what the invocation said; a send of which it
-is silent has an unknown offset. A history that breaks these rules, or in which one value is sent twice, cannot be
-judged: all checks rest on a value having one writer.
+completion is missing is ``info``. What a completion says of sends replaces what the invocation said; a send that it
+does not mention has an unknown offset. A history that breaks these rules, or in which one value is sent twice, cannot
+be judged: all checks rest on a value having one writer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from verifier.operations.model import (
     OperationHistory,
 )
 
-#: Complaints that are spelled out; of more it is said how many there are.
+#: Complaints that are spelled out; the rest are only counted.
 MOST_TOLD = 5
 NEVER = np.iinfo(np.int64).max
 
@@ -160,7 +160,7 @@ def _with_values(
 def _chosen_sends(
     history: OperationHistory, kinds: IntArray, by: IntArray, value: IntArray, invoked: np.ndarray
 ) -> tuple[IntArray, list[str]]:
-    """The rows of sends that count: of completions, and of invocations what the completion is silent of."""
+    """The sends that count: those of completions, and those of invocations that the completion does not mention."""
     completed = ~invoked & (by >= 0)
     count = int(value.max()) + 1 if len(value) else 1
     told = by * count + value
@@ -222,8 +222,8 @@ def _other_function(history: OperationHistory, row: int) -> str:
 
 
 def _sent_unasked(history: OperationHistory, row: int) -> str:
-    return f"{_who(history, row)} completes a send that it had not invoked"
+    return f"{_who(history, row)} completes a send that it did not invoke"
 
 
 def _sent_untold(history: OperationHistory, row: int) -> str:
-    return f"{_who(history, row)} completes with ok, and is silent of a send that it had invoked"
+    return f"{_who(history, row)} completes with ok but does not mention a send that it invoked"

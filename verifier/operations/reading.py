@@ -25,7 +25,7 @@ BATCH = 2_000
 
 
 def read_operations(path: Path) -> OperationHistory:
-    """The history in a file. Raises ``OperationsError`` for what is none, ``OSError``."""
+    """The history in a file. Raises ``OSError``, and ``OperationsError`` if it is not a history."""
     builder = HistoryBuilder(str(path), json_keys=path.suffix != EDN)
     try:
         with path.open(encoding="utf-8") as file, _no_collection():
@@ -36,7 +36,7 @@ def read_operations(path: Path) -> OperationHistory:
             elif first:
                 _read_json_lines(file, builder)
     except UnicodeDecodeError as error:
-        raise OperationsError(f"{path}: this is no UTF-8 text: {error.reason} at byte {error.start}") from error
+        raise OperationsError(f"{path}: this is not UTF-8 text: {error.reason} at byte {error.start}") from error
     return builder.finish()
 
 
@@ -130,7 +130,7 @@ def _json(line: str, number: int, name: str) -> Any:
     try:
         return json.loads(line)
     except ValueError as error:
-        raise OperationsError(f"{name}:{number}: this is no JSON: {error}") from error
+        raise OperationsError(f"{name}:{number}: this is not JSON: {error}") from error
 
 
 def _elements(text: str, name: str) -> Iterator[tuple[int, Any]]:
@@ -155,7 +155,7 @@ def _elements(text: str, name: str) -> Iterator[tuple[int, Any]]:
         try:
             value, at = decoder.raw_decode(text, at)
         except ValueError as error:
-            raise OperationsError(f"{name}:{line}: this is no JSON: {error}") from error
+            raise OperationsError(f"{name}:{line}: this is not JSON: {error}") from error
         separated = False
         yield line, value
     if text[at + 1 :].strip():

@@ -1,29 +1,30 @@
 """What ``--out`` leaves of a judged history: ``verdict.json``, ``summary.md``, ``junit.xml`` and ``anomalies/``.
 
 Owns how they look. ``anomalies/<check>.parquet`` and ``.csv`` have one row for every anomaly, not only the examples.
-Takes a finished verdict and adds no judgement of its own.
+Takes a finished verdict and adds no judgment of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
 from verifier.evidence.run_directory import write_json_atomic, write_text_atomic
+from verifier.evidence.texts import encodable
+from verifier.markdown import anomaly, inline, table
 from verifier.operations.anomalies import BY_NAME
 from verifier.operations.findings import Findings
 from verifier.operations.model import IntArray
 from verifier.operations.pairing import Operations
 from verifier.operations.verdict import ClientVerdict
-from verifier.verdict import CheckResult
+from verifier.suites import Suite, suite_xml
+from verifier.verdict import Example
 
 ANOMALIES = "anomalies"
-SHOWN = 3
 
 
 def write_reports(out: Path, judged: ClientVerdict) -> None:
@@ -46,7 +47,7 @@ def anomaly_table(operations: Operations, found: Findings) -> pa.Table:
     names = operations.history.names
 
     def text(numbers: IntArray, codes: IntArray) -> list[str | None]:
-        return [None if each < 0 else str(names.name(int(codes[each]))) for each in numbers.tolist()]
+        return [None if each < 0 else encodable(str(names.name(int(codes[each])))) for each in numbers.tolist()]
 
     def index(numbers: IntArray) -> list[int | None]:
         return [None if each < 0 else operations.index(each) for each in numbers.tolist()]
@@ -86,19 +87,15 @@ def summary_md(judged: ClientVerdict) -> str:
 
 def _lines(judged: ClientVerdict) -> Iterator[str]:
     verdict = judged.verdict
-    yield f"# {verdict.verdict}: {_inline(judged.path.name)}"
+    yield f"# {verdict.verdict}: {inline(judged.path.name)}"
     yield ""
     for reason in verdict.reasons:
-        yield f"- {_inline(reason)}"
+        yield f"- {inline(reason)}"
     if verdict.reasons:
         yield ""
-    yield "|  |  |"
-    yield "|---|---|"
     words_of = {"acked": "acknowledged", "unknown": "outcome unknown to the client"}
-    for name in ("acked", "read", "unknown", "failed", "operations", "processes", "keys"):
-        words = words_of.get(name, name)
-        yield f"| {words} | {verdict.stats.get(name, 0):,} |"
-    yield ""
+    names = ("acked", "read", "unknown", "failed", "operations", "processes", "keys")
+    yield from table(("", ""), [(words_of.get(name, name), f"{verdict.stats.get(name, 0):,}") for name in names])
     for title, chosen in (
         ("Anomalies", [check for check in verdict.checks.values() if check.forbidden_count]),
         ("Allowed by the options", [check for check in verdict.checks.values() if check.allowed_count]),
@@ -107,7 +104,7 @@ def _lines(judged: ClientVerdict) -> Iterator[str]:
             yield f"## {title}"
             yield ""
             for check in chosen:
-                yield from _anomaly(check)
+                yield from anomaly(check, check.count, BY_NAME[check.name].summary, map(_example, check.examples))
             yield ""
     yield "## What this verdict cannot see"
     yield ""
@@ -115,64 +112,18 @@ def _lines(judged: ClientVerdict) -> Iterator[str]:
         yield f"- {note}"
 
 
-def _anomaly(check: CheckResult) -> Iterator[str]:
-    under = f", explained by {check.explained_by}" if check.explained_by else ""
-    yield f"- **{check.name}** ({check.count:,}{under}): {BY_NAME[check.name].summary}"
-    for example in check.examples[:SHOWN]:
-        yield f"  - {_inline(example.text)}{f' (allowed: {_inline(example.allowed)})' if example.allowed else ''}"
-
-
-def _inline(text: str) -> str:
-    """Text that Markdown shows as it is, on one line."""
-    for character in "\\`*_|<>[]":
-        text = text.replace(character, "\\" + character)
-    return " ".join(text.split())
+def _example(example: Example) -> str:
+    allowed = f" (allowed: {inline(example.allowed)})" if example.allowed else ""
+    return f"{inline(example.text)}{allowed}"
 
 
 def junit_xml(judged: ClientVerdict) -> str:
     """One test suite, one case per check, and the case ``evidence`` for what keeps the history from being valid."""
-    classname = f"operations.{judged.path.stem}"
-    cases = [_case(classname, check) for check in judged.verdict.checks.values()]
-    evidence = ET.Element("testcase", classname=classname, name="evidence", time="0")
-    if judged.verdict.doubts:
-        error = ET.SubElement(evidence, "error", message=_clean(judged.verdict.doubts[0]), type="unknown")
-        error.text = _clean("\n".join(judged.verdict.doubts))
-    cases.append(evidence)
-    suite = ET.Element(
-        "testsuite",
+    suite = Suite(
         name=f"gapless.{judged.path.name}",
-        tests=str(len(cases)),
-        failures=str(sum(case.find("failure") is not None for case in cases)),
-        errors=str(sum(case.find("error") is not None for case in cases)),
-        skipped="0",
-        time="0",
+        classname=f"operations.{judged.path.stem}",
+        summaries={name: each.summary for name, each in BY_NAME.items()},
+        unanswered="the history does not show it",
+        properties=(("verdict", judged.verdict.verdict), ("history", str(judged.path))),
     )
-    properties = ET.SubElement(suite, "properties")
-    for name, value in (("verdict", judged.verdict.verdict), ("history", str(judged.path))):
-        ET.SubElement(properties, "property", name=name, value=_clean(value))
-    suite.extend(cases)
-    ET.indent(suite)
-    return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
-
-
-def _case(classname: str, check: CheckResult) -> ET.Element:
-    case = ET.Element("testcase", classname=classname, name=check.name, time="0")
-    text = _clean("\n".join(example.text for example in check.examples))
-    if check.state == "invalid":
-        message = f"{BY_NAME[check.name].summary} ({check.forbidden_count})"
-        ET.SubElement(case, "failure", message=message, type=check.name).text = text
-    elif check.state == "unknown":
-        message = _clean(check.failure or "the history does not tell")
-        ET.SubElement(case, "error", message=message, type="unknown").text = text
-    elif check.allowed_count:
-        reason = check.examples[0].allowed or ""
-        ET.SubElement(case, "system-out").text = _clean(f"{check.allowed_count} allowed: {reason}\n{text}")
-    return case
-
-
-def _clean(text: str) -> str:
-    """Without the characters that XML cannot hold."""
-    return "".join(
-        each if (each >= " " or each in "\t\n") and not "\ud800" <= each <= "\udfff" else "\N{REPLACEMENT CHARACTER}"
-        for each in text
-    )
+    return suite_xml(suite, judged.verdict)

@@ -115,7 +115,7 @@ class Component:
         return []
 
     def _bounded(self, head: int, is_wanted: Callable[[int], bool], most: int) -> list[int]:
-        """The same, of at most so many vertices."""
+        """The same, limited in the number of vertices."""
         before = {head: head}
         frontier = [head]
         for _ in range(most - 1):

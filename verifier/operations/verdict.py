@@ -1,7 +1,7 @@
 """From a file of operations to its verdict, in the form of ``verifier.verdict``. Owns the order of steps and the rules.
 
 Invalid outranks unknown, and unknown valid, as for runs. A history that is malformed is not judged at all: its checks
-rest on what it breaks. One in which nothing was acknowledged or nothing was read cannot be valid.
+rest on what it breaks. A history in which nothing was acknowledged or nothing was read cannot be valid.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from verifier.operations.pairing import Operations, pair
 from verifier.operations.reading import read_operations
 from verifier.operations.versions import Versions, versions
 from verifier.operations.words import Narrator
-from verifier.verdict import CheckResult, Example, State, Verdict, worst
+from verifier.verdict import CheckResult, Example, State, Verdict, accusations, worst
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class OperationExample(Example):
 
 @dataclass(frozen=True)
 class ClientVerdict:
-    """The verdict of one history. ``notes`` say what it could not see; they are no doubts.
+    """The verdict of one history. ``notes`` say what it could not see; they do not make it unknown.
 
     ``findings`` and ``operations`` are what the report writes out; None if the history was not judged.
     """
@@ -98,7 +98,7 @@ def judge(history: OperationHistory, options: JudgeOptions, path: Path) -> Clien
     for covered, ask in _questions(operations, order, options):
         try:
             found |= {each.check: each for each in ask()}
-        except Exception as error:
+        except Exception as error:  # one check that fails must not take the others along; the verdict names it
             logger.exception("checks %s failed", ", ".join(covered))
             failures |= dict.fromkeys(covered, f"{type(error).__name__}: {error}")
     stats = _stats(operations, order)
@@ -111,10 +111,9 @@ def judge(history: OperationHistory, options: JudgeOptions, path: Path) -> Clien
     if doubts:
         states.append("unknown")
     doubts += [f"check {name} could not be made: {failure}" for name, failure in failures.items()]
-    verdict = Verdict(
-        worst(states), tuple(_accusations(checks)), tuple(doubts), checks, stats,
-        {"longest_gap_ms": None, "partitions": {}},
-    )  # fmt: skip
+    accused = tuple(accusations(checks, {name: BY_NAME[name].summary for name in NAMES}))
+    availability: dict[str, Any] = {"longest_gap_ms": None, "partitions": {}}
+    verdict = Verdict(worst(states), accused, tuple(doubts), checks, stats, availability)
     return ClientVerdict(path, options, verdict, findings=found, operations=operations)
 
 
@@ -199,26 +198,6 @@ def _examples(narrator: Narrator, found: Findings, allowed: str | None) -> tuple
     return tuple(examples)
 
 
-def _accusations(checks: Mapping[str, CheckResult]) -> list[str]:
-    lines = []
-    for check in checks.values():
-        if not check.forbidden_count or _leads(check, checks) is not None:
-            continue
-        followers = [
-            f"{other.name} ({other.forbidden_count})"
-            for other in checks.values()
-            if other.forbidden_count and _leads(other, checks) == check.name
-        ]
-        explains = f"; it explains {', '.join(followers)}" if followers else ""
-        lines.append(f"{check.name}: {BY_NAME[check.name].summary} ({check.forbidden_count}){explains}")
-    return lines
-
-
-def _leads(check: CheckResult, checks: Mapping[str, CheckResult]) -> str | None:
-    leader = check.explained_by
-    return leader if leader is not None and checks[leader].forbidden_count else None
-
-
 def _stats(operations: Operations, order: Versions) -> dict[str, Any]:
     kind = operations.type[operations.sent_by]
     acked = operations.sent[kind == OK]
@@ -239,22 +218,6 @@ def _stats(operations: Operations, order: Versions) -> dict[str, Any]:
         "lines_skipped": history.skipped,
         "info_causes": causes,
     }
-
-
-def result_lines(verdict: Mapping[str, Any], *, report: str | None, repro: str) -> list[str]:
-    """The lines that end the judging of a history: those of a run, without what a history does not have."""
-    forbidden = [
-        f"{name}:{n}" for name, each in verdict["checks"].items() if (n := each["count"] - each["allowed_count"])
-    ]
-    allowed = [f"{name}:{each['allowed_count']}" for name, each in verdict["checks"].items() if each["allowed_count"]]
-    stats = verdict["stats"]
-    lines = [
-        f"RESULT {verdict['verdict']} acked={stats.get('acked', 0)} read={stats.get('read', 0)} "
-        f"anomalies={','.join(forbidden) or 'none'} allowed={','.join(allowed) or 'none'}"
-    ]
-    if report is not None:
-        lines.append(f"report: {report}")
-    return [*lines, f"repro: {repro}"]
 
 
 def to_line(verdict: ClientVerdict) -> str:

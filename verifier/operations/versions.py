@@ -41,7 +41,7 @@ class Versions:
     committed: BoolArray
 
     def between(self, key: int, first: int, last: int, most: int = 8) -> list[int]:
-        """The values at the indices behind ``first`` and before ``last`` of a key, at most so many."""
+        """The values at the indices behind ``first`` and before ``last`` of a key, up to a limit."""
         start = int(self.key_start[key])
         return [int(each) for each in self.slot_value[start + first + 1 : start + min(last, first + 1 + most)]]
 

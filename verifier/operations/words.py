@@ -115,7 +115,7 @@ class Narrator:
                 f"{self.value(step.next_value)} of {after}"
             )
         if step.kind == "process":
-            return f"{after} is a later one of the same process as {before}"
+            return f"{after} comes later in the same process than {before}"
         return f"{before} had ended before {after} began"
 
 
@@ -139,7 +139,7 @@ def _phantom(n: Narrator, found: Findings, row: int) -> str:
 
 def _aborted_read(n: Narrator, found: Findings, row: int) -> str:
     reader, writer = n.operation(int(found.operation[row])), n.operation(int(found.earlier[row]))
-    return f"{_own(n, found, row)} was read{_at(found, row)} by {reader}, and {writer} that sent it failed"
+    return f"{_own(n, found, row)} was read{_at(found, row)} by {reader}, and {writer}, which sent it, failed"
 
 
 def _precommitted_read(n: Narrator, found: Findings, row: int) -> str:
@@ -148,8 +148,8 @@ def _precommitted_read(n: Narrator, found: Findings, row: int) -> str:
 
 def _lost_write(n: Narrator, found: Findings, row: int) -> str:
     return (
-        f"{_own(n, found, row)}, sent by {n.operation(int(found.operation[row]))}, stands{_at(found, row)} and was not "
-        f"read, though {n.value(int(found.other[row]))} was, {found.delta[row]} further"
+        f"{_own(n, found, row)}, sent by {n.operation(int(found.operation[row]))}, is{_at(found, row)} and was not "
+        f"read, although {n.value(int(found.other[row]))} was, {found.delta[row]} further"
     )
 
 
@@ -166,7 +166,7 @@ def _inconsistent(n: Narrator, found: Findings, row: int) -> str:
 
 
 def _duplicate(n: Narrator, found: Findings, row: int) -> str:
-    return f"{_own(n, found, row)} stands at {found.delta[row]} offsets, first{_at(found, row)}"
+    return f"{_own(n, found, row)} is at {found.delta[row]} offsets, first{_at(found, row)}"
 
 
 def _order(n: Narrator, found: Findings, row: int) -> str:

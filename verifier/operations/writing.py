@@ -45,7 +45,7 @@ def edn(value: Any) -> str:
     if isinstance(value, int | float):
         return str(value)
     if isinstance(value, str):
-        # JSON's escapes are EDN's, and what is no ASCII stays as it is
+        # JSON's escapes are EDN's, and what is not ASCII stays as it is
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, list | tuple):
         return f"[{' '.join(map(edn, value))}]"

@@ -1,6 +1,6 @@
 """The report of a run: ``verdict.json``, ``summary.md``, ``junit.xml`` and ``report.html``. Owns how they look.
 
-Everything here takes a finished verdict and adds no judgement of its own.
+Everything here takes a finished verdict and adds no judgment of its own.
 """
 
 from __future__ import annotations

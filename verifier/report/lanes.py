@@ -126,10 +126,10 @@ def _leader_bars(changes: Sequence[Change], axis: Axis, replication_factor: int)
         )
         kind = "none" if change.leader < 0 else f"b{(change.leader - 1) % COLORS}"
         before = changes[index - 1] if index else None
-        anew = before is None or (before.leader, before.leader_epoch) != (change.leader, change.leader_epoch)
+        is_new = before is None or (before.leader, before.leader_epoch) != (change.leader, change.leader_epoch)
         bar = axis.bar(change.time_ns, until_ns, kind, title, least=1.0)
         text = f"{change.leader}, e{change.leader_epoch}" if change.leader >= 0 else ""
-        shown = text if anew and bar.width > 6.5 * len(text) else ""
+        shown = text if is_new and bar.width > 6.5 * len(text) else ""
         short = bool(change.isr) and len(change.isr) < replication_factor
         bars.append(Bar(bar.x, bar.width, f"{kind} short" if short else kind, title, shown))
     return bars

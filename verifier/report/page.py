@@ -119,7 +119,7 @@ def _settings(run: RunModel) -> dict[str, Any]:
 
 
 def _moment(text: str) -> str:
-    """An ISO 8601 time without what nobody reads; anything else as it is."""
+    """An ISO 8601 time, shortened for people; anything else unchanged."""
     try:
         return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     except ValueError:

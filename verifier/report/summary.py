@@ -8,6 +8,7 @@ from typing import Any
 from verifier.anomalies import BY_NAME
 from verifier.effectiveness import Injected
 from verifier.evidence.run_model import RunModel
+from verifier.markdown import SHOWN, anomaly, inline, table
 from verifier.report.words import headline
 from verifier.verdict import CheckResult, Verdict
 
@@ -22,15 +23,15 @@ def summary_md(run: RunModel, injected: Sequence[Injected], verdict: Verdict) ->
 
 
 def _lines(run: RunModel, injected: Sequence[Injected], verdict: Verdict) -> Iterator[str]:
-    yield f"# {verdict.verdict}: {_inline(run.name)}, seed {run.seed}"
+    yield f"# {verdict.verdict}: {inline(run.name)}, seed {run.seed}"
     yield ""
-    yield _inline(headline(verdict))
+    yield inline(headline(verdict))
     yield ""
     for reason in verdict.reasons:
-        yield f"- {_inline(reason)}"
+        yield f"- {inline(reason)}"
     if verdict.reasons:
         yield ""
-    yield from _table(("", ""), _numbers(run, injected, verdict))
+    yield from table(("", ""), _numbers(run, injected, verdict))
     forbidden = [check for check in verdict.checks.values() if check.forbidden_count]
     if forbidden:
         yield "## Anomalies"
@@ -44,14 +45,12 @@ def _lines(run: RunModel, injected: Sequence[Injected], verdict: Verdict) -> Ite
         for check in allowed:
             for example in check.examples:
                 if example.allowed:
-                    yield f"- **{check.name}** ({example.found.count}): {_inline(example.allowed)}"
+                    yield f"- **{check.name}** ({example.found.count}): {inline(example.allowed)}"
         yield ""
     if injected:
         yield "## Faults"
         yield ""
-        yield from _table(
-            ("fault", "target", "bit"), [(_inline(e.fault), _inline(e.target), _bit(e)) for e in injected]
-        )
+        yield from table(("fault", "target", "bit"), [(inline(e.fault), inline(e.target), _bit(e)) for e in injected])
     yield f"Repeat the schedule (not the interleaving): `{run.repro}`" if run.repro else ""
 
 
@@ -89,28 +88,10 @@ def recovery_text(found: Mapping[str, Any]) -> str:
 
 
 def _anomaly(check: CheckResult) -> Iterator[str]:
-    under = f", explained by {check.explained_by}" if check.explained_by else ""
-    yield f"- **{check.name}** ({check.forbidden_count}{under}): {BY_NAME[check.name].summary}"
-    for example in check.examples[:3]:
-        if not example.allowed:
-            yield f"  - {_inline(example.text)}"
+    examples = (inline(example.text) for example in check.examples[:SHOWN] if not example.allowed)
+    yield from anomaly(check, check.forbidden_count, BY_NAME[check.name].summary, examples)
     yield ""
 
 
 def _bit(injected: Injected) -> str:
     return "skipped" if injected.skipped else "yes" if injected.effective else "no"
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(head)} |"
-    yield f"|{'---|' * len(head)}"
-    for row in rows:
-        yield f"| {' | '.join(row)} |"
-    yield ""
-
-
-def _inline(text: str) -> str:
-    """Text that Markdown shows as it is, on one line."""
-    for character in "\\`*_|<>[]":
-        text = text.replace(character, "\\" + character)
-    return " ".join(text.split())

@@ -64,7 +64,7 @@ def _gap_cell(gap: Mapping[str, Any] | None, top: float) -> dict[str, str]:
     if not gap.get("ever_acknowledged", True):
         return {"text": f"never ({duration(longest)})", "kind": "h3", "title": "nothing was ever acknowledged in it"}
     if not gap.get("ended", True):
-        return {"text": f"{duration(longest)}, to the end", "kind": "h3", "title": "no acknowledgement came any more"}
+        return {"text": f"{duration(longest)}, to the end", "kind": "h3", "title": "no more acknowledgements came"}
     return {"text": duration(longest), "kind": kind, "title": ""}
 
 
@@ -103,11 +103,11 @@ def regions(verdict: Verdict, outcomes: Outcomes | None) -> list[dict[str, Any]]
             rows.append({"told": "never sent", "words": "reserved, and never handed to a client", "values": never})
         if failed:
             rows.append(
-                {"told": "failed", "words": "the client said that it certainly was not written", "values": failed}
+                {"told": "failed", "words": "the client said that it was certainly not written", "values": failed}
             )
     unknown = verdict.stats.get("unknown")
     if unknown:
-        words = "no answer came, so each may be in the log or not; those that are stand above as well"
+        words = "no answer came, so each may or may not be in the log; those that are in it count above, too"
         rows.append({"told": "outcome unknown", "words": words, "values": unknown})
     return rows
 
@@ -117,10 +117,10 @@ _MEANING = {
     (True, True, False): ("acknowledged", "in the log, not read at the end"),
     (True, False, True): ("acknowledged", "not in the final log, though a final reader had it"),
     (True, False, False): ("acknowledged", "neither in the log nor read at the end"),
-    (False, True, True): ("not acknowledged", "in the log all the same, and read at the end"),
-    (False, True, False): ("not acknowledged", "in the log all the same, not read at the end"),
+    (False, True, True): ("not acknowledged", "in the log anyway, and read at the end"),
+    (False, True, False): ("not acknowledged", "in the log anyway, not read at the end"),
     (False, False, True): ("not acknowledged", "not in the log, though a final reader had it"),
-    (False, False, False): ("not acknowledged", "neither in the log nor read: never sent, or sent in vain"),
+    (False, False, False): ("not acknowledged", "neither in the log nor read: never sent, or sent without effect"),
 }
 
 

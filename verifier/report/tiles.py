@@ -49,7 +49,7 @@ def _where(availability: Mapping[str, Any]) -> str:
     if not partitions:
         return "of the worst partition"
     name, gap = max(partitions.items(), key=lambda item: item[1]["longest_gap_ms"])
-    return f"in {name}{', which was never acknowledged anything' if gap.get('never_acknowledged') else ''}"
+    return f"in {name}{', where nothing was ever acknowledged' if gap.get('never_acknowledged') else ''}"
 
 
 def _beside_the_acknowledged(stats: Mapping[str, Any], outcomes: Outcomes | None) -> str:

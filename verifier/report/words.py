@@ -15,7 +15,7 @@ _NOUNS: Mapping[str, tuple[str, str]] = {
     "duplicate": ("record read twice", "records read twice"),
     "log-duplicate": ("record stored twice", "records stored twice"),
     "unseen": ("stored record not handed to a final reader", "stored records not handed to a final reader"),
-    "phantom": ("record that no producer can have written", "records that no producer can have written"),
+    "phantom": ("record that no producer wrote", "records that no producer wrote"),
     "log-corrupt": ("place with damaged bytes", "places with damaged bytes"),
     "log-divergence": ("batch that differs between replicas", "batches that differ between replicas"),
     "log-gap": ("gap in the log", "gaps in the log"),
@@ -34,8 +34,8 @@ def headline(verdict: Verdict) -> str:
         return f"The cluster broke a promise that its settings make: {found}." if found else _UNEXPLAINED
     if verdict.verdict == "unknown":
         allowed = _allowed(verdict)
-        there = f" What there is shows {allowed}." if allowed else ""
-        return f"This run cannot be called valid: the evidence does not suffice.{there}"
+        there = f" The evidence that there is shows {allowed}." if allowed else ""
+        return f"This run cannot be called valid: the evidence is not sufficient.{there}"
     allowed = _allowed(verdict)
     if allowed:
         return f"{_sentence(allowed)} Nothing that the settings forbid was found, and the evidence is complete."

@@ -1,4 +1,4 @@
-"""Decompresses the records of one batch. Owns the four codecs of Kafka and their framing (kafka-semantics 2.4)."""
+"""Decompresses the records of one batch. Owns Kafka's four codecs and their framing (CompressionType)."""
 
 from __future__ import annotations
 

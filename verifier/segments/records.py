@@ -3,7 +3,7 @@
 Where all records of a batch are of one length, as a load's mostly are, all are read in one step; else the k-th record
 of every batch is ("lockstep"). Both ways read a record by the same function.
 
-Owns the record layout (kafka-semantics 2.2): ``length varint | attributes i8 | timestampDelta varlong | offsetDelta
+Owns the record layout (Kafka's DefaultRecord): ``length varint | attributes i8 | timestampDelta varlong | offsetDelta
 varint | keyLength varint, key | valueLength varint, value | headerCount varint, headers``. All varints are zig-zag.
 Keys, timestamps and headers are stepped over: no check needs them. Damaged bytes never raise, they mark their batch.
 """
@@ -22,7 +22,7 @@ MINIMUM_RECORD_BYTES = 7
 _VARINT_BYTES = 5
 _VARLONG_BYTES = 10
 
-#: So many records are read at a time: what is calculated with stays in the processor's cache.
+#: Records read at a time: few enough that the arrays stay in the processor's cache.
 GROUP_RECORDS = 1 << 15
 
 #: Offset deltas that take one byte, two, three, four and five as zig-zag varints; and lengths from which one is longer.
@@ -182,7 +182,7 @@ def _step(buffer: NDArray[np.uint8], cursor: NDArray[np.int64], end: NDArray[np.
 def _varint(
     buffer: NDArray[np.uint8], position: NDArray[np.int64], width: int, bad: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Zig-zag varints at all positions, and the positions behind them; ``bad`` is set where there is none.
+    """Zig-zag varints at all positions, and the positions behind them; ``bad`` is set where there is no valid one.
 
     Where ``bad`` is set what is returned means nothing, but can be calculated with.
     """

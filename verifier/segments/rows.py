@@ -1,4 +1,4 @@
-"""From a segment file to Arrow rows: what the verifier's tables are made of. Owns the columns, no judgement.
+"""From a segment file to Arrow rows: what the verifier's tables are made of. Owns the columns, no judgment.
 
 Three kinds of row in one schema, so that a file is read once:
 

@@ -21,7 +21,7 @@ _FINE, _PAYLOAD, _FOREIGN, _OTHER_RUN = range(4)
 
 
 class Chunk(NamedTuple):
-    """Some neighbouring batches of a segment: where they lie, their header fields, and what is wrong with each."""
+    """Some neighboring batches of a segment: where they lie, their header fields, and what is wrong with each."""
 
     data: NDArray[np.uint8]
     positions: NDArray[np.int64]

@@ -45,7 +45,7 @@ def gather(
     """
     try:
         return _gather(directory, run, verdict, tables or {})
-    except Exception as error:
+    except Exception as error:  # the evidence may be damaged in any way, and the verdict stands without pictures
         logger.exception("the surroundings of the anomalies could not be gathered")
         return Surroundings(notes=(f"what surrounds the anomalies could not be gathered: {error}"[:300],))
 

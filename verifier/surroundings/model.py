@@ -1,4 +1,4 @@
-"""What is told of the surroundings of anomalies: plain values that the report draws. Owns shapes, reads nothing.
+"""What is shown of the surroundings of anomalies: plain values that the report draws. Owns shapes, reads nothing.
 
 Times are nanoseconds on the run's monotonic clock, as everywhere in a run's files.
 """

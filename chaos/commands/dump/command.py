@@ -15,7 +15,7 @@ from chaos.commands.dump.files import RANGED, kind_of, lines_of
 from chaos.commands.dump.verification import data_directory, is_replica, replica
 from chaos.exits import BadRequest, Exit
 
-#: Of what is wrong, so much is told one by one.
+#: Problems that are listed one by one; the rest are counted.
 SHOWN_DAMAGE = 20
 _RANGE = re.compile(r"(\d*)\.\.(\d*)")
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-#: Of a key, header or value, in text: so many characters. JSON has all of it.
+#: Characters shown of a key, header or value in text. JSON has all of it.
 SHOWN_CHARACTERS = 80
 
 

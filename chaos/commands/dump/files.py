@@ -78,7 +78,7 @@ def _text(path: Path) -> list[str]:
 
 
 def _rows(path: Path, names: tuple[str, ...]) -> Lines:
-    """A checkpoint: version 0, the count, and a line an entry (kafka-semantics 4.1); an empty file has no entries."""
+    """Kafka's CheckpointFile: version 0, the count, and one line per entry; an empty file has no entries."""
     lines = _text(path)
     if not lines:
         return

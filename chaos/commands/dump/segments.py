@@ -23,7 +23,7 @@ from cluster.protocol.errors import ProtocolError
 from cluster.protocol.records import Record, decode_records
 from verifier.evidence.values import decode
 
-#: version, producer id, first offset, last offset (the marker's), last stable offset (kafka-semantics 4.1)
+#: version, producer id, first offset, last offset (the marker's), last stable offset (Kafka's AbortedTxn)
 _ABORTED = struct.Struct(">hqqqq")
 _CONTROL_KEY = struct.Struct(">hh")
 _COORDINATOR_EPOCH = struct.Struct(">hi")
@@ -129,7 +129,7 @@ def _record(record: Record, header: BatchHeader) -> dict[str, object]:
 
 
 def _control(record: Record) -> dict[str, object]:
-    """Of a control record: its type and, of a transaction's marker, the coordinator's epoch (kafka-semantics 2.3)."""
+    """A control record's type and, for an end-of-transaction marker, the coordinator's epoch (EndTransactionMarker)."""
     if record.key is None or len(record.key) < _CONTROL_KEY.size:
         return {"control": "unknown", "key": readable(record.key), "value": readable(record.value)}
     kind = _CONTROL_KEY.unpack_from(record.key)[1]
@@ -147,7 +147,8 @@ def entries_of(path: Path, entry_bytes: int) -> tuple[bytes, list[Damage]]:
     whole = len(data) - len(data) % entry_bytes
     damage = []
     if whole < len(data):
-        damage.append(Damage(f"{len(data) - whole} bytes at byte {whole} are no whole entry of {entry_bytes} bytes"))
+        rest = f"{len(data) - whole} bytes at byte {whole}"
+        damage.append(Damage(f"{rest} do not make a whole entry of {entry_bytes} bytes"))
     used = len(data[:whole].rstrip(b"\x00"))
     used += -used % entry_bytes
     # An entry of zeros may be true where the index begins: offset 0 at position 0.

@@ -37,7 +37,7 @@ class Stage(ABC):
 
     @abstractmethod
     def configure(self, attributes: Attributes, now: float) -> None:
-        """Take these attributes from now on. What is held is judged anew; no byte leaves early because of it."""
+        """Take these attributes from now on. What is held is judged again; no byte leaves early because of it."""
 
     @abstractmethod
     def step(self, now: float, source: Pipe, sink: Pipe) -> float | None:

@@ -19,7 +19,7 @@ LABELS = 240
 BOX_HEIGHT = 66
 BAR = 10
 ROW = 24
-#: The longest bar of the logarithmic scale stands for at least so many records.
+#: The longest bar of the logarithmic scale stands for at least this many records.
 LEAST_TOP = 1_000
 
 
@@ -109,7 +109,7 @@ def _box(row: Row, column: int, line: int, width: float, top: int) -> Box:
 
 
 def state(row: Row) -> str:
-    """How a place is coloured: by its verdict, and a valid one by whether something that is allowed was found."""
+    """How a place is colored: by its verdict, and a valid one by whether something that is allowed was found."""
     if row.verdict == "valid":
         return "allowed" if any(count for name, count in row.found.items() if name != UNKNOWN) else "valid"
     return {"-": "absent", "failed": "invalid"}.get(row.verdict, row.verdict)
@@ -125,9 +125,10 @@ def _logarithmic(count: int, top: int) -> float:
 
 
 def throughputs(sweep: Sweep, rows: Sequence[Row]) -> list[Plot]:
-    """A bar for each setting, all plots on one scale: one where throughput may be compared at all places alike, else
+    """A bar for each setting, all plots on one scale.
 
-    one for each value at which it may. None where nothing was measured.
+    One plot if throughput may be compared at all places alike, else one for each value at which it may. None where
+    nothing was measured.
     """
     measured = [row for row in rows if row.middle_records_per_s is not None]
     groups: list[tuple[str, str | None]] = [(f" ({sweep.across}: {value})", value) for value in sweep.compared]

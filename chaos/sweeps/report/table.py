@@ -1,4 +1,4 @@
-"""The table of a sweep for a terminal. Owns its columns and colours."""
+"""The table of a sweep for a terminal. Owns its columns and colors."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def allowed(row: Row) -> str:
 
 
 def said(row: Row) -> str:
-    """What the seeds' documents claim."""
+    """What the documentation claims."""
     return "" if row.inapplicable else ", ".join(row.claims) or "nothing"
 
 

@@ -81,7 +81,7 @@ class ActiveController:
         self._channels.close_all()
 
     async def take_over(self) -> None:
-        """Read everything, tell every broker, then elect where a leader is missing (kafka-semantics 5.6, failover)."""
+        """Read everything, tell every broker, elect missing leaders (KafkaController.onControllerFailover)."""
         found = await self.view.brokers()
         self._admit(found, sorted(found))
         self.context.topics.update(await self.view.topics(await self.view.topic_names()))

@@ -44,7 +44,7 @@ class ControllerUnavailable(ConnectionError):
 
 
 class CoordinatorLoading(Exception):
-    """No producer id is at hand yet; the next block is on its way (kafka-semantics 1.7, InitProducerId)."""
+    """No producer id is at hand yet; the next block is on its way (KafkaApis.handleInitProducerIdRequest)."""
 
     error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 

@@ -1,7 +1,7 @@
 """The controller's way to each broker: one queue per broker, in order, retried until done or the broker is gone.
 
-Owns the queues and the retries (kafka-semantics 5.6). Does not own the requests' content, nor the connection: it is
-given a ``Peer`` for each broker, which for the controller's own broker is a call within the process.
+Owns the queues and the retries (ControllerChannelManager). Does not own the requests' content, nor the connection: it
+is given a ``Peer`` for each broker, which for the controller's own broker is a call within the process.
 """
 
 from __future__ import annotations

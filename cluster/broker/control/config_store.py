@@ -1,7 +1,7 @@
 """Stored configurations in ZooKeeper: /config/topics and /config/brokers, and the news of their change.
 
-Owns reading and compare-and-set writing by any broker, as in Kafka with ZooKeeper (kafka-semantics 5.5): no controller
-is needed, the topic's own node is checked in the same multi instead. Does not own what a configuration may hold.
+Owns reading and compare-and-set writing by any broker, as Kafka's ZkAdminManager does: no controller is needed, the
+topic's own node is checked in the same multi instead. Does not own what a configuration may hold.
 """
 
 from __future__ import annotations

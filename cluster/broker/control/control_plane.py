@@ -147,14 +147,14 @@ class ControlPlane:
         try:
             await self._queue.run(self._role.incumbent_changed)
         except StoreError as error:
-            # The session ended again; ``follow_session`` registers anew and runs then.
+            # The session ended again; ``follow_session`` registers again and runs then.
             logger.info("the first look at /controller failed: %r", error)
         self._store.watch_children(CONFIG_CHANGES, lambda: self._queue.post_once("configs", self.configs.heed_changes))
         self._membership.follow_session(self._role)
         self._producer_ids.prefetch()
 
     async def stop(self, *, controlled: bool) -> None:
-        """Leave. ``controlled``: first have leadership moved away, as far as that goes (kafka-semantics 5.6)."""
+        """Leave. ``controlled``: first have leadership moved away, as far as that goes (Kafka's KafkaController)."""
         if controlled and self._started and self._properties["controlled.shutdown.enable"]:
             await move_leadership_away(self.broker_id, self._link, self._cache, self._properties)
         self._started = False

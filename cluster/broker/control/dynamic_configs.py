@@ -1,7 +1,7 @@
 """What is set on topics and brokers, as this broker knows it: read before it is needed, again when it changes.
 
-Owns the reading into the metadata cache, this broker's layers, and the heeding of /config/changes (kafka-semantics
-5.5). Does not own what a change means: ``changed`` is told.
+Owns the reading into the metadata cache, this broker's layers, and the heeding of /config/changes (Kafka's
+ZkConfigManager). Does not own what a change means: ``changed`` is told.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Running for controller: one multi that creates /controller and raises /controller_epoch (kafka-semantics 5.6).
+"""Running for controller: one multi that creates /controller and raises /controller_epoch (Kafka's KafkaController).
 
 Owns the race and the question, after a lost answer, whether we have won it. Does not own what a winner does.
 """

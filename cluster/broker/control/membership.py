@@ -1,7 +1,7 @@
 """Being a member of the cluster: the session, the registration in it, and what happens when it is cut off or ends.
 
 Owns the broker epoch. Order at the end of a session: resign first, then register again (a new broker epoch), then run
-again (kafka-semantics 5.6). Does not own what a controller does, nor when the broker starts or stops.
+again (Kafka's KafkaZkClient). Does not own what a controller does, nor when the broker starts or stops.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PATIENCE_MIN_S = 10.0
 
 
 class Membership:
-    """One broker's. ``registration`` makes the node's data anew, with its time."""
+    """One broker's. ``registration`` builds the node's data, with the current time."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """What this broker answers to Metadata: the live brokers, topics and partitions, as the controller last told it.
 
-Owns the cache and the application of UpdateMetadata (kafka-semantics 1.8, 5.6). Does not own the fence in front of it,
+Owns the cache and the application of UpdateMetadata (Kafka's ZkMetadataCache). Does not own the fence in front of it,
 nor what a client is answered. Event loop only.
 """
 

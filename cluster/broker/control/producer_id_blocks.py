@@ -1,6 +1,6 @@
 """AllocateProducerIds at the controller: the next block for a broker, recorded before it is handed out.
 
-Owns the compare-and-set on ``/latest_producer_id_block`` (kafka-semantics 3). Does not own the arithmetic
+Owns the compare-and-set on ``/latest_producer_id_block`` (Kafka's ZkProducerIdManager). Does not own the arithmetic
 (``cluster.controller.producer_ids``) nor a broker's use of its blocks (``producer_id_manager``).
 """
 
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 async def allocate_producer_ids(controller: ActiveController, request: Any) -> Any:
-    """The next block for a broker, recorded by compare-and-set before it is handed out (kafka-semantics 3)."""
+    """The next block for a broker, recorded by compare-and-set before it is handed out (ZkProducerIdManager)."""
     response = response_class(ApiKey.ALLOCATE_PRODUCER_IDS)
     broker = controller.context.brokers.get(request.broker_id)
     if broker is None:

@@ -1,6 +1,6 @@
 """Producer ids for this broker's clients: takes from the blocks at hand and fetches the next one ahead.
 
-Owns the one request in flight and its retries (kafka-semantics 3). The arithmetic of blocks is
+Owns the one request in flight and its retries (Kafka's RPCProducerIdManager). The arithmetic of blocks is
 ``cluster.controller.producer_ids``.
 """
 
@@ -16,6 +16,7 @@ from cluster.metadata.store import StoreError
 
 logger = logging.getLogger(__name__)
 
+#: The pause before the controller is asked again, as in Kafka's RPCProducerIdManager.
 RETRY_S = 0.05
 
 

@@ -96,7 +96,7 @@ class Reassignments:
         )
 
     async def resume(self) -> None:
-        """After a failover: go on with every move that the topics' nodes tell of (kafka-semantics 5.6)."""
+        """After a failover: go on with every move that the topics' nodes tell of (Kafka's KafkaController)."""
         found = {tp: partition for tp, _, partition in self._context.partitions() if partition.is_moving}
         if found:
             logger.info("resuming the moves of %s", ", ".join(map(str, found)))

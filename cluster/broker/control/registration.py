@@ -1,6 +1,6 @@
 """A broker's place in ZooKeeper: the persistent paths, the cluster's id, and its own ephemeral node.
 
-Owns the rule that a former node of this id is waited for and never deleted (kafka-semantics 5.6; KIP-380 for the
+Owns the rule that a former node of this id is waited for and never deleted (Kafka's KafkaZkClient; KIP-380 for the
 broker epoch, the node's czxid). Does not own when to register again: the control plane does.
 """
 

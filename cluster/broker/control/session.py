@@ -122,7 +122,7 @@ class Session:
 
 
 class EpochFence:
-    """A controller's way to write: every multi checks that /controller_epoch is still its own (kafka-semantics 5.6)."""
+    """A controller's way to write: every multi checks that /controller_epoch is still its own (KafkaZkClient)."""
 
     def __init__(
         self,

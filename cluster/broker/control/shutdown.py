@@ -1,4 +1,4 @@
-"""Leaving in order: asking the controller to move leadership away before this broker stops (kafka-semantics 5.6).
+"""Leaving in order: asking the controller to move leadership away before this broker stops (Kafka's KafkaServer).
 
 Owns the attempts. Does not own what the controller does, nor the stopping itself.
 """

@@ -1,7 +1,7 @@
 """Topics as the controller makes them: creation and more partitions. Deletion is in ``topic_deletion``.
 
 Owns the execution for one controller; the checks are ``cluster.controller.topics``. Order of writing: the topic's
-configuration first, then the topic (kafka-semantics 5.5), then the partitions' states.
+configuration first, then the topic (Kafka's AdminZkClient), then the partitions' states.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class AdminOutcome:
     answers: list[asyncio.Future[Any]] = field(default_factory=list)
 
     def time_out(self) -> None:
-        """The brokers have not all taken it over in time; the work goes on (kafka-semantics 1.7)."""
+        """The brokers have not all taken it over in time; the work goes on (Kafka's KafkaApis)."""
         for topic in self.topics:
             if topic.error_code is ErrorCode.NONE:
                 topic.fail(ErrorCode.REQUEST_TIMED_OUT, "The brokers have not all taken it over yet.")

@@ -1,4 +1,4 @@
-"""Deleting topics: brokers forget and erase, then the znodes go (kafka-semantics 5.6).
+"""Deleting topics: brokers forget and erase, then the znodes go (Kafka's TopicDeletionManager).
 
 Owns one controller's deletions. A deletion is asked for by a node in /admin/delete_topics and survives controllers.
 While a replica's broker is away it waits; it is taken up again when that broker is back.

@@ -43,7 +43,7 @@ async def leader_and_isr(services: Services, request: Any) -> Any:
             # A log that is opened with the wrong settings is worse than one that is opened late.
             await services.control.load_topic_configs(topic.topic_name for topic in request.topic_states)
         except SessionExpiredError:
-            # We are being registered anew, and the controller will tell that life of ours everything again.
+            # We are being registered again, and the controller will tell that life of ours everything again.
             return response(error_code=ErrorCode.STALE_BROKER_EPOCH, topics=[])
         error = services.control.check_control_request(request)
     if error is not ErrorCode.NONE:
@@ -109,7 +109,7 @@ async def update_metadata(services: Services, request: Any) -> Any:
 
 
 async def _check(services: Services, request: Any) -> ErrorCode:
-    """The fence of kafka-semantics 5.6, once we know in which life we are.
+    """The fence of Kafka's ReplicaManager, once we know in which life we are.
 
     Before that a request for this life cannot be told from one for the former: the controller may hear of our
     registration before we do.

@@ -1,4 +1,4 @@
-"""DeleteRecords (21): forget what lies below an offset, on every replica (kafka-semantics 1.7, KIP-107)."""
+"""DeleteRecords (21): forget what lies below an offset, on every replica (Kafka's KafkaApis, KIP-107)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ListOffsets (2): where a log begins, ends, or reaches a time (kafka-semantics 1.7).
+"""ListOffsets (2): where a log begins, ends, or reaches a time (Kafka's UnifiedLog.fetchOffsetByTimestamp).
 
 Answered by the leader, except to a debugging consumer (replica id -2), to whom every replica answers for itself.
 """

@@ -1,6 +1,6 @@
 """Metadata (3): brokers, topics and leaders, with the addresses of the listener that was asked.
 
-Owns the answer (kafka-semantics 1.7). Does not own what is known: the controller tells it to ``MetadataCache``.
+Owns the answer (Kafka's KafkaApis). Does not own what is known: the controller tells it to ``MetadataCache``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a leader checks inside a producer's batch before it appends it: rows 14-17 of kafka-semantics 2.5.
+"""What a leader checks inside a producer's batch before it appends it: rows 14-17 of docs/produce-checks.md.
 
 Owns what is wrong with which record, and the batch that is stored instead of one whose offsets are not in order or
 whose codec is not the topic's (``compression.type``). Does not own the walk (``cluster.protocol.record_checks``).
@@ -86,6 +86,6 @@ def _instead(batch: bytes, config: LogConfig) -> tuple[memoryview, BatchHeader]:
     if len(batch) > config.max_message_bytes:
         raise InvalidBatch(
             ErrorCode.MESSAGE_TOO_LARGE,
-            f"{len(batch)} bytes after compressing anew, more than max.message.bytes {config.max_message_bytes}",
+            f"{len(batch)} bytes after recompression, more than max.message.bytes {config.max_message_bytes}",
         )
     return memoryview(bytearray(batch)), parse_header(batch)

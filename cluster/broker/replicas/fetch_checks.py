@@ -1,6 +1,6 @@
 """What a leader checks of a fetch before it reads: the follower's identity and the fetcher's place in history.
 
-Owns these checks (kafka-semantics 5.1, 5.3). Does not read, and changes nothing.
+Owns these checks (Kafka's Partition). Does not read, and changes nothing.
 """
 
 from __future__ import annotations

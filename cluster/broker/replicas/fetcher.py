@@ -138,7 +138,7 @@ class Fetcher:
         self._pump()
 
     def link_is_down(self) -> None:
-        self._following.start_anew()
+        self._following.start_over()
 
     def answered(self) -> None:
         self._pump()

@@ -3,9 +3,9 @@
 Owns the follower's half of a fetch session (KIP-227): its id and epoch, what the leader holds of us, what it must be
 told; and which partitions pause. Does not own the connection, the timers or what an answer means (``Fetcher``).
 
-A partition is told to the leader when it is news: it is followed anew, its position has moved, or its pause is over.
+A partition is told to the leader when it is news: it is followed again, its position has moved, or its pause is over.
 Without a session (the leader declines, or none is open yet) every partition is news again after each answer. Two
-requests may be on their way: then an answer to the first says nothing of a partition that the second has told anew.
+requests may be on their way: then an answer to the first says nothing of a partition that the second has told again.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Following:
         self._partition_max_bytes = partition_max_bytes
         self._followed: dict[TopicPartition, Followed] = {}
         self._news: dict[TopicPartition, Followed] = {}
-        #: Until when; infinity is until they are followed anew.
+        #: Until when; infinity is until they are followed again.
         self._paused: dict[TopicPartition, float] = {}
         #: Whose place in the leader's log is asked for.
         self._asking: dict[TopicPartition, Followed] = {}
@@ -115,14 +115,14 @@ class Following:
     def clear(self) -> None:
         self._followed.clear()
         self._paused.clear()
-        self.start_anew()
+        self.start_over()
 
     def is_current(self, followed: Followed) -> bool:
-        """Whether it is followed still, and was not followed anew since."""
+        """Whether it is followed still, and was not followed again since."""
         return self._followed.get(followed.partition.key) is followed
 
     def pause(self, followed: Followed, until_s: float) -> None:
-        """Do not ask for it until then (infinity: until it is followed anew)."""
+        """Do not ask for it until then (infinity: until it is followed again)."""
         key = followed.partition.key
         if self.is_current(followed):
             self._stop_asking(key)
@@ -148,7 +148,7 @@ class Following:
         if self._held.pop(key, None) is not None:
             self._forgotten[key] = None
 
-    def start_anew(self) -> None:
+    def start_over(self) -> None:
         """The connection or the session is gone, and nothing on its way will be answered."""
         self._session_id, self._epoch, self._is_opening = NO_SESSION, INITIAL_EPOCH, False
         self._held.clear()
@@ -229,8 +229,8 @@ class Following:
         results = {(result.topic, result.partition): result for result in response.partitions}
         if question.kind is Kind.INCREMENTAL:
             if response.error_code:
-                # The leader has no such session: what it had of us is to be told anew.
-                self.start_anew()
+                # The leader has no such session: what it had of us is to be told again.
+                self.start_over()
                 return []
             # What the leader holds and we do not ask for any more must go, or its errors would come again and again.
             self._forgotten.update(dict.fromkeys(key for key in results if key not in self._held))

@@ -1,6 +1,6 @@
 """IsrProposals: brings the ISR changes of this broker's partitions to the controller, many in one request.
 
-Owns the queue, one request in flight and the retries (kafka-semantics 5.7). Does not own what an answer means: the
+Owns the queue, one request in flight and the retries (KIP-497). Does not own what an answer means: the
 partition settles that.
 """
 
@@ -19,6 +19,7 @@ from cluster.seams.clock import Clock
 
 logger = logging.getLogger(__name__)
 
+#: The pause before a proposal is sent again, as in Kafka's AlterPartitionManager.
 RETRY_MS = 50
 #: How long to wait for the LeaderAndIsr that must settle a change, before it is asked for once more.
 WAIT_MS = 1000

@@ -157,7 +157,7 @@ class Partition:
         self, records: memoryview, header: BatchHeader, acks: int, now_ms: int, wall_ms: int
     ) -> tuple[AppendInfo, int]:
         """Append a client's batch: what became of it, and in which leader epoch. The checks are rows 7-22 of
-        kafka-semantics 2.5, in this order. Raises ``Refused``, ``InvalidBatch`` or ``LogError``."""
+        docs/produce-checks.md, in this order. Raises ``Refused``, ``InvalidBatch`` or ``LogError``."""
         leader = self.leader
         if leader is None:
             raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {self.leader_id} leads")
@@ -298,7 +298,7 @@ class Partition:
         return self._follower_log.apply(sent, self.leader_epoch, result)
 
     def go_on_from(self, sent: FetchPosition, target: int | Restart) -> None:
-        """After OFFSET_OUT_OF_RANGE at ``sent``: cut the log to an offset, or wipe it and begin anew.
+        """After OFFSET_OUT_OF_RANGE at ``sent``: cut the log to an offset, or wipe it and start over.
 
         Raises ``LogError``.
         """

@@ -1,6 +1,6 @@
 """Requests that must wait: produces for the high watermark, fetches for bytes; and the wheel that ends their wait.
 
-Owns the life of a delayed request: settled, woken or expired, exactly once (kafka-semantics 5.1, seed 002). Does not
+Owns the life of a delayed request: settled, woken or expired, exactly once (Kafka's DelayedOperation). Does not
 own the keys: each ``Partition`` holds the requests that wait for it, and wakes them. No task is made per request.
 """
 

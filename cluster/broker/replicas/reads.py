@@ -1,7 +1,7 @@
 """Reads: one fetch request across its partitions, and again those of them where something has changed.
 
-Owns the size limits of a whole response (kafka-semantics 1.7) and when what was found is enough. Does not own waiting
-(``purgatory``) or the reading of one partition (``Partition.read``).
+Owns the size limits of a whole response (Kafka's ReplicaManager) and when what was found is enough. Does not own
+waiting (``purgatory``) or the reading of one partition (``Partition.read``).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Record deletion: the leader's part of DeleteRecords, across the partitions of a request.
 
-Owns the checks (kafka-semantics 1.7), moving the log's start, and the wait until the logs of all live replicas have
+Owns the checks (Kafka's ReplicaManager), moving the log's start, and the wait until the logs of all live replicas have
 followed. Does not own how followers follow: they learn the leader's log start from its answers to their fetches, and
 tell theirs when they fetch next. What was deleted is written to the broker's journal before it is gone, so that a
 reader of the logs can tell it from a loss.

@@ -1,6 +1,6 @@
 """ReplicaManager: every partition on this broker, and the requests that concern several of them at once.
 
-Owns the map of partitions, the write path and the read path across them (seed 002: produce -> partition -> log), the
+Owns the map of partitions, the write path and the read path across them (produce -> partition -> log, as in Kafka), the
 purgatory's wheel, and the periodic looks at ISRs and watermarks. Does not own roles (``roles``), fetchers
 (``fetchers``) or proposals to the controller (``isr_proposals``): it is given them.
 """
@@ -94,7 +94,7 @@ class ReplicaManager:
                 partition.settle_deletions()
 
     def start(self) -> None:
-        """Begin to look at the followers, every half of ``replica.lag.time.max.ms`` (kafka-semantics 5.1)."""
+        """Begin to look at the followers, every half of ``replica.lag.time.max.ms`` (Kafka's ReplicaManager)."""
         self._timer = self._loop.call_later(self.lag_time_max_ms / 2000, self._check_replicas)
 
     def _check_replicas(self) -> None:
@@ -170,7 +170,7 @@ class ReplicaManager:
     def _admit(
         self, wanted: ProducePartition, acks: int, client_id: str | None, zstd_allowed: bool
     ) -> tuple[Partition, memoryview]:
-        """The checks before the partition's own, of what is not plainly right: rows 2 to 7 of kafka-semantics 2.5.
+        """The checks before the partition's own, of what is not plainly right: rows 2 to 7 of docs/produce-checks.md.
 
         Raises ``Refused`` and ``InvalidBatch``.
         """

@@ -1,6 +1,6 @@
 """Roles: carries out what the controller says of this broker's replicas (LeaderAndIsr, StopReplica).
 
-Owns the checks per partition (kafka-semantics 5.6) and their order: a partition stops following before it leads, and
+Owns the checks per partition (Kafka's ReplicaManager) and their order: a partition stops following before it leads, and
 follows only after its log is ready. The checks of the request as a whole (controller and broker epoch) were made.
 """
 
@@ -108,7 +108,7 @@ class Roles:
                     ids.add(log, asked.topic_id)
                 opened += 1
                 if opened % OPENED_AT_ONCE == 0:
-                    await asyncio.sleep(0)
+                    await asyncio.sleep(0)  # other work gets its turn: opening logs blocks the loop
         if ids:
             try:
                 await unbroken(self._blocking, ids.run)

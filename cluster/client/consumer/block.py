@@ -1,7 +1,7 @@
 """FetchedBlock: what one fetch brought of one partition, handed out batch by batch.
 
 Owns the reading of batches: checksums, records below the position, control batches, and what aborted transactions wrote
-(kafka-semantics 6.8). A batch is unpacked in one go, when it is its turn. Does not own positions. Pure.
+(KIP-98). A batch is unpacked in one go, when it is its turn. Does not own positions. Pure.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class FetchedBlock:
         return records
 
     def _is_aborted(self, header: BatchHeader) -> bool:
-        """Whether a transaction wrote this batch that was aborted; takes note of markers (kafka-semantics 6.8)."""
+        """Whether a transaction wrote this batch that was aborted; takes note of markers (KIP-98)."""
         if header.producer_id < 0:
             return False
         while self._aborted and self._aborted[-1][1] <= header.last_offset:

@@ -1,6 +1,6 @@
 """FetchCore: which partitions to fetch from which node, and what each answer means.
 
-Owns the rules (kafka-semantics 9, its last line; KIP-320 by the diverging epoch of Fetch 12): retries with back-off,
+Owns the rules (Kafka's FetchCollector; KIP-320 by the diverging epoch of Fetch 12): retries with back-off,
 auto.offset.reset, truncation, topics that are created again. Records are ``assignment``'s, what a program does with its
 positions ``positions``', connections the shell's. Pure.
 """
@@ -89,7 +89,7 @@ class FetchCore(Positions):
         return True
 
     def _is_in_another(self, partition: AssignedPartition, view: ClusterView) -> bool:
-        """Whether the position is in a topic that is no more, though there is one of its name: reading begins anew."""
+        """Whether the position is in a topic that is no more, though there is one of its name: reading starts over."""
         if not is_of_another_topic(partition, view):
             return False
         if self._settings.reset_timestamp is None:

@@ -84,7 +84,7 @@ class Positions:
         return partition.position is None and partition.error is None and partition.key not in self.resets
 
     def _reset(self, partition: AssignedPartition) -> None:
-        """Begin anew where auto.offset.reset says; with none, ``take`` will tell that there is no position."""
+        """Start over where auto.offset.reset says; with none, ``take`` will tell that there is no position."""
         if self._settings.reset_timestamp is None:
             self._place(partition, None)
         else:

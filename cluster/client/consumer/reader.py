@@ -88,7 +88,7 @@ class Reader:
         connections are given up, and everything is asked again.
         """
         if self._is_cut:
-            log.info("an exception has cut I/O short: connecting anew")
+            log.info("an exception has cut I/O short: reconnecting")
             self._network.abandon()
             self._updater.abandon()
             self._core.abandoned()

@@ -94,7 +94,7 @@ class LogTruncated(ConsumerError):
 class TopicRecreated(ConsumerError):
     """The topic was deleted, and another one has its name: the position means nothing there.
 
-    Raised with auto.offset.reset=none, until the program seeks; with another policy the consumer begins anew.
+    Raised with auto.offset.reset=none, until the program seeks; with another policy the consumer starts over.
     """
 
     def __init__(self, key: TopicPartition, position: int) -> None:

@@ -1,4 +1,4 @@
-"""RecordAccumulator: the batches that wait to be sent, a queue for each partition (seeds 000 and 002, Kafka's class).
+"""RecordAccumulator: the batches that wait to be sent, a queue for each partition (Kafka's class).
 
 Owns the queues, which of their heads go next, flushes, and which batches have no outcome yet. Does not own the bytes
 of a batch, the memory they are counted in (``ProducerBatch.memory_bytes``), sequences (``idempotence.py``) nor the

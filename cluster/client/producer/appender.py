@@ -1,4 +1,4 @@
-"""Appender: a record that no open batch took: metadata, partition, memory, a new batch (Kafka's ``doSend``, seed 002).
+"""Appender: a record that no open batch took: metadata, partition, memory, a new batch (Kafka's ``doSend``).
 
 Owns the waiting of a send, within one budget of max.block.ms, and the refusal of records that fit nowhere. Does not own
 the short way of nearly all records, which is ``Producer.send``, nor what follows once the record is in a batch.

@@ -1,4 +1,4 @@
-"""IdentityQuestion: whom to ask for a producer id, and when to ask again (seeds 000 and 002).
+"""IdentityQuestion: whom to ask for a producer id, and when to ask again (Kafka's Sender).
 
 Owns the one InitProducerId in flight. Does not own the identity itself (``idempotence.py``). Pure.
 """
@@ -15,7 +15,7 @@ from cluster.protocol.errors import ErrorCode
 
 
 class IdentityQuestion:
-    """NOT thread-safe. ``backoff_ms`` gives the pause after so many failures before the last one."""
+    """NOT thread-safe. ``backoff_ms`` gives the pause by the number of failures before the last one."""
 
     def __init__(self, backoff_ms: Callable[[int], int]) -> None:
         self._backoff_ms = backoff_ms

@@ -1,9 +1,8 @@
 """ProducerBatch: the records for one partition that travel together, from the first append to the outcome.
 
-Owns a batch's bytes (v2, kafka-semantics 2.1) around its records, their compression, and its division when a broker
-finds it too large (Kafka's ProducerBatch and MemoryRecordsBuilder: seeds 002 section 3 and 004; semantics 8.3, 8.4).
-Does not own when it is sent, again or at all, nor memory; its records and what fits are ``packed_records``', sequence
-and attempts ``batch_life``'s, who waits for a record is ``futures``'.
+Owns a batch's bytes (v2) around its records, their compression, and its division when a broker finds it too large
+(Kafka's ProducerBatch and MemoryRecordsBuilder). Does not own when it is sent, again or at all, nor memory; its records
+and what fits are ``packed_records``', sequence and attempts ``batch_life``'s, who waits for a record is ``futures``'.
 
 Not thread-safe: who appends and who builds hold one lock.
 """

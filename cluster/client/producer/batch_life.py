@@ -1,7 +1,7 @@
 """What a batch is beside its bytes: its attempts, its place in the producer's sequence, and its outcome.
 
-Owns the fields that the accumulator, the sender and the producer's identity keep with a batch (Kafka's ProducerBatch:
-seeds 002 section 3 and 004; semantics 8.3). Does not own records, nor decides when anything of this changes.
+Owns the fields that the accumulator, the sender and the producer's identity keep with a batch (Kafka's
+ProducerBatch). Does not own records, nor decides when anything of this changes.
 """
 
 from __future__ import annotations

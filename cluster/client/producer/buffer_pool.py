@@ -1,8 +1,8 @@
 """buffer.memory: how much of it is taken, who waits for more, and in what order they get it.
 
-Owns the account and, around it, the waiting of threads (Kafka's BufferPool: seed 002 section 3; semantics 8.2). Does
-not own buffers: records are kept as the bytes they came as and joined once, so there is nothing that could be reused,
-and Kafka's list of free buffers of batch.size has no counterpart; what is counted is the same.
+Owns the account and, around it, the waiting of threads (Kafka's BufferPool). Does not own buffers: records are kept as
+the bytes they came as and joined once, so there is nothing that could be reused, and Kafka's list of free buffers of
+batch.size has no counterpart; what is counted is the same.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What compression leaves of a topic's records, from what it left of the batches before.
 
-Owns the estimate (Kafka's CompressionRatioEstimator; kafka-semantics 8.3). Does not own what is estimated by it. Not
-thread-safe: the accumulator's lock is held.
+Owns the estimate (Kafka's CompressionRatioEstimator). Does not own what is estimated by it. Not thread-safe: the
+accumulator's lock is held.
 """
 
 from __future__ import annotations

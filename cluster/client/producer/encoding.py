@@ -1,7 +1,7 @@
 """Records as parts of bytes, fast: what costs once per record in a program that sends a million of them.
 
 Owns the tables of varints, the size of a record before it is packed, and packing one as parts that a batch joins once.
-The layout itself is that of ``cluster.protocol.records`` (kafka-semantics 2.2), which packs one by one.
+The layout itself is that of ``cluster.protocol.records`` (Kafka's DefaultRecord), which packs one by one.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def as_bytes(data: bytes | bytearray | memoryview | None, what: str) -> bytes | 
 
 
 def sized(count: int) -> tuple[bytes, int]:
-    """The varint ``count``, and the bytes that it and so many bytes after it take."""
+    """The varint ``count``, and the bytes that it and the ``count`` bytes after it take."""
     if count < len(_SIZED):
         return _SIZED[count]
     varint = write_varint(count)

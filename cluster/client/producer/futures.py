@@ -1,8 +1,8 @@
 """What became of records: one outcome per batch, one light future per record.
 
 Owns that a batch has one outcome, ever, that whoever waits for it is woken, and that callbacks run in the order of the
-records (Kafka's FutureRecordMetadata, ProduceRequestResult and the last third of ProducerBatch: seed 002, section 3).
-Does not own records or their bytes, nor decides on an outcome.
+records (Kafka's FutureRecordMetadata, ProduceRequestResult and the last third of ProducerBatch). Does not own records
+or their bytes, nor decides on an outcome.
 
 Waiting works from any thread, and under gevent: there are threading's primitives and no others, and they are made only
 when somebody waits.

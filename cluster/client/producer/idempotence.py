@@ -2,7 +2,7 @@
 
 Owns what Kafka calls TransactionManager, the idempotent part: which batch may be sent next, its numbers, what is in
 flight, and when numbers start again. Does not own the queues (``accumulator.py``), what an error means
-(``outcomes.py``) nor any request. Sources: kafka-semantics 8.3, 8.5 and 8.6, seeds 000, 001 and 002. Pure.
+(``outcomes.py``) nor any request. Sources: Kafka's RecordAccumulator, Sender and TransactionManager. Pure.
 
 * A sequence is given at drain, in the order of the queue, and never again but by a restart.
 * A batch that is retried goes only when it is the first in flight of its partition: what is in flight narrows to one

@@ -1,6 +1,6 @@
 """What a program puts between itself and the producer: interceptors, and the record that they are shown.
 
-Owns the order of their calls, and that one that raises does no harm (Kafka's ProducerInterceptors: seed 002). Does not
+Owns the order of their calls, and that one that raises does no harm (Kafka's ProducerInterceptors). Does not
 own serializing nor sending.
 """
 

@@ -1,6 +1,6 @@
 """murmur2 as Kafka's Java client computes it: the hash that every client of a topic must agree on.
 
-Owns the hash (Kafka's Utils.murmur2; kafka-semantics 8.7, vectors in 12). Does not own what is made of it.
+Owns the hash (Kafka's Utils.murmur2). Does not own what is made of it.
 """
 
 from __future__ import annotations

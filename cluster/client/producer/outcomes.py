@@ -1,7 +1,7 @@
 """What a broker's answer to a batch means: the table of the sender's error handling, as pure functions.
 
 Owns the decision for one batch and what may be said of its records afterwards. Does not own carrying it out
-(``sender.py``) nor sequences (``idempotence.py``). Sources: kafka-semantics 8.4 and 8.5, seeds 000 and 002.
+(``sender.py``) nor sequences (``idempotence.py``). Source: Kafka's Sender.
 
 Three rules are stricter than Kafka's, for a record must never be stored twice:
 
@@ -148,7 +148,7 @@ def reported_code(error_code: ErrorCode, is_doubtful: bool) -> ErrorCode:
 def recorded_outcome(error_code: ErrorCode) -> Literal["ok", "fail", "info"]:
     """What a history may claim of a record that ended with this code: stored, certainly not, or unknown.
 
-    Retriable errors are always unknown (design section 5).
+    Retriable errors are always unknown (docs/producer-outcomes.md).
     """
     if error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
         return "ok"

@@ -1,6 +1,6 @@
 """PackedRecords: the records of one batch, taken one by one as fast as Python can, and packed for the wire.
 
-Owns which record still fits (semantics 8.4: batch.size, and the estimate of what compression leaves), the bytes of the
+Owns which record still fits (batch.size, and the estimate of what compression leaves), the bytes of the
 records and the futures that are given for them. Does not own the header of the batch, compression, nor what becomes of
 the batch: ``batch.py`` and ``batch_life.py``.
 

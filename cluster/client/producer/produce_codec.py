@@ -1,6 +1,6 @@
 """Produce (API key 0) from the client's side, versions 3-9: the request of finished batches, and what the answer says.
 
-Owns the two layouts as a client needs them; a broker's are ``cluster.protocol.produce``'s (kafka-semantics 1.7). The
+Owns the two layouts as a client needs them; a broker's are ``cluster.protocol.produce``'s (ProduceRequest.json). The
 batches are not copied: they are parts of the frame. Does not own records, nor what an error means.
 """
 

@@ -1,4 +1,4 @@
-"""Producer: sends records to a Kafka cluster (Kafka's KafkaProducer: seeds 002, sections 1 to 3, and 004).
+"""Producer: sends records to a Kafka cluster (Kafka's KafkaProducer).
 
 Owns the face to a program: ``send`` and what may be asked besides, and the short way of a record into an open batch.
 Does not own the long way (``appender.py``), nor anything that happens to a batch (``io_thread.py`` and what it joins).

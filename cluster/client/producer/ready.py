@@ -1,4 +1,4 @@
-"""When a partition's batches are to be sent: linger, back-off and leaders, as pure functions (seed 002, semantics 8.3).
+"""When a partition's batches are to be sent: linger, back-off and leaders, as pure functions (RecordAccumulator.ready).
 
 Owns the reasons. Does not own the queues (``accumulator.py``) nor who may send next (``idempotence.py``).
 """

@@ -1,4 +1,4 @@
-"""SenderCore: which requests to send, and what becomes of the batches in them (Kafka's Sender: seeds 000 and 002).
+"""SenderCore: which requests to send, and what becomes of the batches in them (Kafka's Sender).
 
 Owns the order of decisions in a turn, and which batches may be stored without an acknowledgement. Does not own queues
 (``accumulator.py``), sequences (``idempotence.py``), what an error means (``outcomes.py``), connections, or the calling
@@ -46,7 +46,7 @@ _TIMED_OUT = PartitionResult(ErrorCode.REQUEST_TIMED_OUT)
 class SenderCore:
     """NOT thread-safe: its owner holds the lock of the accumulator in every call. ``now_ms`` never goes back.
 
-    ``identity`` is None without idempotence. ``backoff_ms`` gives the pause after so many failures before the last one
+    ``identity`` is None without idempotence. ``backoff_ms`` gives the pause by the number of failures before the last
     (``ExponentialBackoff.delay_ms``). Every event is followed by a ``tick``.
     """
 

@@ -287,7 +287,7 @@ def test_dropped_bytes_are_counted(api: Api, upstream: Upstream) -> None:
 
 
 def test_server_statistics(api: Api) -> None:
-    """Seed, all proxies, and the loop's lag, whose window starts anew with every reading."""
+    """Seed, all proxies, and the loop's lag, whose window starts over with every reading."""
     api.create("p", 1)
     stats = api.ok("GET", "/gapless/stats")
     assert stats["seed"] == 5

@@ -1,4 +1,4 @@
-"""compression.type of a topic: the leader packs anew what is not in its codec, and leaves alone what is."""
+"""compression.type of a topic: the leader repacks what is not in its codec, and leaves alone what is."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_whatever_comes_is_stored_in_the_topic_s_codec() -> None:
     with_topic(check)
 
 
-def test_a_retry_is_known_although_it_was_packed_anew() -> None:
+def test_a_retry_is_known_although_it_was_packed_again() -> None:
     """Idempotence goes by producer and sequence, which stay; the replicas hold the leader's bytes."""
 
     async def check(cluster: MemoryCluster, _client: Client) -> None:

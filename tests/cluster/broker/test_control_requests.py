@@ -1,4 +1,4 @@
-"""What the controller tells a broker: who is believed, and what a partition refuses (kafka-semantics 5.6)."""
+"""What the controller tells a broker: who is believed, and what a partition refuses (Kafka's ReplicaManager)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fetch: what is read, how long it waits, and who may read what (kafka-semantics 5.1-5.3)."""
+"""Fetch: what is read, how long it waits, and who may read what (Kafka's Partition)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_sizes_are_soft() -> None:
 
 
 def test_offsets_out_of_range() -> None:
-    """Below the start or beyond the end is an error; between watermark and end it is a wait (peers.md D48)."""
+    """Below the start or beyond the end is an error; between watermark and end it is a wait (KAFKA-19902)."""
 
     async def check(cluster: MemoryCluster, client: Client) -> None:
         await fill(client, 2)
@@ -260,7 +260,7 @@ def test_a_fetchers_client_id_tells_its_life() -> None:
 
 
 def test_metadata_of_a_deleted_topic_is_gone() -> None:
-    """DeleteTopics: the replicas stop, the logs go, and the name can be used anew."""
+    """DeleteTopics: the replicas stop, the logs go, and the name can be used again."""
 
     async def check(cluster: MemoryCluster, client: Client) -> None:
         await fill(client)

@@ -1,4 +1,4 @@
-"""Produce: the checks in their order, duplicates, and when acks=all is answered (kafka-semantics 2.5)."""
+"""Produce: the checks in their order, duplicates, and when acks=all is answered (docs/produce-checks.md)."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_not_enough_replicas_before_the_append() -> None:
 
 
 def test_a_waiting_produce_ends_with_its_leader_epoch() -> None:
-    """Whatever the watermark of a later epoch says: the answer is NOT_LEADER_OR_FOLLOWER (peers.md D10)."""
+    """Whatever the watermark of a later epoch says: the answer is NOT_LEADER_OR_FOLLOWER (Redpanda issue 3003)."""
 
     async def check(cluster: MemoryCluster, client: Client) -> None:
         leader = cluster.leader(TOPIC)

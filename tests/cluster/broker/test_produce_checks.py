@@ -1,4 +1,4 @@
-"""The checks of a produce request in their order (kafka-semantics 2.5): one row a check, and the first that fails wins.
+"""The checks of a produce request (docs/produce-checks.md): one row per check, and the first that fails wins.
 
 A row spoils a good request in one way. Spoiled in two ways, it is refused for the earlier one. The topic is compacted
 and bounds timestamps, so that every check applies to it.
@@ -90,7 +90,7 @@ ROWS: dict[str, Row] = {
     "sequence": Row(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, {"base_sequence": 5}),
 }
 NAMES = list(ROWS)
-#: Of records both, so both are told: the time decides the code (kafka-semantics 2.5, below the table).
+#: Of records both, so both are told: the time decides the code (docs/produce-checks.md, below the table).
 TOLD_TOGETHER = {("no key", "too old")}
 #: What the partition itself checks first: everything before these rows wins over them, everything after loses.
 FIRST_OF_PARTITION = NAMES.index("base offset")

@@ -89,7 +89,7 @@ def test_the_deadline_ends_the_last_attempt():
 
 
 def test_a_dead_bootstrap_broker_is_passed_over():
-    """Any broker that answers will do, and one that was learnt as well."""
+    """Any broker that answers will do, and one that was learned as well."""
 
     async def body(cluster, admin):
         await admin.metadata()

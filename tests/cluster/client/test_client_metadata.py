@@ -208,7 +208,7 @@ def test_an_epoch_is_remembered_while_its_topic_is_unknown():
     assert known.leader_of("t", 0) == BROKERS[2]
 
 
-def test_a_topic_that_was_created_again_begins_its_epochs_anew():
+def test_a_topic_that_was_created_again_starts_its_epochs_over():
     """Another topic id makes the old epochs void; without ids epochs alone count."""
     known = metadata()
     known.use("t", 0)
@@ -220,7 +220,7 @@ def test_a_topic_that_was_created_again_begins_its_epochs_anew():
     assert known.leader_of("t", 0) == BROKERS[1]
 
 
-def test_a_topic_that_was_missing_in_between_begins_its_epochs_anew():
+def test_a_topic_that_was_missing_in_between_starts_its_epochs_over():
     """Answers of a topic that does not exist have no id: the one that it had before tells that this is another one."""
     known = metadata()
     known.use("t", 0)

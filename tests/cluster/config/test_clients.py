@@ -123,7 +123,7 @@ def test_profiles_are_valid(name: str, client: str) -> None:
 
 
 def test_the_chaos_profile_is_the_designs() -> None:
-    """Design section 8's numbers; what is not there is Kafka's default."""
+    """The numbers of docs/configuration.md; what is not there is Kafka's default."""
     from cluster.config import broker, topic
 
     config = broker.validate(find("chaos").broker)

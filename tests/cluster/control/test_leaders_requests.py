@@ -95,7 +95,7 @@ def test_a_fenced_leader_is_told_so_for_that_partition_alone():
 
 
 def test_a_broker_of_a_former_life_cannot_join_by_a_delayed_proposal():
-    """D06, KIP-903, through all layers: the leader saw 3 in its former life, 3 came back meanwhile."""
+    """KIP-903, through all layers: the leader saw 3 in its former life, 3 came back meanwhile."""
 
     async def body():
         cluster, brokers = await with_topic()

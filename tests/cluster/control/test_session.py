@@ -118,7 +118,7 @@ async def elected(tree: MemoryTree, broker_id: int) -> tuple[EpochFence | None, 
 
 
 def test_a_former_controller_cannot_write():
-    """D09: its fence fails although the node itself is as it thinks; nothing is written, and it is told why."""
+    """KAFKA-14154: its fence fails although the node itself is as it thinks; nothing is written, and it is told why."""
 
     async def body():
         tree = MemoryTree()
@@ -219,7 +219,7 @@ def test_release_never_touches_another_session_s_node():
 
 
 @pytest.mark.parametrize("lost", ["answer", "request", "none"])
-def test_a_registration_whose_answer_was_lost_is_recognised(lost):
+def test_a_registration_whose_answer_was_lost_is_recognized(lost):
     """The node is of our session: registered, with its czxid as epoch, and made only once."""
 
     async def body():

@@ -49,7 +49,7 @@ def owner(cluster: Cluster, path: str) -> int:
 
 
 def test_an_empty_cluster_has_kafka_s_paths_and_no_others() -> None:
-    """What brokers create at their start (kafka-semantics 5.5); two of them are ephemeral."""
+    """What brokers create at their start (Kafka's ZkData); two of them are ephemeral."""
 
     async def body() -> None:
         cluster = Cluster()

@@ -120,7 +120,7 @@ def survives(tmp_path: Path, outage: Callable[[Server, RealCluster], Awaitable[N
 
 
 def test_a_restart_of_zookeeper_is_survived(tmp_path: Path) -> None:
-    """Its data is kept: topics stay, sessions go on or are made anew, no id is handed out twice."""
+    """Its data is kept: topics stay, sessions go on or are made again, no id is handed out twice."""
     survives(tmp_path, lambda server, cluster: server.restart(cluster))
 
 

@@ -1,4 +1,4 @@
-"""AlterPartition's checks in the order of kafka-semantics 5.7, each by what answers when it alone fails."""
+"""AlterPartition's checks in the order of KIP-497, each by what answers when it alone fails."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_stale_epoch_is_told_before_an_ineligible_member():
 
 
 def test_a_broker_does_not_enter_the_isr_by_a_proposal_for_its_former_life():
-    """D06, KIP-903: 3 was caught up as epoch 103, died, lost its disk, and is registered again as 300."""
+    """KIP-903: 3 was caught up as epoch 103, died, lost its disk, and is registered again as 300."""
     context = situation()
     context.brokers[3].epoch = 300
     assert check_proposal(context, 1, GOOD).error_code is ErrorCode.INELIGIBLE_REPLICA
@@ -111,7 +111,7 @@ def test_a_broker_that_is_shutting_down_does_not_join_but_may_stay():
 
 
 def test_a_broker_that_does_not_lead_cannot_change_the_isr():
-    """D09: only the leader of this epoch knows who is in sync."""
+    """Split brain: only the leader of this epoch knows who is in sync."""
     assert check_proposal(situation(), 2, GOOD).error_code is ErrorCode.INVALID_REQUEST
 
 

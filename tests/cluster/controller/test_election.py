@@ -42,7 +42,7 @@ def test_offline_election_picks_the_first_live_isr_member_in_assignment_order(si
 
 @given(situations())
 def test_a_replica_outside_the_isr_never_leads_unless_unclean_is_allowed(situation):
-    """D01 (KAFKA-1555): an out-of-sync replica must not win a clean election."""
+    """KAFKA-1555: an out-of-sync replica must not win a clean election."""
     replicas, isr, live = situation
     election = elect_offline(replicas, isr, live, unclean=False)
     assert election is None or (election.leader in isr and set(election.isr) <= set(isr))

@@ -1,4 +1,4 @@
-"""The small files, byte for byte as kafka-semantics 4.1 has them, and what is refused."""
+"""The small files, byte for byte as Kafka's CheckpointFile has them, and what is refused."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def test_a_batch_keeps_everything_but_the_older_records(codec):
 
 
 def test_what_need_not_change_is_the_same_object():
-    """Bytes are only written anew where something goes."""
+    """Bytes are only rewritten where something goes."""
     batch = batch_of((b"a", b"1"), (b"b", b"2"))
     assert run(batch, latest_of(batch)) is batch
     assert run(batch, latest_of()) is batch
@@ -178,7 +178,7 @@ def test_a_compaction_begins_at_the_log_start():
 
 
 def test_segments_are_grouped_as_far_as_one_segment_reaches():
-    """Neighbours whose bytes, index and offsets fit into one; one that is too large alone is a group all the same."""
+    """Neighbors whose bytes, index and offsets fit into one; one that is too large alone is a group all the same."""
     config = replace(COMPACT, segment_bytes=100, segment_index_bytes=50)
 
     def bases(sized):

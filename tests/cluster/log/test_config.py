@@ -8,7 +8,7 @@ from cluster.log.config import INT64_MAX, LogConfig
 
 
 def test_defaults_are_kafkas():
-    """kafka-semantics 13; texts and typed values are both read, what is absent keeps its default."""
+    """Kafka's LogConfig; texts and typed values are both read, what is absent keeps its default."""
     assert LogConfig().segment_bytes == 1_073_741_824 and LogConfig().flush_messages == INT64_MAX
     config = LogConfig.from_mapping(
         {"segment.bytes": "100", "cleanup.policy": "compact, delete", "retention.ms": -1, "min.insync.replicas": 2},

@@ -1,4 +1,4 @@
-"""Names in a log directory (kafka-semantics 4.1)."""
+"""Names in a log directory (Kafka's LocalLog)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole data directory after a small life, every file of it, byte for byte by hand (kafka-semantics 4.1).
+"""A whole data directory after a small life, every file of it, byte for byte by hand.
 
 What each format is alone is held by the tests of its module; this is what lies on the disk, by its name.
 """
@@ -48,7 +48,7 @@ def snapshot(last: int) -> bytes:
 
 
 def test_every_file_of_a_data_directory(on):
-    """Five records in two segments, the log begun anew at 1, a clean stop: names and bytes as Kafka 3.8 has them."""
+    """Five records in two segments, the log started over at 1, a clean stop: names and bytes as Kafka 3.8 has them."""
     made = LogManager("data", on.storage, on.clock, LogConfig())
     made.claim(1, CLUSTER_ID)
     made.load()

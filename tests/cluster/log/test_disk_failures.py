@@ -65,7 +65,7 @@ def test_a_failed_write_that_cannot_be_undone_is_overwritten(on, monkeypatch, ca
 
 
 def test_a_failed_fsync_fails_the_log_for_good(on, monkeypatch):
-    """Pages may be gone although the next fsync succeeds: KAFKA_STORAGE_ERROR until the log is opened anew."""
+    """Pages may be gone although the next fsync succeeds: KAFKA_STORAGE_ERROR until the log is opened again."""
     log = open_log(on)
     append(log)
     monkeypatch.setattr(MemoryFile, "fsync", lambda _: (_ for _ in ()).throw(OSError(5, "I/O error")))

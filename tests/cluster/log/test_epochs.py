@@ -1,4 +1,4 @@
-"""The leader epoch cache (kafka-semantics 5.2), against a model that asks every offset for its epoch."""
+"""The leader epoch cache (Kafka's LeaderEpochFileCache), against a model that asks every offset for its epoch."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ GAPS = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 99)), max_size=30)
 
 
 def test_bytes_of_the_offset_index():
-    """8 bytes an entry: offset - base and position, big-endian (kafka-semantics 4.1)."""
+    """8 bytes an entry: offset - base and position, big-endian (Kafka's OffsetIndex)."""
     storage = MemoryStorage()
     index = OffsetIndex(100, 1024)
     index.append(105, 4097)

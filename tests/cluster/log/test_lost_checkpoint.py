@@ -111,7 +111,7 @@ def test_an_end_below_the_high_watermark_is_an_error(on) -> None:
 
 
 def test_both_ways_out_of_it(on) -> None:
-    """The line removed: all from the damage on is given up, aloud. The directory removed: the replica begins anew."""
+    """The line removed: all from the damage on is given up, aloud. The directory removed: the replica starts over."""
     flip(on, path_of(4), 100)
     manager(on)
     assert on.storage.read(CHECKPOINT) == b"0\n1\nt 0 -1\n"

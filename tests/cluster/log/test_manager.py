@@ -98,7 +98,7 @@ def test_checkpoints_are_kafkas(on):
 
 
 def test_unreadable_checkpoints_are_passed_over(on, caplog):
-    """More is verified then, and high watermarks are learned again (kafka-semantics 4.1)."""
+    """More is verified then, and high watermarks are learned again (Kafka's LogManager)."""
     made = manager(on)
     append(made.get_or_create("t", 0, FIRST_ID, SMALL))
     for name in ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint"):

@@ -182,7 +182,7 @@ def test_truncate_fully_and_start_at(on):
     assert (again.log_start_offset, again.log_end_offset) == (100, 101)
 
 
-def test_truncation_below_the_first_segment_starts_anew(on):
+def test_truncation_below_the_first_segment_starts_over(on):
     """As Kafka: a target below everything that is left wipes the log."""
     log = open_log(on, log_start_offset=50)
     append(log, count=4)

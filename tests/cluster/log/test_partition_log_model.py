@@ -158,7 +158,7 @@ class LogMachine(RuleBasedStateMachine):
         self.log = open_log(self.on, CONFIG, clean=clean, recovery_point=recovery_point)
         self.synced = self.end() if clean else recovery_point
         assert self.log.recovery_point == self.synced
-        # An epoch in which nothing was written is forgotten at a start (kafka-semantics 4.4).
+        # An epoch in which nothing was written is forgotten at a start (Kafka's LogLoader).
         self.epochs.truncate_from_end(self.end())
 
     @rule(survivors=st.integers(0, 700))

@@ -71,7 +71,7 @@ def test_batches_without_producer_are_passed_over():
 
 
 def test_a_marker_of_a_higher_epoch_clears_the_batches():
-    """A marker bumps the epoch, then sequence 0 is expected; at the same epoch the batches stay (kafka-semantics 3)."""
+    """A marker that bumps the epoch makes sequence 0 the next; at the same epoch batches stay (ProducerAppendInfo)."""
     producers = ProducerStates()
     producers.update(make_header(base_sequence=0, count=3), 0)
     producers.update(make_header(base_sequence=-1, attributes=CONTROL, timestamp=NOW_MS + 5), 3)
@@ -136,7 +136,7 @@ def test_holds_above_tells_whether_a_truncation_matters():
 
 
 def test_snapshot_bytes():
-    """The empty file is the reference's vector; an entry is 46 bytes in the order of kafka-semantics 3."""
+    """The empty file is one that Kafka wrote; an entry is 46 bytes in the order of Kafka's ProducerStateManager."""
     assert snapshot_bytes([]).hex() == "000148674bc700000000"
     batches = (BatchMetadata(0, 2, 50, 52, 7), BatchMetadata(3, 6, 53, 56, 8))
     data = snapshot_bytes([ProducerEntry(1000, 5, batches, True, 9)])

@@ -199,14 +199,14 @@ def test_leftovers_are_removed(on):
 
 
 def test_an_unclean_start_writes_a_snapshot_at_the_end(on):
-    """As Kafka does at the end of a recovery (kafka-semantics 3)."""
+    """Kafka's LogLoader does so at the end of a recovery."""
     fill(on, 3)
     open_log(on)
     assert f"{3:020d}.snapshot" in on.storage.listdir(DIRECTORY)
 
 
-def test_a_log_wholly_below_its_start_is_begun_anew(on):
-    """LEO < log start: drop everything, start at the log start (kafka-semantics 4.4)."""
+def test_a_log_wholly_below_its_start_is_started_over(on):
+    """LEO < log start: drop everything, start at the log start (Kafka's LogLoader)."""
     fill(on, 5, SMALL, leader_epoch=2)
     log = open_log(on, SMALL, log_start_offset=20)
     assert (log.log_start_offset, log.log_end_offset, log.segment_base_offsets) == (20, 20, [20])

@@ -54,7 +54,7 @@ def gone(segments: list[SegmentFacts], config: LogConfig, log_start: int = 0, hi
     ("limit", "count"), [(-1, 0), (0, 3), (99, 2), (100, 2), (101, 1), (200, 1), (201, 0), (300, 0), (999, 0)]
 )
 def test_size_goes_down_to_the_limit_but_not_below(limit, count):
-    """A segment goes if what is left is still retention.bytes or more (kafka-semantics 4.5)."""
+    """A segment goes if what is left is still retention.bytes or more (Kafka's UnifiedLog)."""
     assert len(gone(chain(100, 100, 100), replace(KEEP, retention_bytes=limit))) == count
 
 

@@ -1,4 +1,4 @@
-"""When a segment is rolled (kafka-semantics 4.2), condition by condition."""
+"""When a segment is rolled (Kafka's LogSegment.shouldRoll), condition by condition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sequence check (design section 4) by its rules, one by one, and on the circle of 2^31 sequences."""
+"""The sequence check (docs/producer-state.md) by its rules, one by one, and on the circle of 2^31 sequences."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_a_batch_that_begins_below_and_reaches_the_window_is_no_duplicate():
 
 
 def test_wrap_follows_the_reference_vectors():
-    """next(INT32_MAX) = 0 and inc(MAX-1, 4) = 2 (kafka-semantics 3)."""
+    """next(INT32_MAX) = 0 and inc(MAX-1, 4) = 2 (Kafka's ProducerAppendInfo)."""
     assert increment_sequence(LAST, 1) == 0
     assert increment_sequence(LAST - 1, 4) == 2
     entry = entry_of((LAST - 5, 6))
@@ -186,7 +186,7 @@ COUNTS = st.one_of(st.integers(1, 5), st.integers(2**26, 2**29))
     exact=st.booleans(),
 )
 def test_against_absolute_positions(counts, place, count, exact):
-    """The oracle counts records without ever wrapping. What is next is accepted, a cached batch is recognised, what is
+    """The oracle counts records without ever wrapping. What is next is accepted, a cached batch is recognized, what is
     appended and older is too (up to 2^30 back), and nothing up to 2^30 ahead is called a duplicate."""
     producers = ProducerStates()
     starts = []

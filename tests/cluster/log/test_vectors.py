@@ -1,4 +1,4 @@
-"""Bytes of Kafka 3.8.0's own classes (kafka-semantics 12) through a log and back."""
+"""Bytes of Kafka 3.8.0's own classes through a log and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kafka's JSON, byte for byte where the reference has a dump of it, and round trips of everything."""
+"""Kafka's JSON, byte for byte where Kafka's own bytes are known, and round trips of everything."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cluster.metadata.znodes import (
 
 
 def test_the_bytes_of_kafka_3_8():
-    """kafka-semantics 5.5 and 3, rows marked as dumped."""
+    """As Kafka 3.8.0 wrote them."""
     assert znodes.encode_controller(1, 1700) == (
         b'{"version":2,"brokerid":1,"timestamp":"1700","kraftControllerEpoch":-1}'
     )
@@ -43,7 +43,7 @@ def test_the_bytes_of_kafka_3_8():
 
 
 def test_the_producer_id_block_of_the_seed():
-    """Seed 001's own example."""
+    """A block in the middle of the range of ids."""
     data = b'{"version":1,"broker":35,"block_start":"4000","block_end":"4999"}'
     assert ProducerIdBlockNode.decode(data) == ProducerIdBlockNode(35, 4000, 4999)
     assert ProducerIdBlockNode.decode(data).encode() == data

@@ -36,7 +36,7 @@ def test_windows_are_within_the_schema(api_key):
     assert api_key == messages.response_class(api_key).API_KEY
 
 
-#: What kafka-semantics 1.5 recommends to advertise (column ``adv``); what it has no row for is as in Kafka 3.8.
+#: The windows to advertise so that the usual clients work; the others are Kafka 3.8's.
 RECOMMENDED = {
     "PRODUCE": (3, 9), "FETCH": (4, 12), "LIST_OFFSETS": (1, 7), "METADATA": (0, 12), "OFFSET_COMMIT": (2, 8),
     "OFFSET_FETCH": (1, 8), "FIND_COORDINATOR": (0, 4), "JOIN_GROUP": (0, 9), "HEARTBEAT": (0, 4),
@@ -98,7 +98,7 @@ def test_error_codes_have_kafkas_numbers():
 
 
 def test_retriable_codes():
-    """What clients retry on, and what they must not: kafka-semantics section 9."""
+    """What clients retry on, and what they must not: Kafka's Errors."""
     assert ErrorCode.CORRUPT_MESSAGE.retriable
     assert ErrorCode.NOT_ENOUGH_REPLICAS.retriable
     assert not ErrorCode.INVALID_RECORD.retriable

@@ -35,7 +35,7 @@ LAYOUT = struct.Struct(">qiibIhiqqqhii")
 
 @given(BATCH_HEADERS)
 def test_header_round_trip(header):
-    """Each field is read from the offset that kafka-semantics 2.1 gives it."""
+    """Each field is read at its offset in Kafka's DefaultRecordBatch."""
     data = LAYOUT.pack(*header)
     assert len(data) == HEADER_BYTES
     assert parse_header(data) == header
@@ -209,7 +209,7 @@ def test_a_good_batch_is_accepted():
     ],
 )  # fmt: skip
 def test_each_refusal_has_kafkas_code(batch, code):
-    """Rows 3 and 9-13 of kafka-semantics 2.5."""
+    """Rows 3 and 9-13 of docs/produce-checks.md."""
     assert refusal(batch) is code
 
 

@@ -107,7 +107,7 @@ def test_a_large_buffer_is_given_back():
 
 
 def test_a_buffer_in_steady_use_is_kept():
-    """Frames of one MiB do not allocate anew each time."""
+    """Frames of one MiB reuse what was allocated for the first."""
     frames = FrameBuffer(10_000_000)
     feed(frames, frame(bytes(1_000_000)))
     allocated = frames.allocated_bytes

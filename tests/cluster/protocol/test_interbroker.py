@@ -1,4 +1,4 @@
-"""The broker-to-broker messages, byte by byte against kafka-semantics 1.8."""
+"""The broker-to-broker messages, byte by byte against Kafka's message schemas."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_the_response_header_of_api_versions_has_no_tags(version):
 
 @given(INT32, st.integers(4, 300), st.binary(max_size=30))
 def test_api_versions_of_the_future_has_a_readable_header(correlation_id, version, rest):
-    """An unknown ApiVersions version is recognised whatever follows its first eight bytes."""
+    """An unknown ApiVersions version is recognized whatever follows its first eight bytes."""
     header = messages.parse_request_header(struct.pack(">hhi", 18, version, correlation_id) + rest)
     assert header[:3] == (ApiKey.API_VERSIONS, version, correlation_id)
 

@@ -44,7 +44,7 @@ def test_the_same_records_in_another_codec(
     assert found._replace(**same) == header
 
 
-def test_what_cannot_be_unpacked_cannot_be_packed_anew() -> None:
+def test_what_cannot_be_unpacked_cannot_be_packed_again() -> None:
     """It says so, whatever the codec wanted."""
     batch = build_batch([NewRecord(1, value=b"v")], codec=CODEC_GZIP)[:HEADER_BYTES] + b"no gzip"
     header = parse_header(batch)._replace(batch_length=len(batch) - LOG_OVERHEAD)

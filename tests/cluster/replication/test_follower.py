@@ -1,4 +1,4 @@
-"""What a follower makes of an answer, and where it cuts (kafka-semantics 5.3)."""
+"""What a follower makes of an answer, and where it cuts (Kafka's AbstractFetcherThread)."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_an_empty_log_takes_the_batch_within_which_it_was_to_begin(
     ],
 )
 def test_epochs_of_requests(requested: int, code: ErrorCode) -> None:
-    """kafka-semantics 5.2, with our epoch 4."""
+    """Kafka's LeaderEpochFileCache.endOffsetFor, with our epoch 4."""
     assert check_leader_epoch(requested, 4) is code
 
 

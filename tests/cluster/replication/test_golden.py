@@ -13,7 +13,7 @@ from tests.cluster.replication.model import Cluster, Rules, lost
 NONE = ErrorCode.NONE
 
 
-# KIP-101 (peers.md D03): cutting to the high watermark loses what was acknowledged.
+# KIP-101: cutting to the high watermark loses what was acknowledged.
 
 
 def kip_101_fast_failovers(rules: Rules) -> Cluster:
@@ -84,7 +84,7 @@ def test_without_epochs_replicas_stay_different_for_ever():
     assert cluster.values(2) == ["m1", "m3"]
 
 
-# KIP-279 (peers.md D04): the epoch that was found is part of the answer.
+# KIP-279: the epoch that was found is part of the answer.
 
 
 def kip_279_three_elections(rules: Rules) -> Cluster:
@@ -120,7 +120,7 @@ def test_without_the_epoch_found_the_tail_stays():
     assert cluster.values(2) == ["a0", "b1", "b1'", "a2''"]
 
 
-# KAFKA-7128 (peers.md D05): who reached a lagging watermark is not yet in sync.
+# KAFKA-7128: who reached a lagging watermark is not yet in sync.
 
 
 def kafka_7128_lagging_follower(rules: Rules) -> tuple[Cluster, list[str]]:
@@ -170,7 +170,7 @@ def test_without_the_epoch_start_an_acknowledged_record_is_lost():
     assert missing == ["m2"]
 
 
-# KIP-903 (peers.md D06): what a broker proved in its former life does not count in this one.
+# KIP-903: what a broker proved in its former life does not count in this one.
 
 
 def kip_903_bounce_behind_a_delayed_proposal(rules: Rules) -> tuple[Cluster, list[str]]:
@@ -224,11 +224,11 @@ def test_a_fetch_of_a_former_life_is_known_as_such():
     assert not leader.is_of_former_life(2, -1)
 
 
-# Split brain (peers.md D09, D10).
+# Split brain (KAFKA-14154, Redpanda issue 3003).
 
 
 def test_a_deposed_leader_that_nobody_told_acknowledges_nothing():
-    """D09: without its followers the old leader cannot move its watermark, and it cannot shrink its ISR either."""
+    """Without its followers the old leader cannot move its watermark, and it cannot shrink its ISR either."""
     cluster = Cluster()
     cluster.write("m1")
     cluster.sync()
@@ -266,7 +266,7 @@ def test_a_follower_of_yesterday_cannot_be_served_by_a_leader_of_today():
 
 
 def test_a_write_of_an_older_epoch_is_never_confirmed():
-    """D10: the watermark of another epoch is beyond its offset, but it may stand on another record."""
+    """Redpanda issue 3003: the watermark of another epoch is beyond its offset, but it may stand on another record."""
     cluster = Cluster()
     write = cluster.write("m1")
     cluster.elect(1)
@@ -276,7 +276,7 @@ def test_a_write_of_an_older_epoch_is_never_confirmed():
     assert write.outcome is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-# KAFKA-18723 (peers.md D14): an answer that comes after the world changed.
+# KAFKA-18723: an answer that comes after the world changed.
 
 
 def late_answer(rules: Rules) -> Cluster:
@@ -290,12 +290,12 @@ def late_answer(rules: Rules) -> Cluster:
 
 
 def test_an_answer_for_another_position_is_dropped():
-    """D14: records are appended only if the log still ends where they were asked for."""
+    """Records are appended only if the log still ends where they were asked for."""
     assert late_answer(Rules()).values(2) == ["m1", "m2"]
 
 
 def test_without_the_position_check_a_late_answer_repeats_records():
-    """D14, the rule removed."""
+    """Without the rule."""
 
     def trusting(sent: FetchPosition, epoch: int, end: int, error: ErrorCode, *, diverges: bool) -> Reaction:
         return reaction(FetchPosition(epoch, end), epoch, end, error, diverges=diverges)
@@ -303,11 +303,11 @@ def test_without_the_position_check_a_late_answer_repeats_records():
     assert late_answer(Rules(reaction=trusting)).values(2) == ["m1", "m2", "m1"]
 
 
-# The in-sync set and the watermark (peers.md D01, D02, D08, D13).
+# The in-sync set and the watermark.
 
 
 def test_the_watermark_stands_still_below_min_insync_replicas():
-    """KAFKA-15583, D08: a leader alone shows nothing new to consumers."""
+    """KAFKA-15583: a leader alone shows nothing new to consumers."""
     cluster = Cluster()
     cluster.write("m1")
     cluster.sync()
@@ -321,7 +321,7 @@ def test_the_watermark_stands_still_below_min_insync_replicas():
 
 
 def test_acks_all_is_refused_below_min_insync_replicas():
-    """KAFKA-1555, D01, D02: not enough replicas, nothing is appended."""
+    """KAFKA-1555: not enough replicas, nothing is appended."""
     cluster = Cluster()
     cluster.elect(1, (1,))
     cluster.tell()
@@ -329,7 +329,7 @@ def test_acks_all_is_refused_below_min_insync_replicas():
 
 
 def test_the_watermark_moves_when_a_shrink_is_committed():
-    """KAFKA-13091, D13: nobody fetches any more who could move it."""
+    """KAFKA-13091: nobody fetches any more who could move it."""
     cluster = Cluster()
     write = cluster.write("m1")
     cluster.sync(2)

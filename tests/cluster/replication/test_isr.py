@@ -1,4 +1,4 @@
-"""The life of an ISR change: one in flight, settled by an answer about this very change (kafka-semantics 5.7)."""
+"""The life of an ISR change: one in flight, settled by an answer about this very change (KIP-497)."""
 
 from __future__ import annotations
 

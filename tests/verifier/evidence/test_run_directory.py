@@ -1,4 +1,4 @@
-"""A run directory has the names of design section 8, and its whole files appear in one step."""
+"""A run directory has the names of docs/verifier.md, and its whole files appear in one step."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ def test_every_kind_of_atom() -> None:
         ("[1\n}", 2, "does not close [ of line 1"),
         ("{:a 1 :a 2}", 1, "the same key twice"),
         ("#{1 1}", 1, "the same element twice"),
-        ('"\\q"', 1, "\\q is no escape"),
+        ('"\\q"', 1, "\\q is not an escape"),
         ("\n\n1/0", 3, "divides by zero"),
         ("12abc", 1, "unexpected '12abc'"),
         ("#_", 1, "ends within what #_ began"),

@@ -129,8 +129,8 @@ MALFORMED: dict[str, tuple[list[Line], str]] = {
     "two invocations": ([*BASE, BASE[0] | {"value": [["send", 1, 9]]}, BASE[2] | {"process": 0}], "while its last one"),
     "a value twice": ([*BASE, *op(2, "send", [send(1, 1, 7)])], "values must be unique"),
     "a value twice in one operation": ([*BASE, *op(2, "send", [send(2, 1, 7), send(2, 2, 7)])], "must be unique"),
-    "another send": ([*BASE, op(2, "send", [send(1, 1, 8)])[0], op(2, "send", [send(1, 1, 9)])[1]], "had not invoked"),
-    "a silent ok": ([*BASE, op(2, "send", [send(1, 1, 8)])[0], op(2, "send", [])[1]], "silent of a send"),
+    "another send": ([*BASE, op(2, "send", [send(1, 1, 8)])[0], op(2, "send", [send(1, 1, 9)])[1]], "did not invoke"),
+    "a silent ok": ([*BASE, op(2, "send", [send(1, 1, 8)])[0], op(2, "send", [])[1]], "does not mention a send"),
     "another function": ([*BASE, BASE[0] | {"process": 5, "value": [["send", 1, 9]]}, BASE[3] | {"process": 5}],
                          "which is not what it invoked"),
 }  # fmt: skip

@@ -82,12 +82,12 @@ GOOD: Line = {"process": 0, "type": "invoke", "f": "send", "value": [["send", 1,
         ("a.edn", "\n{:process 0, :type :ok, :f :read}", "a.edn:2: f 'read' is unknown; it is one of send, poll"),
         ("a.edn", "{:type :ok, :f :send}", "a.edn:1: the operation has no process"),
         ("a.edn", "[1 2]", "a.edn:1: an operation is a map"),
-        ("a.edn", "{:process 0, :type :ok, :f :send, :value [[:write 1 7]]}", "'write' is no micro-operation"),
-        ("a.edn", "{:process 0, :type :ok, :f :send, :value [[:send 1 [-5 7]]]}", "a.edn:1: -5 is no offset"),
+        ("a.edn", "{:process 0, :type :ok, :f :send, :value [[:write 1 7]]}", "'write' is not a micro-operation"),
+        ("a.edn", "{:process 0, :type :ok, :f :send, :value [[:send 1 [-5 7]]]}", "a.edn:1: -5 is not an offset"),
         ("a.edn", "{:process 0, :type :ok, :f :send, :value [[:send 1 [0 7.5]]]}", "7.5 is neither an integer nor"),
         ("a.edn", "{:process 0, :type :ok, :f :poll, :value [[:poll [1 2]]]}", "a poll's result is a map of keys"),
         ("a.edn", "{:process 0, :type :invoke, :f :poll, :value [[:poll {1 [[0 7]]}]]}", "cannot have read anything"),
-        ("a.jsonl", json.dumps(GOOD) + '\n{"process": 0, "ty', "a.jsonl:2: this is no JSON"),
+        ("a.jsonl", json.dumps(GOOD) + '\n{"process": 0, "ty', "a.jsonl:2: this is not JSON"),
         ("a.jsonl", json.dumps(GOOD | {"index": "x"}), "a.jsonl:1: index must be an integer"),
         ("a.json", "[" + json.dumps(GOOD), "a.json:1: the file ends within its array"),
         ("a.json", f"[\n{json.dumps(GOOD)}\n{json.dumps(GOOD)}]", "a.json:3: expected , or ]"),
@@ -108,7 +108,7 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
     """A file that is not UTF-8 is refused with the position."""
     path = tmp_path / "a.edn"
     path.write_bytes(b"{:process \xff}")
-    with pytest.raises(OperationsError, match="no UTF-8 text"):
+    with pytest.raises(OperationsError, match="not UTF-8 text"):
         read_operations(path)
 
 

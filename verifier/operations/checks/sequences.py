@@ -1,7 +1,17 @@
 """Checks of order: within one operation, and from one operation of a process to its next of the same key.
 
 The distance of two values is that of their indices in the key's log. Above 1 something was skipped; below 1 is a step
-back or on the spot. Where either value has no place in the log, the distance is unknown and nothing is said.
+back or on the spot. Where either value has no place in the log, the distance is unknown and nothing is found.
+
+A worked example. The log of key k holds 5, 6, 8 and 9 at the offsets 0, 1, 2 and 4 (3 holds a marker), so their indices
+are 0, 1, 2 and 3. Process 0 polls three times::
+
+    history             span: first, last    before    distance: index of first - index of the last before
+    A  {k [[0 5] [1 6]]}       5, 6          none
+    B  {k [[4 9]]}             9, 9          A         3 - 1 =  2, above 1: poll-skip by B, which skipped 8
+    C  {k [[2 8]]}             8, 8          B         2 - 3 = -1, below 1: nonmonotonic-poll by C
+
+Within A, the distance from 5 to 6 is 1, as it must be: neither int-poll-skip nor int-nonmonotonic-poll.
 """
 
 from __future__ import annotations

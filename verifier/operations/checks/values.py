@@ -48,7 +48,7 @@ def _aborted_read(operations: Operations) -> Findings:
 
 
 def _precommitted_read(operations: Operations) -> Findings:
-    """One per operation and key of which it read what it sent itself."""
+    """One per operation and key where the operation read its own send."""
     rows = np.flatnonzero(operations.writer[operations.read] == operations.read_by)
     by, key = operations.read_by[rows], operations.key_of[operations.read[rows]]
     order = np.lexsort((np.arange(len(rows)), key, by))

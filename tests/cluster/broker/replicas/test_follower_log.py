@@ -62,7 +62,7 @@ def test_an_empty_log_refuses_other_batches(base_offset: int, count: int) -> Non
     assert (log.log_start_offset, log.log_end_offset, found.high_watermark) == (START, START, START)
 
 
-def test_the_second_batch_makes_no_log_begin_anew() -> None:
+def test_the_second_batch_makes_no_log_start_over() -> None:
     """The first one continues the log, so a second one below it is wrong, however far it reaches."""
     found, log = follower(START)
     with pytest.raises(UnexpectedOffset, match="sent offset 3 where 7 is due"):
@@ -70,7 +70,7 @@ def test_the_second_batch_makes_no_log_begin_anew() -> None:
     assert (log.log_start_offset, log.log_end_offset) == (START, START)
 
 
-def test_a_damaged_batch_makes_no_log_begin_anew() -> None:
+def test_a_damaged_batch_makes_no_log_start_over() -> None:
     """Its offsets are worth nothing: they are looked at after its checksum."""
     found, log = follower(START)
     damaged = make_batch(20, base_offset=0, leader_epoch=1)

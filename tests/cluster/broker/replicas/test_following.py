@@ -131,7 +131,7 @@ def test_while_a_session_is_being_opened_news_go_alone() -> None:
 
 
 def test_who_pauses_is_forgotten_and_told_again() -> None:
-    """Or its error would end every wait at once; a fenced one comes back only when it is followed anew."""
+    """Or its error would end every wait at once; a fenced one comes back only when it is followed again."""
     found = following(Replica(0), Replica(1), Replica(2))
     counted = found.answered(ask(found), FetchResponse(1, 0, SESSION, 0, [result(n, error=6) for n in range(3)]))
     by_number = {followed.partition.key[1]: followed for followed, _ in counted}
@@ -149,7 +149,7 @@ def test_who_pauses_is_forgotten_and_told_again() -> None:
     assert named(ask(found, 6.0)) == [1]
 
 
-def test_a_lost_session_is_opened_anew() -> None:
+def test_a_lost_session_is_opened_again() -> None:
     """FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH and a lost connection: all but who pauses is told."""
     found = following(Replica(0), Replica(1))
     answer(found, ask(found), result(0), result(1))
@@ -158,7 +158,7 @@ def test_a_lost_session_is_opened_anew() -> None:
         full = ask(found)
         assert (full.kind, full.session_epoch, named(full)) == (Kind.FULL, 0, [0, 1])
         answer(found, full, result(0), result(1))
-    found.start_anew()
+    found.start_over()
     assert ask(found).kind is Kind.FULL
 
 
@@ -198,7 +198,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_the_leader_knows_where_everybody_is(steps: list[tuple[str, int]]) -> None:
-    """In any order of events: once all questions are answered and asked anew, the leader's session holds every
+    """In any order of events: once all questions are answered and asked again, the leader's session holds every
     partition that is followed and does not pause, at the place where it is, and no other."""
     replicas = [Replica(number) for number in range(5)]
     found = following(*replicas[:3])
@@ -249,7 +249,7 @@ def test_the_leader_knows_where_everybody_is(steps: list[tuple[str, int]]) -> No
             found.remove(("t", number))
         elif action == "lose":
             flying.clear()
-            found.start_anew()
+            found.start_over()
         elif action == "error":
             held = None
     for _ in range(6):

@@ -2,7 +2,7 @@
 
 The rule: whatever the order of answers, errors, seeks and pauses, the records of a partition come in order, without
 hole or repeat, from the position; after an error the position is where it was; and in the end everything is read. Where
-the topic is deleted and created again, reading begins anew in it, by auto.offset.reset.
+the topic is deleted and created again, reading starts over in it, by auto.offset.reset.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class World:
         elif self.leaders[key] != asked.node_id:
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         elif asked.topic_id != UUID(int=self.life) and self.random.random() < 0.7:
-            # Its epochs began anew: a request that cannot be told from one for this topic is not in this model.
+            # Its epochs started over: a request that cannot be told from one for this topic is not in this model.
             code = ErrorCode.UNKNOWN_LEADER_EPOCH
         elif asked.topic_id != UUID(int=self.life):
             code = ErrorCode.OFFSET_OUT_OF_RANGE

@@ -336,7 +336,7 @@ def test_a_position_that_is_refused():
 
 
 def test_refusals():
-    """What asking again does not change is raised; other partitions go on; each poll asks anew."""
+    """What asking again does not change is raised; other partitions go on; each poll asks again."""
     made = core()
     answer(made, sent(made), result(T0, ErrorCode.TOPIC_AUTHORIZATION_FAILED), result(T1, records=batch(0, 1)))
     with pytest.raises(PartitionError, match="TOPIC_AUTHORIZATION_FAILED while fetching t-0"):
@@ -371,7 +371,7 @@ def test_a_topic_that_was_created_again_is_read_from_its_beginning():
 
 
 def test_metadata_tell_first_whether_a_log_that_lacks_the_position_is_another():
-    """It was cut off or truncated, unless the topic turns out to be another one: then reading begins anew."""
+    """It was cut off or truncated, unless the topic turns out to be another one: then reading starts over."""
     for reply in (result(T0, ErrorCode.OFFSET_OUT_OF_RANGE), result(T0, diverging=(3, 7))):
         made, known = core(LATEST_TIMESTAMP), described(1)
         assert answer(made, sent(made, known), reply) == {"t"}

@@ -1,7 +1,7 @@
 """A model of brokers for the producer's sender: partitions with producer state, and connections that break.
 
 Owns what is stored and answered. Does not own when faults happen: every draw comes from the world's random generator.
-The sequence check is written here again, by kafka-semantics 3, so that it shares no mistake with the product.
+The sequence check is written here again, by Kafka's ProducerAppendInfo, so that it shares no mistake with the product.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A world for the producer's sender: one seed is one schedule of records, faults and answers on virtual time.
 
-Owns the schedule, the carrying out of actions, and the judgement at the end. Does not own the brokers
+Owns the schedule, the carrying out of actions, and the judgment at the end. Does not own the brokers
 (``model_broker.py``) nor any decision of the sender.
 """
 
@@ -355,7 +355,7 @@ class World:
     def undecided(self) -> ErrorCode | None:
         return self.random.choice(UNDECIDED) if self.strikes("undecided") else None
 
-    # The judgement.
+    # The judgment.
 
     def judge(self, numbers: Sequence[int]) -> None:
         for partition, count in enumerate(numbers):

@@ -1,4 +1,4 @@
-"""The queues of the producer: what is ready, what is drained, what waits (kafka-semantics 8.3, seeds 000 and 002)."""
+"""The queues of the producer: what is ready, what is drained, what waits (Kafka's RecordAccumulator)."""
 
 from __future__ import annotations
 

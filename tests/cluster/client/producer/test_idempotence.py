@@ -1,4 +1,4 @@
-"""The producer's identity: who may be sent, which numbers, and when they start again (kafka-semantics 8.3, 8.6)."""
+"""The producer's identity: who may be sent, which numbers, and when they start again (Kafka's TransactionManager)."""
 
 from __future__ import annotations
 

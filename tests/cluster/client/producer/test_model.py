@@ -26,7 +26,7 @@ class PutsRetriesAtTheEnd(RecordAccumulator):
 
 
 class RestartsInFlight(ProducerIdentity):
-    """Planted: when a batch fails, the others in flight are numbered anew at once, whatever may be stored of them."""
+    """Planted: when a batch fails, the others in flight are numbered again at once, whatever may be stored of them."""
 
     def failed(self, batch: ProducerBatch) -> None:
         super().failed(batch)

@@ -1,4 +1,4 @@
-"""What a broker's answer means for a batch (kafka-semantics 8.5)."""
+"""What a broker's answer means for a batch (Kafka's Sender)."""
 
 from __future__ import annotations
 

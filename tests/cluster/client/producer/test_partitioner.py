@@ -93,7 +93,7 @@ def test_partitions_without_a_leader():
 @pytest.mark.parametrize(
     ("queues", "drawn", "expected"),
     [
-        # The table of seed 002: queues 0, 3, 1 give weights 4, 1, 3 and sums 4, 5, 8.
+        # Queues of 0, 3, 1 (KIP-794's load table) give weights 4, 1, 3 and sums 4, 5, 8.
         ({0: 0, 1: 3, 2: 1}, range(9), [0, 0, 0, 0, 1, 2, 2, 2, 0]),
         ({0: 2, 1: 0, 2: 5}, (3, 4, 10), [0, 1, 2]),
         # One is left out, its broker not being available; then even an equal load counts.

@@ -1,4 +1,4 @@
-"""Produce from the client's side against the broker's codec of the same bytes (kafka-semantics 1.7)."""
+"""Produce from the client's side against the broker's codec of the same bytes (Kafka's ProduceRequest.json)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sender's core, event by event: which node is sent what and when, its answer, and the end (seeds 000 and 002)."""
+"""The sender's core, event by event: which node is sent what and when, its answer, and the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sender's core with a producer id: how it gets one, gaps in the sequences, and errors that end it (seed 000)."""
+"""The sender's core with a producer id: how it gets one, gaps in the sequences, and errors that end it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_gap_restarts_the_sequences_of_what_was_refused() -> None:
     assert (good.producer_id, good.producer_epoch, good.base_sequence) == (7, 1, 0)
 
 
-def test_a_batch_that_may_be_stored_is_never_numbered_anew() -> None:
+def test_a_batch_that_may_be_stored_is_never_numbered_again() -> None:
     """With new numbers it could be stored twice: it fails, as a timeout, and what comes after it goes on."""
     bench = Bench({0: (1, 0)}, is_idempotent=True)
     bench.start(1)

@@ -1,4 +1,4 @@
-"""What the sender's core sends again, in which order, when, and how often (seed 000, semantics 8.5)."""
+"""What the sender's core sends again, in which order, when, and how often."""
 
 from __future__ import annotations
 

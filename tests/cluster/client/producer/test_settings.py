@@ -1,4 +1,4 @@
-"""A producer's settings: Kafka's keys and their refusals (seeds 002 section 2 and 003), and values that are objects."""
+"""A producer's settings: Kafka's keys and their refusals, and values that are objects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ IN_FLIGHT = "max.in.flight.requests.per.connection"
 
 
 def test_the_defaults_are_kafkas() -> None:
-    """kafka-semantics 8.1."""
+    """The defaults are those of Kafka's ProducerConfig."""
     settings = producer_settings({"bootstrap.servers": "a:1"})
     assert settings.sender == SenderSettings(-1, 5, 1_048_576, 30_000, 120_000, 2_147_483_647)
     assert settings.is_idempotent and settings.is_adaptive and not settings.ignores_keys

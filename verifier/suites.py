@@ -1,0 +1,78 @@
+"""JUnit XML of a verdict, of a run's or a history's: one suite, one case per check. Owns the mapping to JUnit's words.
+
+``<failure>`` is an anomaly that counts, ``<error>`` a check whose answer is unknown (never skipped, which would read as
+harmless), and one more case, ``evidence``, carries what keeps the verdict from being valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from xml.etree import ElementTree as ET
+
+from verifier.evidence.texts import fit_for_xml
+from verifier.verdict import CheckResult, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """What differs between suites: names, the words for each anomaly, and why a check without an answer has none.
+
+    ``properties`` are (name, value); ``attributes`` are more of the suite's own.
+    """
+
+    name: str
+    classname: str
+    summaries: Mapping[str, str]
+    unanswered: str
+    properties: Iterable[tuple[str, str]]
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+def suite_xml(suite: Suite, verdict: Verdict) -> str:
+    """The document as text; what XML cannot hold is replaced."""
+    cases = [_case(suite, check) for check in verdict.checks.values()]
+    cases.append(_evidence(suite, verdict))
+    element = _element(
+        "testsuite",
+        name=suite.name,
+        tests=str(len(cases)),
+        failures=str(sum(case.find("failure") is not None for case in cases)),
+        errors=str(sum(case.find("error") is not None for case in cases)),
+        skipped="0",
+        time="0",
+        **suite.attributes,
+    )
+    properties = ET.SubElement(element, "properties")
+    properties.extend(_element("property", name=name, value=value) for name, value in suite.properties)
+    element.extend(cases)
+    ET.indent(element)
+    return ET.tostring(element, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _case(suite: Suite, check: CheckResult) -> ET.Element:
+    case = _element("testcase", classname=suite.classname, name=check.name, time="0")
+    text = "\n".join(example.text for example in check.examples)
+    if check.state == "invalid":
+        message = f"{suite.summaries[check.name]} ({check.forbidden_count})"
+        case.append(_element("failure", text, message=message, type=check.name))
+    elif check.state == "unknown":
+        case.append(_element("error", text, message=check.failure or suite.unanswered, type="unknown"))
+    elif check.allowed_count:
+        reasons = {example.allowed for example in check.examples if example.allowed}
+        allowed = f"{check.allowed_count} allowed: {'; '.join(sorted(reasons))}\n{text}"
+        case.append(_element("system-out", allowed))
+    return case
+
+
+def _evidence(suite: Suite, verdict: Verdict) -> ET.Element:
+    case = _element("testcase", classname=suite.classname, name="evidence", time="0")
+    if verdict.doubts:
+        case.append(_element("error", "\n".join(verdict.doubts), message=verdict.doubts[0], type="unknown"))
+    return case
+
+
+def _element(tag: str, text: str | None = None, **attributes: str) -> ET.Element:
+    element = ET.Element(tag, {name: fit_for_xml(value) for name, value in attributes.items()})
+    element.text = None if text is None else fit_for_xml(text)
+    return element
