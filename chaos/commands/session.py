@@ -23,6 +23,7 @@ from chaos.conductor.record import RunRecord
 from chaos.conductor.workbench import Workbench
 from chaos.exits import VERDICTS, BadRequest
 from chaos.experiment.experiment import Experiment
+from chaos.experiment.resolve import load_seconds, overrun
 from chaos.experiment.verdict import settings_of
 from chaos.schedules.model import Schedule, to_yaml
 from cluster.process.supervisor import Supervisor
@@ -45,7 +46,8 @@ def conduct(experiment: Experiment, schedule: Schedule, warnings: list[str], rep
     clock, storage = SystemClock(), OsStorage()
     check_outside(experiment)
     existing = Path(experiment.asked.out or RESULTS).resolve()
-    check_disk(experiment, storage, str(next(path for path in (existing, *existing.parents) if path.exists())))
+    place = next(path for path in (existing, *existing.parents) if path.exists())
+    expected_gb = check_disk(experiment, load_seconds(experiment, schedule), storage, str(place))
     directory = _directory(experiment)
     _log_to(directory)
     write_text_atomic(directory.schedule_yaml, to_yaml(schedule))
@@ -55,7 +57,9 @@ def conduct(experiment: Experiment, schedule: Schedule, warnings: list[str], rep
         with Progress(clock) as progress:
             try:
                 progress.note(f"run {directory.path}, seed {experiment.asked.seed}, profile {experiment.asked.profile}")
-                progress.note(f"expects to write about {experiment.expected_disk_bytes() / 1e9:.1f} GB")
+                progress.note(f"expects to write about {expected_gb:.1f} GB")
+                for line in overrun(experiment, schedule):
+                    progress.note(line)
                 for warning in warnings:
                     progress.note(f"warning: {warning}")
                 with Supervisor(str(directory.path), record.children) as supervisor:

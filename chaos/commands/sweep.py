@@ -23,7 +23,7 @@ from chaos.experiment.choices import Keep
 from chaos.experiment.command_line import FIELDS, option, words
 from chaos.experiment.forms import ScheduleFile
 from chaos.experiment.record_size import check_record_size
-from chaos.experiment.resolve import resolve
+from chaos.experiment.resolve import load_seconds, plan, resolve
 from chaos.sweeps.catalogue import find_sweep
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, SweepError, Wanted, parse_filter, parse_seeds
@@ -151,11 +151,16 @@ def _list(cells: tuple[Cell, ...], *, as_json: bool) -> int:
     for cell in cells:
         remark = f"  (not run: {cell.inapplicable})" if cell.inapplicable else ""
         print(f"{','.join(f'{name}={value}' for name, value in cell.labels.items())}{remark}")
-    seconds = sum(cell.asked.time_limit_s for cell in cells if not cell.inapplicable)
+    seconds = sum(_load_seconds(cell) for cell in cells if not cell.inapplicable)
     print(
         f"{len(cells)} cells, {seconds / 60:.0f} minutes of load, and most of a minute more for each", file=sys.stderr
     )
     return 0
+
+
+def _load_seconds(cell: Cell) -> float:
+    experiment, _ = resolve(cell.asked)
+    return load_seconds(experiment, cell.schedule or plan(experiment))
 
 
 def _run(
