@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
+from chaos.commands.usage import usage_line
 from chaos.exits import BadRequest, Exit
 
 log = logging.getLogger(__name__)
@@ -73,7 +74,7 @@ def run_command(arguments: Sequence[str]) -> int:
     except BadRequest as error:
         return _say(str(error), Exit.BAD_ARGUMENTS)
     except TyperException as error:
-        return _say(f"{error.format_message()} (see 'gapless --help')", Exit.BAD_ARGUMENTS)
+        return _say(usage_line(error, arguments, COMMANDS), Exit.BAD_ARGUMENTS)
     except (KeyboardInterrupt, typer.Abort):
         return _say("interrupted", Exit.UNKNOWN)
     except Exception as error:

@@ -55,11 +55,11 @@ def sweep(
         str | None, typer.Option(help="N for the seeds 1 to N, or seeds by comma. [dim]default: the sweep's[/dim]")
     ] = None,
     time_limit: Annotated[
-        float | None, typer.Option(help="Seconds of load in each cell. [dim]default: the sweep's[/dim]")
+        float | None, typer.Option(min=1, help="Seconds of load in each cell. [dim]default: the sweep's[/dim]")
     ] = None,
     client: Annotated[str, option("client")] = CLIENT,
     rate: Annotated[
-        int | None, typer.Option(help="Records per second of each cell. [dim]default: the sweep's[/dim]")
+        int | None, typer.Option(min=1, help="Records per second of each cell. [dim]default: the sweep's[/dim]")
     ] = None,
     faults: Annotated[str | None, typer.Option(help="Faults of the sweep 'seeds', as for gapless run.")] = None,
     only: Annotated[
@@ -124,8 +124,12 @@ def _resumed(path: Path) -> tuple[Sweep, Wanted, SweepDirectory]:
     directory = SweepDirectory(path.resolve())
     try:
         whole = stored(directory)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise SweepError(
+            f"--resume {path} is not a sweep's directory: it has no sweep.json; sweeps lie in results/NAME/TIME"
+        ) from error
     except (OSError, ValueError) as error:
-        raise SweepError(f"--resume {path} is not a sweep's directory: it has no sweep.json ({error})") from error
+        raise SweepError(f"--resume {path}: sweep.json cannot be read ({error}); start the sweep again") from error
     if whole.get("schema") != SCHEMA:
         raise SweepError(f"--resume {path} was made by another version of gapless; start the sweep again")
     wanted = Wanted.from_json(whole["wanted"])

@@ -179,7 +179,7 @@ def test_a_setting_that_is_missing_is_said_and_not_guessed(
     finally:
         (run / "run.json").write_text(whole)
     err = capsys.readouterr().err
-    assert err.count("\n") == 1 and f"RunModel.settings.{name} is absent" in err
+    assert err.count("\n") == 1 and f"run.json: settings.{name} is absent" in err
 
 
 def _absent(kind: Any, value: Any, where: str = "run.json") -> list[str]:
