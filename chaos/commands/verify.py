@@ -12,6 +12,7 @@ import typer
 
 from chaos.commands.judge import judge, judge_all, say, say_lines
 from chaos.commands.preflight import check_java, check_spark_master
+from chaos.commands.pruned import is_pruned, say_pruned
 from chaos.commands.stored import Stored, run_directory, stored
 from chaos.exits import VERDICTS, BadRequest, Exit
 from verifier.evidence.run_directory import RunDirectory, read_json
@@ -61,9 +62,9 @@ def verify(
 ) -> int:
     """Judge each and print the RESULT lines; the exit status is the worst."""
     asked = [stored(path) for path in paths]
-    runs = list(dict.fromkeys(each.run for each in asked if each.run is not None))
+    runs = list(dict.fromkeys(each.run for each in asked if each.run is not None and not is_pruned(each.run)))
     options = _options(sub_via, ww_deps=ww_deps, txn=txn)
-    if len(runs) == len(asked) and (sub_via is not None or ww_deps or not txn or out is not None):
+    if all(each.history is None for each in asked) and (sub_via is not None or ww_deps or not txn or out is not None):
         raise BadRequest("--sub-via, --ww-deps, --no-txn and --out are for histories of operations; none is given")
     if out is not None and out.exists() and not out.is_dir():
         raise BadRequest(f"--out {out} is no directory")
@@ -78,6 +79,9 @@ def verify(
         place = out if out is None or len(asked) == 1 else out / f"{number + 1}-{each.given.name}"
         if each.history is not None:
             statuses.append(_history(each, options, place, as_json=as_json))
+        elif each.run is not None and each.run not in failures:
+            more = {"path": str(each.given)} if len(asked) > 1 else None
+            statuses.append(VERDICTS[say_pruned(each.run, as_json=as_json, more=more)])
         elif each.run is not None:
             statuses.append(_run(each, each.run, failures[each.run], as_json=as_json))
     return int(next(status for status in _WORST_FIRST if status in statuses))
@@ -86,10 +90,21 @@ def verify(
 def report(path: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")]) -> int:
     """Where the report is."""
     directory = run_directory(path)
-    if not directory.report_html.exists():
-        judge(directory, "local[2]", as_json=False)
+    try:
+        recorded = read_json(directory.verdict_json) if directory.report_html.exists() else {}
+    except (OSError, ValueError):
+        recorded = {}
+    verdict = recorded.get("verdict")
+    if verdict not in VERDICTS:
+        if is_pruned(directory):
+            raise BadRequest(
+                f"{path} has no report, or no verdict with it, and cannot be judged again: its brokers' data was "
+                "removed; repeat the run with --keep all"
+            )
+        check_java()
+        verdict = judge(directory, "local[2]", as_json=False)
     print(directory.report_html)
-    return int(VERDICTS[read_json(directory.verdict_json)["verdict"]])
+    return int(VERDICTS[str(verdict)])
 
 
 def _options(sub_via: str | None, *, ww_deps: bool, txn: bool) -> JudgeOptions:

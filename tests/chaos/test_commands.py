@@ -180,14 +180,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "pretty.json").write_text(json.dumps({"verdict": "valid", "context": {"process": "x"}}, indent=2))
     (tmp_path / "words.edn").write_text("nothing happened\n")
     whole = run_model().to_json()
+    begun = json.dumps(whole)
     changed = {"edited": json.dumps({**whole, "seed": "one"}), "other": json.dumps({**whole, "schema": 1})}
-    for name, text in {
-        **changed,
-        "held/begun": json.dumps(whole),
-        "torn": "{",
-        "list": "[]",
-        "begun": json.dumps(whole),
-    }.items():
+    for name, text in {**changed, "held/begun": begun, "begun": begun, "torn": "{", "list": "[]"}.items():
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "run.json").write_text(text)
     lacking = run_model().to_json()
