@@ -79,7 +79,7 @@ def run_command(arguments: Sequence[str]) -> int:
         return _say("interrupted", Exit.UNKNOWN)
     except Exception as error:
         log.exception("the harness failed")
-        return _say(f"the harness itself failed: {type(error).__name__}: {error}", Exit.HARNESS_FAILED)
+        return _say(f"the harness itself failed: {type(error).__name__}: {error}{_log()}", Exit.HARNESS_FAILED)
     return status if isinstance(status, int) else Exit.VALID
 
 
@@ -87,6 +87,12 @@ def _say(text: str, status: Exit) -> int:
     # One line, whatever a library put into its message (YAML's have five).
     print(f"gapless: {' '.join(text.split())}", file=sys.stderr)
     return int(status)
+
+
+def _log() -> str:
+    """Where the rest of it stands; "" if nothing is logged to a file."""
+    files = [each.baseFilename for each in logging.getLogger().handlers if isinstance(each, logging.FileHandler)]
+    return f"; see {files[0]}" if files else ""
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ from importlib import metadata
 from pathlib import Path
 
 from chaos.commands.interrupts import Interrupts
+from chaos.commands.invocation import command
 from chaos.commands.judge import run_verifier, say, write_unjudged
 from chaos.commands.preflight import check_disk, check_outside
 from chaos.conductor.conductor import Conductor
@@ -52,6 +53,9 @@ def conduct(experiment: Experiment, schedule: Schedule, warnings: list[str], rep
     _log_to(directory)
     write_text_atomic(directory.schedule_yaml, to_yaml(schedule))
     record = RunRecord(directory, first_record(experiment, schedule, repro, clock.monotonic_ns()), clock)
+    if experiment.asked.out is None:
+        # from its first moment: however this run ends, nobody takes the one before for it
+        update_latest(directory, RESULTS)
     is_judged = True
     with Interrupts() as interrupts:
         with Progress(clock) as progress:
@@ -75,7 +79,8 @@ def conduct(experiment: Experiment, schedule: Schedule, warnings: list[str], rep
                 is_judged = False
                 progress.note("interrupted before the verdict")
                 write_unjudged(
-                    directory, "interrupted before the verdict; judge it with: gapless verify " + str(directory.path)
+                    directory,
+                    f"interrupted before the verdict; judge it with: {command(['verify', str(directory.path)])}",
                 )
         interrupts.ignore()
         return _conclude(experiment, directory, record, is_judged=is_judged, as_json=as_json)
@@ -89,8 +94,6 @@ def _conclude(
     # without a verdict of its own the run has no exit status: a sweep that goes on runs it again
     status = int(VERDICTS[verdict]) if is_judged else None
     record.update(ended=datetime.now(UTC).isoformat(), exit_status=status)
-    if experiment.asked.out is None:
-        update_latest(directory, RESULTS)
     _prune(directory, experiment.asked.keep, verdict)
     if verdict == "valid" and sys.stderr.isatty() and not experiment.defects:
         # the report's own sentence: a valid run may hold anomalies that its settings allow

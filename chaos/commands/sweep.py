@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
+from chaos.commands import invocation
 from chaos.commands.interrupts import Interrupts
 from chaos.commands.preflight import check_java, check_spark_master
 from chaos.conductor.progress import Progress
@@ -199,7 +200,8 @@ def _run(
         whole = runner.finish()
         _say(chosen, runner, directory, whole, all_of_it=cells == chosen.cells, as_json=as_json)
     if interrupted:
-        print(f"interrupted; go on with: gapless sweep --resume {directory.path}", file=sys.stderr)
+        again = invocation.command(["sweep", "--resume", str(directory.path)])
+        print(f"interrupted; go on with: {again}", file=sys.stderr)
     return exit_status([runner.outcomes[cell.name] for cell in cells], interrupted=interrupted)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chaos.commands.invocation import command
 from chaos.commands.judge import judge, judge_all, say, say_lines
 from chaos.commands.preflight import check_java, check_spark_master
 from chaos.commands.pruned import is_pruned, say_pruned
@@ -146,11 +146,11 @@ def _history(asked: Stored, options: JudgeOptions, out: Path | None, *, as_json:
 
 
 def _repro(path: Path, options: JudgeOptions) -> str:
-    words = ["gapless", "verify", str(path)]
+    words = ["verify", str(path)]
     if options.sub_via is not None:
         words += ["--sub-via", ",".join(sorted(options.sub_via))]
     words += ["--ww-deps"] * options.ww_deps + ["--no-txn"] * (not options.transactions)
-    return shlex.join(words)
+    return command(words)
 
 
 def _no_verdict(path: Path, reason: str, *, as_json: bool) -> Exit:

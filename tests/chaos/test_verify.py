@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from chaos.commands import judge as judging
+from chaos.commands.invocation import program
 from chaos.commands.main import run_command
 from tests.support.stories import clean
 from tests.verifier.operations.histories import Line
@@ -33,7 +34,7 @@ def test_a_history_is_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     out, err = capsys.readouterr()
     result, repro = out.splitlines()
     assert result == "RESULT invalid acked=3 read=2 anomalies=lost-write:1,unseen:1 allowed=none"
-    assert repro == f"repro: gapless verify {path}"
+    assert repro == f"repro: {program()} verify {path}"
     assert "lost-write: a value that was written is missing before one that was read (1); it explains unseen (1)" in err
     assert "note: a client-only verdict cannot see what the brokers stored" in err
 
