@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,14 +38,23 @@ INVALID = Verdict(
 
 
 def concluded(
-    directory: Path, verdict: Verdict, monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool, **asked: Any
+    directory: Path,
+    verdict: Verdict,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_terminal: bool,
+    notes: Sequence[str] = (),
+    **asked: Any,
 ) -> str:
-    """The verdict that a run with these files ends with."""
+    """The verdict that a run with these files ends with. ``notes`` are those of its brokers, one each."""
     experiment, _ = resolve(Asked(seed=3, faults="none", out=str(directory), **asked))
     model = first_record(experiment, plan(experiment), "gapless run", now_ns=5)
     run = RunDirectory.at(directory)
     record = RunRecord(run, model, SystemClock())
     write_reports(run, model, [], verdict)
+    for number, note in enumerate(notes, 1):
+        run.node(number).mkdir()
+        (run.node(number) / "defects.jsonl").write_text(note + "\n")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
     return _conclude(experiment, run, record, is_judged=True, as_json=False)
 
@@ -76,6 +87,27 @@ def test_the_hint_is_for_people_whose_run_was_green(
     """No file or pipe gets it, and no run that is invalid or has a planted defect."""
     assert concluded(tmp_path / "run", verdict, monkeypatch, is_terminal=is_terminal, **asked) == verdict.verdict
     assert "demo-red" not in capsys.readouterr().err
+
+
+def test_an_invalid_run_shows_an_example_and_what_was_planted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The screen convinces by itself: what was found at which offset, and what the broken brokers noted they did."""
+    lost = replace(FOUND, stream=3, sequence=7, offset=9)
+    gap = replace(lost, check="log-gap", cause="offsets", detail={"hole_start": 9, "hole_end": 10})
+    led = CheckResult("log-gap", "invalid", 1, 0, (Example(gap, None),), "lost-write")
+    found = CheckResult("lost-write", "invalid", 3, 0, (Example(lost, None),))
+    verdict = Verdict("invalid", ("lost-write: 3",), (), {"lost-write": found, "log-gap": led})
+
+    notes = ['{"defect": "lose-acked", "count": 2}', '{"defect": "lose-acked", "count": 1}']
+    assert concluded(tmp_path / "run", verdict, monkeypatch, is_terminal=False, notes=notes) == "invalid"
+    assert [line.strip() for line in capsys.readouterr().err.splitlines()] == [
+        "lost-write: 3",
+        f"for example: {Example(lost, None).text}",
+        "planted: lose-acked took effect 2 times, on 3 records, as the brokers noted (nodes/*/defects.jsonl)",
+    ]
+    assert concluded(tmp_path / "torn", CLEAN, monkeypatch, is_terminal=False, notes=["?"]) == "valid"
+    assert capsys.readouterr().err == "  planted: nodes/1/defects.jsonl cannot be read\n"
 
 
 def test_latest_is_the_newest_run_however_it_ends(
