@@ -48,7 +48,7 @@ def test_one_history_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     told = json.loads(out)
     assert (told["verdict"], told["checks"]["poll-skip"]["allowed"], told["path"]) == ("valid", True, str(path))
     assert told["options"] == {"sub_via": ["assign", "subscribe"], "ww_deps": True, "txn": False}
-    assert "repro: gapless verify" in err and "--sub-via assign,subscribe --ww-deps --no-txn" in err
+    assert f"repro: {program()} verify" in err and "--sub-via assign,subscribe --ww-deps --no-txn" in err
 
 
 def test_several_histories(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
