@@ -58,7 +58,7 @@ bench-client: setup ## our producer beside its peers, then what idempotence and 
 
 demo-red: setup ## an experiment with a planted defect: it succeeds when the verifier finds the lost records
 	@$(BIN)/gapless run --name demo-red --defect lose-acked:0.01 $(ARGS); status=$$?; \
-	if [ $$status -eq 1 ]; then echo "The defect was found: see the report above."; \
+	if [ $$status -eq 1 ]; then echo "The defect was found. The report named above shows the log around each example."; \
 	else echo "The defect was not found (exit status $$status)."; exit 1; fi
 
 # Every fault, composed; tiny segments and little batching, so that rolls, indexes and recovery have much to do.

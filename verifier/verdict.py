@@ -24,6 +24,9 @@ from verifier.unavailability import longest_gaps
 
 SCHEMA = 1
 
+#: In place of a number that nobody has counted, since nothing was judged.
+UNCOUNTED = "?"
+
 State = Literal["valid", "invalid", "unknown"]
 _RANK: tuple[State, ...] = ("valid", "unknown", "invalid")
 _VALID: Mapping[State, bool | str] = {"valid": True, "invalid": False, "unknown": "unknown"}
@@ -190,7 +193,7 @@ def decide(run: RunModel, audit: Audit, closing: Closing) -> Verdict:
 def undecidable(*reasons: str) -> Verdict:
     """The verdict of a run that could not be judged at all."""
     checks = {name: CheckResult(name, "unknown") for name in NAMES}
-    return Verdict("unknown", (), reasons, checks, {"acked": 0, "read": 0})
+    return Verdict("unknown", (), reasons, checks)
 
 
 def _results(
@@ -265,7 +268,7 @@ def result_lines(
 ) -> list[str]:
     """The lines that end a run, or the judging of a history, from ``verdict.json``'s object.
 
-    A history has no seed, and a report only if one was asked for.
+    A history has no seed, and a report only if one was asked for. ``?`` is what nobody counted.
     """
     forbidden, allowed = [], []
     for name, check in verdict["checks"].items():
@@ -275,12 +278,13 @@ def result_lines(
         if let_off:
             allowed.append(f"{name}:{let_off}")
     stats = verdict["stats"]
+    none = "none" if "acked" in stats else UNCOUNTED
     words = [
         f"RESULT {verdict['verdict']}",
         *([] if seed is None else [f"seed={seed}"]),
-        f"acked={stats.get('acked', 0)}",
-        f"read={stats.get('read', 0)}",
-        f"anomalies={','.join(forbidden) or 'none'}",
-        f"allowed={','.join(allowed) or 'none'}",
+        f"acked={stats.get('acked', UNCOUNTED)}",
+        f"read={stats.get('read', UNCOUNTED)}",
+        f"anomalies={','.join(forbidden) or none}",
+        f"allowed={','.join(allowed) or none}",
     ]
     return [" ".join(words), *([] if report is None else [f"report: {report}"]), f"repro: {repro}"]

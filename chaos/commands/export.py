@@ -10,8 +10,8 @@ from typing import IO, Annotated
 
 import typer
 
+from chaos.commands.stored import run_directory
 from chaos.exits import BadRequest, Exit
-from verifier.evidence.run_directory import RunDirectory
 
 
 def register(app: typer.Typer) -> None:
@@ -20,17 +20,17 @@ def register(app: typer.Typer) -> None:
 
 
 def export(
-    run: Annotated[Path, typer.Argument(help="A run directory, for example results/latest.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory, for example results/latest.")],
     edn: Annotated[bool, typer.Option("--edn", help="Write EDN, one operation a line.")] = False,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="Write JSON, one operation a line.")] = False,
     out: Annotated[Path | None, typer.Option(help="The file to write; standard output without it.")] = None,
 ) -> int:
     """Write them in the order of time."""
+    directory = run_directory(run)
+    if not any(directory.history_dir.glob("*.arrow")):
+        raise BadRequest(f"{run} has no history/*.arrow: the run left none, or they were removed; name another run")
     if edn == jsonl:
         raise BadRequest("export wants one of --edn and --jsonl")
-    directory = RunDirectory(run.resolve())
-    if not directory.run_json.is_file() or not any(directory.history_dir.glob("*.arrow")):
-        raise BadRequest(f"{run} is not a run directory with histories: it has no run.json, or no history/*.arrow")
     from verifier.operations.export import export_run
     from verifier.operations.writing import FORMS
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
+from chaos.commands.shown import examples, planted
 from chaos.exits import BadRequest
 from cluster.process.supervisor import Child, Supervisor
 from verifier.evidence.run_directory import RunDirectory, read_json, read_json_lines
@@ -165,14 +166,17 @@ def say(directory: RunDirectory, *, as_json: bool, more: Mapping[str, Any] | Non
     run = directory.read_run()
     lines = result_lines(verdict, seed=run["seed"], report=str(directory.report_html), repro=run["repro"])
     whole = {**verdict, "run_dir": str(directory.path), "seed": run["seed"], "repro": run["repro"], **(more or {})}
-    return say_lines(lines, whole, as_json=as_json)
+    return say_lines(lines, whole, as_json=as_json, shown=[*examples(verdict["checks"]), *planted(directory)])
 
 
-def say_lines(lines: Sequence[str], verdict: Mapping[str, Any], *, as_json: bool) -> str:
-    """Print these lines and the verdict's reasons, and its object if it is asked for. Returns the verdict."""
+def say_lines(lines: Sequence[str], verdict: Mapping[str, Any], *, as_json: bool, shown: Sequence[str] = ()) -> str:
+    """Print these lines, the verdict's reasons and what is shown for them, and its object if it is asked for.
+
+    Returns the verdict.
+    """
     print("\n".join(lines), file=sys.stderr if as_json else sys.stdout, flush=True)
-    for reason in verdict["reasons"]:
-        print(f"  {reason}", file=sys.stderr)
+    for line in (*verdict["reasons"], *shown):
+        print(f"  {line}", file=sys.stderr)
     if as_json:
         print(json.dumps(verdict), flush=True)
     return str(verdict["verdict"])

@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 
 
 def list_what(
-    what: Annotated[What, typer.Argument(help="Which list.")],
+    what: Annotated[What, typer.Argument(metavar="LIST", help="Which list.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Print names and what they mean."""

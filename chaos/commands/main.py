@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
+from chaos.commands.usage import usage_line
 from chaos.exits import BadRequest, Exit
 
 log = logging.getLogger(__name__)
@@ -73,12 +74,12 @@ def run_command(arguments: Sequence[str]) -> int:
     except BadRequest as error:
         return _say(str(error), Exit.BAD_ARGUMENTS)
     except TyperException as error:
-        return _say(f"{error.format_message()} (see 'gapless --help')", Exit.BAD_ARGUMENTS)
+        return _say(usage_line(error, arguments, COMMANDS), Exit.BAD_ARGUMENTS)
     except (KeyboardInterrupt, typer.Abort):
         return _say("interrupted", Exit.UNKNOWN)
     except Exception as error:
         log.exception("the harness failed")
-        return _say(f"the harness itself failed: {type(error).__name__}: {error}", Exit.HARNESS_FAILED)
+        return _say(f"the harness itself failed: {type(error).__name__}: {error}{_log()}", Exit.HARNESS_FAILED)
     return status if isinstance(status, int) else Exit.VALID
 
 
@@ -86,6 +87,12 @@ def _say(text: str, status: Exit) -> int:
     # One line, whatever a library put into its message (YAML's have five).
     print(f"gapless: {' '.join(text.split())}", file=sys.stderr)
     return int(status)
+
+
+def _log() -> str:
+    """Where the rest of it stands; "" if nothing is logged to a file."""
+    files = [each.baseFilename for each in logging.getLogger().handlers if isinstance(each, logging.FileHandler)]
+    return f"; see {files[0]}" if files else ""
 
 
 def main() -> None:

@@ -111,9 +111,9 @@ def _addresses(master: str) -> list[tuple[str, int]]:
     return found
 
 
-def check_disk(experiment: Experiment, storage: Storage, path: str) -> float:
-    """The gigabytes that the run expects to write. Raises BadRequest if they do not fit."""
-    free, expected = storage.free_bytes(path), experiment.expected_disk_bytes()
+def check_disk(experiment: Experiment, load_s: float, storage: Storage, path: str) -> float:
+    """The gigabytes that a run with so long a load expects to write. Raises BadRequest if they do not fit."""
+    free, expected = storage.free_bytes(path), experiment.expected_disk_bytes(load_s)
     if free < expected + LEAVE_FREE_BYTES:
         raise BadRequest(
             f"the run expects to write {expected / 1e9:.1f} GB and must leave 2 GB free, but {path} has "

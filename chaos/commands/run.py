@@ -5,12 +5,12 @@ The options are declared in ``chaos.experiment.asked``.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
+from chaos.commands.invocation import command
 from chaos.commands.session import conduct
 from chaos.exits import VERDICTS, BadRequest, Exit
 from chaos.experiment.asked import Asked
@@ -58,4 +58,4 @@ def run(
 
 def repro(asked: Asked) -> str:
     """The command that asks for the same run."""
-    return shlex.join([".venv/bin/gapless", *words(asked)])
+    return command(words(asked))

@@ -15,6 +15,7 @@ from importlib import metadata
 from pathlib import Path
 
 from chaos.commands.interrupts import Interrupts
+from chaos.commands.invocation import command
 from chaos.commands.judge import run_verifier, say, write_unjudged
 from chaos.commands.preflight import check_disk, check_outside
 from chaos.conductor.conductor import Conductor
@@ -23,6 +24,7 @@ from chaos.conductor.record import RunRecord
 from chaos.conductor.workbench import Workbench
 from chaos.exits import VERDICTS, BadRequest
 from chaos.experiment.experiment import Experiment
+from chaos.experiment.resolve import load_seconds, overrun
 from chaos.experiment.verdict import settings_of
 from chaos.schedules.model import Schedule, to_yaml
 from cluster.process.supervisor import Supervisor
@@ -45,17 +47,23 @@ def conduct(experiment: Experiment, schedule: Schedule, warnings: list[str], rep
     clock, storage = SystemClock(), OsStorage()
     check_outside(experiment)
     existing = Path(experiment.asked.out or RESULTS).resolve()
-    check_disk(experiment, storage, str(next(path for path in (existing, *existing.parents) if path.exists())))
+    place = next(path for path in (existing, *existing.parents) if path.exists())
+    expected_gb = check_disk(experiment, load_seconds(experiment, schedule), storage, str(place))
     directory = _directory(experiment)
     _log_to(directory)
     write_text_atomic(directory.schedule_yaml, to_yaml(schedule))
     record = RunRecord(directory, first_record(experiment, schedule, repro, clock.monotonic_ns()), clock)
+    if experiment.asked.out is None:
+        # from its first moment: however this run ends, nobody takes the one before for it
+        update_latest(directory, RESULTS)
     is_judged = True
     with Interrupts() as interrupts:
         with Progress(clock) as progress:
             try:
                 progress.note(f"run {directory.path}, seed {experiment.asked.seed}, profile {experiment.asked.profile}")
-                progress.note(f"expects to write about {experiment.expected_disk_bytes() / 1e9:.1f} GB")
+                progress.note(f"expects to write about {expected_gb:.1f} GB")
+                for line in overrun(experiment, schedule):
+                    progress.note(line)
                 for warning in warnings:
                     progress.note(f"warning: {warning}")
                 with Supervisor(str(directory.path), record.children) as supervisor:
@@ -71,7 +79,8 @@ def conduct(experiment: Experiment, schedule: Schedule, warnings: list[str], rep
                 is_judged = False
                 progress.note("interrupted before the verdict")
                 write_unjudged(
-                    directory, "interrupted before the verdict; judge it with: gapless verify " + str(directory.path)
+                    directory,
+                    f"interrupted before the verdict; judge it with: {command(['verify', str(directory.path)])}",
                 )
         interrupts.ignore()
         return _conclude(experiment, directory, record, is_judged=is_judged, as_json=as_json)
@@ -85,8 +94,6 @@ def _conclude(
     # without a verdict of its own the run has no exit status: a sweep that goes on runs it again
     status = int(VERDICTS[verdict]) if is_judged else None
     record.update(ended=datetime.now(UTC).isoformat(), exit_status=status)
-    if experiment.asked.out is None:
-        update_latest(directory, RESULTS)
     _prune(directory, experiment.asked.keep, verdict)
     if verdict == "valid" and sys.stderr.isatty() and not experiment.defects:
         # the report's own sentence: a valid run may hold anomalies that its settings allow

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
+from chaos.commands import invocation
 from chaos.commands.interrupts import Interrupts
 from chaos.commands.preflight import check_java, check_spark_master
 from chaos.conductor.progress import Progress
@@ -23,7 +24,7 @@ from chaos.experiment.choices import Keep
 from chaos.experiment.command_line import FIELDS, option, words
 from chaos.experiment.forms import ScheduleFile
 from chaos.experiment.record_size import check_record_size
-from chaos.experiment.resolve import resolve
+from chaos.experiment.resolve import load_seconds, plan, resolve
 from chaos.sweeps.catalogue import find_sweep
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, SweepError, Wanted, parse_filter, parse_seeds
@@ -55,11 +56,11 @@ def sweep(
         str | None, typer.Option(help="N for the seeds 1 to N, or seeds by comma. [dim]default: the sweep's[/dim]")
     ] = None,
     time_limit: Annotated[
-        float | None, typer.Option(help="Seconds of load in each cell. [dim]default: the sweep's[/dim]")
+        float | None, typer.Option(min=1, help="Seconds of load in each cell. [dim]default: the sweep's[/dim]")
     ] = None,
     client: Annotated[str, option("client")] = CLIENT,
     rate: Annotated[
-        int | None, typer.Option(help="Records per second of each cell. [dim]default: the sweep's[/dim]")
+        int | None, typer.Option(min=1, help="Records per second of each cell. [dim]default: the sweep's[/dim]")
     ] = None,
     faults: Annotated[str | None, typer.Option(help="Faults of the sweep 'seeds', as for gapless run.")] = None,
     only: Annotated[
@@ -124,8 +125,12 @@ def _resumed(path: Path) -> tuple[Sweep, Wanted, SweepDirectory]:
     directory = SweepDirectory(path.resolve())
     try:
         whole = stored(directory)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise SweepError(
+            f"--resume {path} is not a sweep's directory: it has no sweep.json; sweeps lie in results/NAME/TIME"
+        ) from error
     except (OSError, ValueError) as error:
-        raise SweepError(f"--resume {path} is not a sweep's directory: it has no sweep.json ({error})") from error
+        raise SweepError(f"--resume {path}: sweep.json cannot be read ({error}); start the sweep again") from error
     if whole.get("schema") != SCHEMA:
         raise SweepError(f"--resume {path} was made by another version of gapless; start the sweep again")
     wanted = Wanted.from_json(whole["wanted"])
@@ -151,11 +156,16 @@ def _list(cells: tuple[Cell, ...], *, as_json: bool) -> int:
     for cell in cells:
         remark = f"  (not run: {cell.inapplicable})" if cell.inapplicable else ""
         print(f"{','.join(f'{name}={value}' for name, value in cell.labels.items())}{remark}")
-    seconds = sum(cell.asked.time_limit_s for cell in cells if not cell.inapplicable)
+    seconds = sum(_load_seconds(cell) for cell in cells if not cell.inapplicable)
     print(
         f"{len(cells)} cells, {seconds / 60:.0f} minutes of load, and most of a minute more for each", file=sys.stderr
     )
     return 0
+
+
+def _load_seconds(cell: Cell) -> float:
+    experiment, _ = resolve(cell.asked)
+    return load_seconds(experiment, cell.schedule or plan(experiment))
 
 
 def _run(
@@ -190,7 +200,8 @@ def _run(
         whole = runner.finish()
         _say(chosen, runner, directory, whole, all_of_it=cells == chosen.cells, as_json=as_json)
     if interrupted:
-        print(f"interrupted; go on with: gapless sweep --resume {directory.path}", file=sys.stderr)
+        again = invocation.command(["sweep", "--resume", str(directory.path)])
+        print(f"interrupted; go on with: {again}", file=sys.stderr)
     return exit_status([runner.outcomes[cell.name] for cell in cells], interrupted=interrupted)
 
 

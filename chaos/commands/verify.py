@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chaos.commands.invocation import command
 from chaos.commands.judge import judge, judge_all, say, say_lines
 from chaos.commands.preflight import check_java, check_spark_master
+from chaos.commands.pruned import is_pruned, say_pruned
+from chaos.commands.stored import Stored, run_directory, stored
 from chaos.exits import VERDICTS, BadRequest, Exit
 from verifier.evidence.run_directory import RunDirectory, read_json
-from verifier.evidence.run_model import RunModel
 
 if TYPE_CHECKING:
     from verifier.operations.options import JudgeOptions
 
-#: What a history of operations is called, and where one lies in a directory of a Jepsen store.
-HISTORIES = (".edn", ".jsonl", ".json")
-STORE_FILE = "history.edn"
 _WORST_FIRST = (Exit.HARNESS_FAILED, Exit.INVALID, Exit.UNKNOWN, Exit.VALID)
 
 
@@ -31,15 +28,6 @@ def register(app: typer.Typer) -> None:
     text = "Judge stored runs again from their evidence, and histories of operations: no cluster is started."
     app.command("verify", help=text)(verify)
     app.command("report", help="Print where a run's report is, writing it first if it is absent.")(report)
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """One path as it was given: a run directory, or the file of a history."""
-
-    given: Path
-    run: RunDirectory | None
-    history: Path | None
 
 
 def verify(
@@ -73,10 +61,10 @@ def verify(
     ] = None,
 ) -> int:
     """Judge each and print the RESULT lines; the exit status is the worst."""
-    asked = [_asked(path) for path in paths]
-    runs = list(dict.fromkeys(each.run for each in asked if each.run is not None))
+    asked = [stored(path) for path in paths]
+    runs = list(dict.fromkeys(each.run for each in asked if each.run is not None and not is_pruned(each.run)))
     options = _options(sub_via, ww_deps=ww_deps, txn=txn)
-    if len(runs) == len(asked) and (sub_via is not None or ww_deps or not txn or out is not None):
+    if all(each.history is None for each in asked) and (sub_via is not None or ww_deps or not txn or out is not None):
         raise BadRequest("--sub-via, --ww-deps, --no-txn and --out are for histories of operations; none is given")
     if out is not None and out.exists() and not out.is_dir():
         raise BadRequest(f"--out {out} is no directory")
@@ -91,32 +79,32 @@ def verify(
         place = out if out is None or len(asked) == 1 else out / f"{number + 1}-{each.given.name}"
         if each.history is not None:
             statuses.append(_history(each, options, place, as_json=as_json))
+        elif each.run is not None and each.run not in failures:
+            more = {"path": str(each.given)} if len(asked) > 1 else None
+            statuses.append(VERDICTS[say_pruned(each.run, as_json=as_json, more=more)])
         elif each.run is not None:
             statuses.append(_run(each, each.run, failures[each.run], as_json=as_json))
     return int(next(status for status in _WORST_FIRST if status in statuses))
 
 
-def report(path: Annotated[Path, typer.Argument(help="A run directory.")]) -> int:
+def report(path: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")]) -> int:
     """Where the report is."""
-    directory = _run_directory(path)
-    if not directory.report_html.exists():
-        judge(directory, "local[2]", as_json=False)
+    directory = run_directory(path)
+    try:
+        recorded = read_json(directory.verdict_json) if directory.report_html.exists() else {}
+    except (OSError, ValueError):
+        recorded = {}
+    verdict = recorded.get("verdict")
+    if verdict not in VERDICTS:
+        if is_pruned(directory):
+            raise BadRequest(
+                f"{path} has no report, or no verdict with it, and cannot be judged again: its brokers' data was "
+                "removed; repeat the run with --keep all"
+            )
+        check_java()
+        verdict = judge(directory, "local[2]", as_json=False)
     print(directory.report_html)
-    return int(VERDICTS[read_json(directory.verdict_json)["verdict"]])
-
-
-def _asked(path: Path) -> _Asked:
-    """What a path is. Raises BadRequest for what is neither."""
-    if path.is_file() and path.suffix in HISTORIES:
-        return _Asked(path, None, path)
-    if path.is_dir() and not (path / "run.json").exists() and (path / STORE_FILE).is_file():
-        return _Asked(path, None, path / STORE_FILE)
-    if path.suffix in HISTORIES and not path.exists():
-        raise BadRequest(f"{path}: there is no such file")
-    directory = _run_directory(path)
-    if directory.broker_ids() and not any((directory.node(each) / "data").is_dir() for each in directory.broker_ids()):
-        raise BadRequest(f"{path} cannot be judged again: its brokers' data was pruned; run with --keep all to keep it")
-    return _Asked(path, directory, None)
+    return int(VERDICTS[str(verdict)])
 
 
 def _options(sub_via: str | None, *, ww_deps: bool, txn: bool) -> JudgeOptions:
@@ -128,14 +116,14 @@ def _options(sub_via: str | None, *, ww_deps: bool, txn: bool) -> JudgeOptions:
         raise BadRequest(str(error)) from error
 
 
-def _run(asked: _Asked, run: RunDirectory, failure: str | None, *, as_json: bool) -> Exit:
+def _run(asked: Stored, run: RunDirectory, failure: str | None, *, as_json: bool) -> Exit:
     """Say how one of several runs was judged."""
     if failure is not None:
         return _no_verdict(asked.given, failure, as_json=as_json)
     return VERDICTS[say(run, as_json=as_json, more={"path": str(asked.given)})]
 
 
-def _history(asked: _Asked, options: JudgeOptions, out: Path | None, *, as_json: bool) -> Exit:
+def _history(asked: Stored, options: JudgeOptions, out: Path | None, *, as_json: bool) -> Exit:
     """Judge a history, here: it needs no Spark."""
     from verifier.operations.report import write_reports
     from verifier.operations.verdict import judge_file
@@ -158,11 +146,11 @@ def _history(asked: _Asked, options: JudgeOptions, out: Path | None, *, as_json:
 
 
 def _repro(path: Path, options: JudgeOptions) -> str:
-    words = ["gapless", "verify", str(path)]
+    words = ["verify", str(path)]
     if options.sub_via is not None:
         words += ["--sub-via", ",".join(sorted(options.sub_via))]
     words += ["--ww-deps"] * options.ww_deps + ["--no-txn"] * (not options.transactions)
-    return shlex.join(words)
+    return command(words)
 
 
 def _no_verdict(path: Path, reason: str, *, as_json: bool) -> Exit:
@@ -170,17 +158,3 @@ def _no_verdict(path: Path, reason: str, *, as_json: bool) -> Exit:
     if as_json:
         print(json.dumps({"path": str(path), "verdict": None, "error": reason}), flush=True)
     return Exit.HARNESS_FAILED
-
-
-def _run_directory(path: Path) -> RunDirectory:
-    directory = RunDirectory(path.resolve())
-    if not directory.run_json.is_file():
-        raise BadRequest(
-            f"{path} is not a run directory: it has no run.json; nor is it a history: a file "
-            f"{', '.join(HISTORIES)}, or a directory with {STORE_FILE}"
-        )
-    try:
-        RunModel.from_json(directory.read_run())
-    except (ValueError, json.JSONDecodeError) as error:
-        raise BadRequest(f"{path}/run.json cannot be read: {error}") from error
-    return directory

@@ -28,6 +28,7 @@ from chaos.conductor.resources import Resources, disk_problem, running
 from chaos.conductor.target import Target
 from chaos.conductor.workbench import Workbench
 from chaos.experiment.experiment import Experiment
+from chaos.experiment.resolve import load_seconds
 from chaos.faults.base import until
 from chaos.links import LinkError
 from chaos.schedules.model import Schedule
@@ -201,7 +202,7 @@ class Conductor:
             elapsed_s = (bench.clock.monotonic_ms() - started_ms) / 1000
             active = self._injector.active if self._injector else ""
             bench.progress.status(
-                f"{elapsed_s:.0f}/{self._settings.asked.time_limit_s:g} s  {status.sentence()}"
+                f"{elapsed_s:.0f}/{load_seconds(self._settings, self._schedule):.0f} s  {status.sentence()}"
                 f"{'  fault: ' + active if active else ''}"
             )
             free_bytes = bench.storage.free_bytes(str(bench.directory.path))

@@ -46,7 +46,7 @@ class Asked:
     """The options as given; None where nothing was said. ``seed`` has no default: whoever asks draws one."""
 
     time_limit_s: float = declared(
-        "Seconds of load: warm-up and chaos.",
+        "Seconds of load: warm-up and chaos. Longer if the faults need it: each kind asked for comes at least once.",
         CHAOS,
         option="--time-limit",
         default=60.0,

@@ -90,6 +90,8 @@ def check_declared(value: Any, error: type[Exception]) -> None:
         given, declaration = getattr(value, each.name), each.declared
         if given is None:
             continue
+        if given == "":
+            raise error(f"{each.option} is empty; give it a value, or leave it out")
         if declaration.least is not None and given < declaration.least:
             raise error(f"{each.option} must be at least {declaration.least}, not {given}")
         if declaration.most is not None and given > declaration.most:

@@ -32,9 +32,12 @@ class Experiment(Resolved):
         """The port of the web interface: None without one, 0 for a free port."""
         return 0 if self.asked.web and self.asked.web_port is None else self.asked.web_port
 
-    def expected_disk_bytes(self) -> int:
-        """A bound on what the run writes: every record on each replica, the histories, and Spark's scratch."""
-        records = self.workload.expected_records(self.asked.time_limit_s + 30)
+    def expected_disk_bytes(self, load_s: float) -> int:
+        """A bound on what the run writes if its load lasts so long: every record on each replica, the histories, and
+
+        Spark's scratch.
+        """
+        records = self.workload.expected_records(load_s + 30)
         return int(records * ((self.workload.mean_bytes + 80) * self.asked.replication_factor + 200)) + 200_000_000
 
     def to_json(self) -> dict[str, Any]:

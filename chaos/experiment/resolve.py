@@ -25,6 +25,8 @@ from verifier.evidence.run_model import DefectSetting
 
 #: Healing, the last read and the copies of the evidence come after the time limit, and a burst of retries with them.
 AFTER_THE_LOAD_MS = 1_800_000
+#: A load that lasts longer than its limit by a smaller share surprises nobody.
+WORTH_SAYING = 1.1
 
 
 def resolve(asked: Asked) -> tuple[Experiment, list[str]]:
@@ -111,6 +113,25 @@ def plan(experiment: Experiment) -> Schedule:
         partitions=experiment.partitions,
         overlap=experiment.asked.overlap,
     )
+
+
+def load_seconds(experiment: Experiment, schedule: Schedule) -> float:
+    """How long the load lasts by plan: the time limit, or longer if the faults do not fit into it."""
+    ends_s = (each.at_s + each.duration_s + FAULTS[each.fault].recovery_s for each in schedule.injections)
+    return max(experiment.asked.time_limit_s, *ends_s, 0.0)
+
+
+def overrun(experiment: Experiment, schedule: Schedule) -> list[str]:
+    """The line for a person whose run will take longer than the time limit; none if by less than a tenth."""
+    asked, needed_s = experiment.asked, load_seconds(experiment, schedule)
+    if needed_s < WORTH_SAYING * asked.time_limit_s:
+        return []
+    count, fewer = len(schedule.injections), "--faults" if asked.schedule is None else "--schedule"
+    need = f"{count} faults need it" if count > 1 else "the fault needs it"
+    return [
+        f"the load will last about {needed_s:.0f} s, not the {asked.time_limit_s:g} s of --time-limit: {need}; "
+        f"ask for fewer with {fewer}"
+    ]
 
 
 def _defects(texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[DefectSetting, ...]]:

@@ -37,8 +37,12 @@ class UnknownFault(ValueError):
 def parse_faults(text: str) -> tuple[str, ...]:
     """``a,b`` or ``basic``, ``all`` or ``none`` to names. Raises UnknownFault."""
     names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise UnknownFault(f"no fault is named in {text!r}; 'none' stands for a run without any")
     if len(names) == 1 and names[0] in _GROUPS:
         return _GROUPS[names[0]]
+    if together := [name for name in names if name in _GROUPS]:
+        raise UnknownFault(f"{together[0]!r} stands for a choice of its own; give it alone, or a comma list of faults")
     check_faults(names)
     return tuple(dict.fromkeys(names))
 

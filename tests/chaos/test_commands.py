@@ -21,12 +21,19 @@ from verifier.evidence.run_directory import RunDirectory
 
 #: Arguments, and what the one line must hold: the thing, and the way out.
 BAD = [
-    (["run", "--colour", "red"], ["--colour", "--help"]),
-    (["runn"], ["runn", "run"]),
-    (["run", "--rate", "much"], ["--rate", "integer"]),
-    (["run", "--acks", "2"], ["--acks", "all"]),
+    (["run", "--colour", "red"], ["--colour", "'gapless run --help'"]),
+    (["runn"], ["no command 'runn'", "did you mean 'run'?", "'gapless --help'"]),
+    (["run", "--rate", "much"], ["--rate must be an integer, not 'much'", "'gapless run --help'"]),
+    (["run", "--rate", "-5"], ["--rate must be at least 1, not -5"]),
+    (["run", "--idempotence", "maybe"], ["--idempotence: 'maybe' is not one of 'true', 'false' (see"]),
+    (["run", "--acks", "2"], ["gapless: --acks: '2' is not one of '0', '1', 'all' (see 'gapless run --help')"]),
     (["run", "--faults", "kill-leadr"], ["kill-leadr", "kill-leader"]),
     (["run", "--faults", "flood"], ["flood", "gapless list faults"]),
+    (["run", "--faults", "none,all"], ["'none'", "give it alone"]),
+    (["run", "--faults", ","], ["no fault is named in ','", "'none'"]),
+    (["run", "--faults", ""], ["--faults is empty", "leave it out"]),
+    (["run", "--workload", ""], ["--workload is empty", "leave it out"]),
+    (["run", "--out", ""], ["--out is empty", "leave it out"]),
     (["run", "--defect", "lose-aked"], ["lose-aked", "lose-acked"]),
     (["run", "--defect", "lose-acked:7"], ["lose-acked", "at most 1"]),
     (["run", "--broker-config", "replica.lag.tme.max.ms=3"], ["replica.lag.tme.max.ms", "replica.lag.time.max.ms"]),
@@ -67,7 +74,7 @@ BAD = [
     (["run", "--out", "file/run"], ["file/run", "Not a directory", "--out"]),
     (["run", "--out", "full"], ["full is not empty", "--out"]),
     (["run", "--zookeeper", "nowhere"], ["--zookeeper", "HOST:PORT"]),
-    (["run", "--web-port", "0"], ["--web-port", "equal to 1"]),
+    (["run", "--web-port", "0"], ["--web-port must be at least 1, not 0"]),
     (["run", "--spark-master", "spark://host"], ["--spark-master", "spark://HOST:PORT", "'spark://host'"]),
     (["run", "--spark-master", "spark:/host:7077"], ["--spark-master", "local[N]", "'spark:/host:7077'"]),
     (["run", "--spark-master", "spark://host:port"], ["--spark-master", "'spark://host:port'"]),
@@ -90,23 +97,43 @@ BAD = [
     (["sweep", "delivery", "--resume", "full"], ["--resume", "--filter"]),
     (["sweep", "--resume", "old"], ["--resume old", "another version", "again"]),
     (["list", "fault"], ["fault", "faults"]),
-    (["list"], ["what"]),
-    (["verify", "absent"], ["absent", "not a run directory", ".edn", "history.edn"]),
-    (["verify", "file"], ["file", "not a run directory"]),
-    (["verify", "absent.edn"], ["absent.edn", "no such file"]),
-    (["verify", "history.edn", "absent"], ["absent", "not a run directory"]),
+    (["list"], ["LIST", "faults", "'gapless list --help'"]),
+    (["sweep", "delivery", "--rate", "0"], ["--rate must be at least 1, not 0", "'gapless sweep --help'"]),
+    (["sweep", "delivery", "--time-limit", "0"], ["--time-limit must be at least 1, not 0"]),
+    (["sweep", "--resume", "file"], ["--resume file", "sweep.json"]),
+    (["verify", "absent"], ["absent: there is no such file or directory", "results/latest", ".edn", "history.edn"]),
+    (["verify", "gone"], ["gone points to away, which is gone", "results/latest"]),
+    (["verify", "file"], ["file is a file, not a run directory", ".edn"]),
+    (["verify", "full"], ["full is not a run directory", "no run.json", ".edn"]),
+    (["verify", "old"], ["old is a sweep's directory", "old/cells"]),
+    (["verify", "held"], ["held is not a run directory", "the newest is held/begun"]),
+    (["verify", "absent.edn"], ["absent.edn: there is no such file"]),
+    (["verify", "verdict.json"], ["verdict.json is not a history", "nothing in it has a process", "results/latest"]),
+    (["verify", "pretty.json"], ["pretty.json is not a history"]),
+    (["verify", "words.edn"], ["words.edn is not a history"]),
+    (["verify", "lacking/run.json"], ["lacking/run.json is not a history", "part of one: lacking"]),
+    (["verify", "history.edn", "absent"], ["absent: there is no such file"]),
     (["verify", "history.edn", "--sub-via", "group"], ["--sub-via", "assign, subscribe", "'group'"]),
     (["verify", "history.edn", "--out", "file"], ["--out file", "no directory"]),
-    (["export", "full", "--edn"], ["full", "not a run directory"]),
-    (["export", "full"], ["--edn", "--jsonl"]),
-    (["report", "full"], ["full", "not a run directory"]),
-    (["verify", "lacking"], ["lacking/run.json", "RunModel.settings.retries is absent"]),
-    (["report", "lacking"], ["lacking/run.json", "RunModel.settings.retries is absent"]),
+    (["verify"], ["PATH...", "'gapless verify --help'"]),
+    (["verify", "lacking"], ["lacking/run.json: settings.retries is absent", "put the original back"]),
+    (["verify", "torn"], ["torn/run.json: this is no JSON (line 1, column 2", "put the original back"]),
+    (["verify", "list"], ["list/run.json cannot be read", "JSON object", "put the original back"]),
+    (["verify", "other"], ["other/run.json: schema is 1", "with the version that made it"]),
+    (["verify", "edited"], ['edited/run.json: seed must be an integer, not "one"', "put the original back"]),
+    (["report"], ["RUN", "'gapless report --help'"]),
+    (["report", "absent"], ["absent: there is no such file or directory", "results/latest"]),
+    (["report", "full"], ["full is not a run directory", "results/latest"]),
+    (["report", "edited"], ["edited/run.json: seed must be an integer"]),
+    (["export", "absent"], ["absent: there is no such file or directory", "results/latest"]),
+    (["export", "full", "--edn"], ["full is not a run directory"]),
+    (["export", "edited", "--edn"], ["edited/run.json: seed must be an integer"]),
+    (["export", "begun", "--edn"], ["begun has no history/*.arrow"]),
     (["run", "--readers", "confluent,kafka"], ["--readers kafka", "native, confluent"]),
     (["run", "--readers", ""], ["--readers", "native, confluent"]),
     (["run", "--final-readers", "java"], ["--final-readers java", "confluent, kafka-python, native"]),
     (["run", "--stalled-after", "0"], ["--stalled-after", "above 0"]),
-    (["run", "--stalled-after", "soon"], ["--stalled-after", "number"]),
+    (["run", "--stalled-after", "soon"], ["--stalled-after must be a number, not 'soon'"]),
     (["dump", "absent.log"], ["absent.log", "No such file"]),
     (["dump", "file"], ["file", ".timeindex"]),
     (["up", "--brokers", "0"], ["--brokers must be at least 1"]),
@@ -114,7 +141,7 @@ BAD = [
     (["up", "--defect", "lose-aked"], ["lose-aked", "lose-acked"]),
     (["up", "--data", "file"], ["file", "--data"]),
     (["up", "--port", "70000"], ["--port", "65535"]),
-    (["proxy", "--port", "-1"], ["--port", "equal to 0"]),
+    (["proxy", "--port", "-1"], ["--port must be at least 0, not -1"]),
     (["broker", "--config", "absent.properties"], ["absent.properties", "No such file"]),
     (["broker", "--config", "wrong.properties"], ["broker.idd", "broker.id"]),
 ]
@@ -123,7 +150,7 @@ COMMANDS = {
     "run": ("--faults", "--schedule", "--defect", "--acks", "--broker-config", "--out", "--web", "--json", "254"),
     "sweep": ("--seeds", "--filter", "--list", "--resume", "--out", "--json", "255"),
     "verify": ("--spark-master", "--json", "--sub-via", "--ww-deps", "--txn", "--out"),
-    "report": ("run directory",),
+    "report": ("RUN", "run directory"),
     "export": ("--edn", "--jsonl", "--out"),
     "up": ("--brokers", "--port", "--detach", "--data", "--json"),
     "status": ("--data",),
@@ -153,6 +180,16 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "rare.yaml").write_text("value_bytes: {uniform: {least: 48, most: 2000000}}\n")
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "sweep.json").write_text('{"schema": 1, "sweep": "seeds", "wanted": {}}')
+    (tmp_path / "gone").symlink_to("away")
+    (tmp_path / "verdict.json").write_text('{"verdict": "valid", "checks": {}, "stats": {"process": 1}}')
+    (tmp_path / "pretty.json").write_text(json.dumps({"verdict": "valid", "context": {"process": "x"}}, indent=2))
+    (tmp_path / "words.edn").write_text("nothing happened\n")
+    whole = run_model().to_json()
+    begun = json.dumps(whole)
+    changed = {"edited": json.dumps({**whole, "seed": "one"}), "other": json.dumps({**whole, "schema": 1})}
+    for name, text in {**changed, "held/begun": begun, "begun": begun, "torn": "{", "list": "[]"}.items():
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "run.json").write_text(text)
     lacking = run_model().to_json()
     del lacking["settings"]["retries"]
     (tmp_path / "lacking").mkdir()
@@ -222,7 +259,7 @@ def test_a_spark_master_must_be_there(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A master that takes no connection is refused before a run, or a verification, is begun."""
-    monkeypatch.setattr("chaos.commands.verify._run_directory", RunDirectory)
+    monkeypatch.setattr("chaos.commands.stored.run_directory", lambda path, wanted: RunDirectory(path))
     monkeypatch.setattr("chaos.commands.verify.check_java", lambda: None)
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))

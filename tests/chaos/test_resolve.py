@@ -9,8 +9,8 @@ import pytest
 from chaos.experiment.asked import Asked
 from chaos.experiment.errors import SettingsError
 from chaos.experiment.forms import ScheduleFile
-from chaos.experiment.resolve import plan, resolve
-from chaos.faults.catalogue import parse_faults
+from chaos.experiment.resolve import load_seconds, overrun, plan, resolve
+from chaos.faults.catalogue import FAULTS, parse_faults
 from chaos.schedules.model import Injection, Schedule
 from cluster.config.errors import ConfigError
 
@@ -32,6 +32,26 @@ def test_the_default_run_is_idempotent_with_basic_faults() -> None:
     assert settings.broker_config["zookeeper.session.timeout.ms"] == 2000
     assert settings.topic_config["retention.ms"] == -1
     assert set(plan(settings).kinds()) == set(settings.faults)
+
+
+def test_faults_that_need_more_than_the_time_limit() -> None:
+    """15 s with seven faults last 47 s, since each comes once: said beforehand, with the way to a shorter run."""
+    short, _ = resolve(Asked(seed=2, time_limit_s=15))
+    schedule = plan(short)
+    last = schedule.injections[-1]
+    assert load_seconds(short, schedule) == last.at_s + last.duration_s + FAULTS[last.fault].recovery_s > 45
+    (line,) = overrun(short, schedule)
+    needed = f"{load_seconds(short, schedule):.0f}"
+    assert line == (
+        f"the load will last about {needed} s, not the 15 s of --time-limit: 7 faults need it; "
+        "ask for fewer with --faults"
+    )
+    for fits in (Asked(seed=1), Asked(seed=2), Asked(seed=2, time_limit_s=15, faults="none")):
+        experiment, _ = resolve(fits)
+        assert overrun(experiment, plan(experiment)) == []
+    assert load_seconds(experiment, plan(experiment)) == 15
+    late = resolve(Asked(seed=1, time_limit_s=15, schedule=_given(Injection(30, "kill-leader", 3))))[0]
+    assert "the fault needs it; ask for fewer with --schedule" in overrun(late, plan(late))[0]
 
 
 def test_weak_acks_turn_idempotence_off() -> None:

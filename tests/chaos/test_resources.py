@@ -12,7 +12,7 @@ from chaos.commands.preflight import check_disk
 from chaos.conductor.resources import EVERY_MS, Resources, disk_problem
 from chaos.exits import BadRequest
 from chaos.experiment.asked import Asked
-from chaos.experiment.resolve import resolve
+from chaos.experiment.resolve import load_seconds, plan, resolve
 from cluster.seams.clock import ManualClock
 from cluster.seams.memory_storage import MemoryStorage
 
@@ -38,10 +38,16 @@ class _Child:
 def test_a_run_that_does_not_fit_is_refused_before_anything_starts() -> None:
     """Rate, size, replicas and time make the bytes; one line says how many, how many there are, and the way out."""
     hour = resolve(Asked(seed=1, rate=2000, record_bytes=200, time_limit_s=3600))[0]
-    assert 7 * GB < hour.expected_disk_bytes() < 8.5 * GB
-    assert check_disk(hour, _Disk(11 * GB), "/results") == pytest.approx(hour.expected_disk_bytes() / 1e9)
+    assert 7 * GB < hour.expected_disk_bytes(3600) < 8.5 * GB
+    assert check_disk(hour, 3600, _Disk(11 * GB), "/results") == pytest.approx(hour.expected_disk_bytes(3600) / 1e9)
     with pytest.raises(BadRequest, match=r"expects to write 7\.\d GB .* /results has 9\.0 GB; .*--rate.*--out"):
-        check_disk(hour, _Disk(9 * GB), "/results")
+        check_disk(hour, 3600, _Disk(9 * GB), "/results")
+
+
+def test_the_disk_of_a_load_that_outlasts_its_time_limit() -> None:
+    """Faults that do not fit into the time limit make the load longer, and the bytes more."""
+    short = resolve(Asked(seed=1, rate=2000, record_bytes=200, time_limit_s=15, faults="all"))[0]
+    assert short.expected_disk_bytes(load_seconds(short, plan(short))) > 1.5 * short.expected_disk_bytes(15)
 
 
 def test_a_disk_that_fills_up_stops_the_run_with_the_reason() -> None:

@@ -1,19 +1,28 @@
-"""What ``gapless run`` says on the screen once its verdict stands; nothing is started."""
+"""What ``gapless run`` says on the screen once its verdict stands, and where results/latest points; nothing is
+
+started.
+"""
 
 from __future__ import annotations
 
+import logging
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from chaos.commands import session
+from chaos.commands.invocation import command
+from chaos.commands.main import run_command
 from chaos.commands.session import _conclude, first_record
 from chaos.conductor.record import RunRecord
 from chaos.experiment.asked import Asked
 from chaos.experiment.resolve import plan, resolve
 from cluster.seams.clock import SystemClock
-from verifier.evidence.run_directory import RunDirectory
+from verifier.evidence.run_directory import RunDirectory, update_latest
 from verifier.facts import Found
 from verifier.report import write_reports
 from verifier.report.words import headline
@@ -29,14 +38,23 @@ INVALID = Verdict(
 
 
 def concluded(
-    directory: Path, verdict: Verdict, monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool, **asked: Any
+    directory: Path,
+    verdict: Verdict,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_terminal: bool,
+    notes: Sequence[str] = (),
+    **asked: Any,
 ) -> str:
-    """The verdict that a run with these files ends with."""
+    """The verdict that a run with these files ends with. ``notes`` are those of its brokers, one each."""
     experiment, _ = resolve(Asked(seed=3, faults="none", out=str(directory), **asked))
     model = first_record(experiment, plan(experiment), "gapless run", now_ns=5)
     run = RunDirectory.at(directory)
     record = RunRecord(run, model, SystemClock())
     write_reports(run, model, [], verdict)
+    for number, note in enumerate(notes, 1):
+        run.node(number).mkdir()
+        (run.node(number) / "defects.jsonl").write_text(note + "\n")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
     return _conclude(experiment, run, record, is_judged=True, as_json=False)
 
@@ -69,3 +87,68 @@ def test_the_hint_is_for_people_whose_run_was_green(
     """No file or pipe gets it, and no run that is invalid or has a planted defect."""
     assert concluded(tmp_path / "run", verdict, monkeypatch, is_terminal=is_terminal, **asked) == verdict.verdict
     assert "demo-red" not in capsys.readouterr().err
+
+
+def test_an_invalid_run_shows_an_example_and_what_was_planted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The screen convinces by itself: what was found at which offset, and what the broken brokers noted they did."""
+    lost = replace(FOUND, stream=3, sequence=7, offset=9)
+    gap = replace(lost, check="log-gap", cause="offsets", detail={"hole_start": 9, "hole_end": 10})
+    led = CheckResult("log-gap", "invalid", 1, 0, (Example(gap, None),), "lost-write")
+    found = CheckResult("lost-write", "invalid", 3, 0, (Example(lost, None),))
+    verdict = Verdict("invalid", ("lost-write: 3",), (), {"lost-write": found, "log-gap": led})
+
+    notes = ['{"defect": "lose-acked", "count": 2}', '{"defect": "lose-acked", "count": 1}']
+    assert concluded(tmp_path / "run", verdict, monkeypatch, is_terminal=False, notes=notes) == "invalid"
+    assert [line.strip() for line in capsys.readouterr().err.splitlines()] == [
+        "lost-write: 3",
+        f"for example: {Example(lost, None).text}",
+        "planted: lose-acked took effect 2 times, on 3 records, as the brokers noted (nodes/*/defects.jsonl)",
+    ]
+    assert concluded(tmp_path / "torn", CLEAN, monkeypatch, is_terminal=False, notes=["?"]) == "valid"
+    assert capsys.readouterr().err == "  planted: nodes/1/defects.jsonl cannot be read\n"
+
+
+def test_latest_is_the_newest_run_however_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run that the harness failed over (255) is the newest: nobody reads the verdict of the one before for it.
+
+    Its line on the screen names its log, and one with --out leaves the link alone.
+    """
+    monkeypatch.chdir(tmp_path)
+    before = tmp_path / "results" / "run" / "before"
+    before.mkdir(parents=True)
+    update_latest(RunDirectory(before), "results")
+
+    # the run logs into files of its own; the handlers that are there now come back with the end of this test
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+
+    async def fails(*_: object) -> None:
+        raise RuntimeError("no more")
+
+    monkeypatch.setattr(session, "check_outside", lambda _: None)
+    monkeypatch.setattr(session, "_conduct", fails)
+    latest = tmp_path / "results" / "latest"
+    assert run_command(["run", "--faults", "none", "--out", "apart"]) == 255
+    assert latest.resolve() == before
+    assert f"RuntimeError: no more; see {tmp_path}/apart/run.log\n" in capsys.readouterr().err
+    assert run_command(["run", "--faults", "none"]) == 255
+    assert latest.resolve() != before
+    assert (latest / "run.json").is_file()
+    assert f"see {latest.resolve()}/run.log" in capsys.readouterr().err
+    for handler in logging.getLogger().handlers:
+        handler.close()
+
+
+def test_the_command_that_is_printed_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """gapless where this environment's is on PATH; else, also if another one's is, where make setup puts it."""
+    for name in ("own", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "gapless").write_text("")
+        (tmp_path / name / "gapless").chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "own" / "python"))
+    for path, word in (("own", "gapless"), ("other", ".venv/bin/gapless"), ("absent", ".venv/bin/gapless")):
+        monkeypatch.setenv("PATH", str(tmp_path / path))
+        assert command(["verify", "a b"]) == f"{word} verify 'a b'"

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from chaos.commands import judge as judging
+from chaos.commands.invocation import program
 from chaos.commands.main import run_command
 from tests.support.stories import clean
 from tests.verifier.operations.histories import Line
 from tests.verifier.operations.planted import PAIRS, history
+from verifier.evidence import seal
 from verifier.evidence.run_directory import RunDirectory, write_json_atomic
 from verifier.operations.writing import edn_line, json_line
 from verifier.verdict import CheckResult, Verdict
@@ -30,7 +34,7 @@ def test_a_history_is_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     out, err = capsys.readouterr()
     result, repro = out.splitlines()
     assert result == "RESULT invalid acked=3 read=2 anomalies=lost-write:1,unseen:1 allowed=none"
-    assert repro == f"repro: gapless verify {path}"
+    assert repro == f"repro: {program()} verify {path}"
     assert "lost-write: a value that was written is missing before one that was read (1); it explains unseen (1)" in err
     assert "note: a client-only verdict cannot see what the brokers stored" in err
 
@@ -44,7 +48,7 @@ def test_one_history_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     told = json.loads(out)
     assert (told["verdict"], told["checks"]["poll-skip"]["allowed"], told["path"]) == ("valid", True, str(path))
     assert told["options"] == {"sub_via": ["assign", "subscribe"], "ww_deps": True, "txn": False}
-    assert "repro: gapless verify" in err and "--sub-via assign,subscribe --ww-deps --no-txn" in err
+    assert f"repro: {program()} verify" in err and "--sub-via assign,subscribe --ww-deps --no-txn" in err
 
 
 def test_several_histories(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,6 +81,112 @@ def test_reports_of_histories(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert '<failure message="one value is at two offsets (1)"' in (out / "junit.xml").read_text()
     assert run_command(["verify", str(path), str(path), "--out", str(tmp_path / "both")]) == 1
     assert sorted(each.name for each in (tmp_path / "both").iterdir()) == ["1-history.edn", "2-history.edn"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("empty.jsonl", "", "the history is empty: it has no operation of a client, and there is nothing to judge"),
+        ("blank.edn", "\n", "the history is empty: it has no operation of a client, and there is nothing to judge"),
+        ("array.json", "[]", "the history is empty: it has no operation of a client, and there is nothing to judge"),
+        ("torn.jsonl", '{"process": 0}\n{"proc', "the history cannot be read: "),
+    ],
+)
+def test_nothing_to_judge(
+    name: str, text: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Unknown, for one reason, and no list of what the verdict could not see: nothing was seen, and nothing counted."""
+    path, out = tmp_path / name, tmp_path / "out"
+    path.write_text(text)
+    assert run_command(["verify", str(path), "--out", str(out)]) == 2
+    told, err = capsys.readouterr()
+    assert told.splitlines()[0] == "RESULT unknown acked=? read=? anomalies=? allowed=?"
+    assert err.count("\n") == 1 and err.startswith(f"  {reason}")
+    assert "cannot see" not in (out / "summary.md").read_text()
+    assert run_command(["verify", str(path), "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["notes"] == []
+
+
+def pruned(path: Path, state: str = "valid") -> RunDirectory:
+    """A run that was judged, and whose brokers' data was then removed."""
+    run = clean().write(path)
+    told_verdict(run, state)
+    verdict = json.loads(run.verdict_json.read_text())
+    verdict["stats"]["seal"] = seal.read(run).digest
+    write_json_atomic(run.verdict_json, verdict)
+    write_json_atomic(run.run_json, {**run.read_run(), "ended": "2026-01-01T12:00:00+00:00"})
+    for broker in run.broker_ids():
+        shutil.rmtree(run.node(broker) / "data")
+    return run
+
+
+def test_a_run_whose_data_was_removed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It cannot be judged again: unknown, with what its record says; the record stays, what is left fits the seal."""
+    run = pruned(tmp_path / "run")
+    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    assert run_command(["verify", str(run.path)]) == 2
+    out, err = capsys.readouterr()
+    assert out.splitlines()[0] == "RESULT unknown seed=1 acked=? read=? anomalies=? allowed=?"
+    assert [line.strip() for line in err.splitlines()] == [
+        "not judged again: the replicas' data was removed after the run (--keep all keeps it)",
+        "it was valid when it was judged at 2026-01-01T12:00:00+00:00: acked=1 read=1",
+        "what is left of the evidence is as it was sealed",
+    ]
+    assert run_command(["verify", str(run.path), "--json"]) == 2
+    told = json.loads(capsys.readouterr().out)
+    assert (told["verdict"], told["recorded"], told["unaltered"]) == ("unknown", "valid", True)
+    assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
+    good = edn(tmp_path / "history.edn", history())
+    assert run_command(["verify", str(run.path), str(good), "--json"]) == 2
+    assert [json.loads(line)["path"] for line in capsys.readouterr().out.splitlines()] == [str(run.path), str(good)]
+
+
+def _history_changed(run: RunDirectory) -> str:
+    path = next(run.history_dir.iterdir())
+    path.write_bytes(path.read_bytes()[:-1])
+    (run.node(1) / "extra.log").touch()
+    return f"altered since the run was sealed: history/{path.name} (changed), nodes/1/extra.log (new)"
+
+
+def _another_seal(run: RunDirectory) -> str:
+    for broker in run.broker_ids():
+        (run.node(broker) / "broker.log").write_text("x")
+    seal.take(run)
+    return "the seal is not the one that the recorded verdict was made with"
+
+
+def _no_seal(run: RunDirectory) -> str:
+    run.seal_json.unlink()
+    return "it has no seal.json"
+
+
+def _no_verdict(run: RunDirectory) -> str:
+    run.verdict_json.write_text("{")
+    return "no verdict is recorded: verdict.json is absent or cannot be read"
+
+
+@pytest.mark.parametrize("change", [_history_changed, _another_seal, _no_seal, _no_verdict])
+def test_what_is_left_of_such_a_run_is_looked_at(
+    change: Callable[[RunDirectory], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file that is not as it was sealed, another seal, no seal, no record: each is said, and it stays unknown."""
+    run = pruned(tmp_path / "run")
+    said = change(run)
+    assert run_command(["verify", str(run.path)]) == 2
+    err = capsys.readouterr().err
+    assert [part for part in said.split("|") if part not in err] == [], err
+    assert ("what is left of the evidence is as it was sealed" in err) == (change is _no_verdict)
+
+
+def test_a_report_that_cannot_be_made_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A pruned run without its report keeps its verdict: 254, and nothing is judged over it."""
+    run = pruned(tmp_path / "run")
+    before = run.verdict_json.read_bytes()
+    assert run_command(["report", str(run.path)]) == 254
+    assert "its brokers' data was removed; repeat the run with --keep all" in capsys.readouterr().err
+    assert run.verdict_json.read_bytes() == before
+    run.report_html.touch()
+    assert run_command(["report", str(run.path)]) == 0
 
 
 def test_options_of_histories_need_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,9 +6,11 @@ One run for all tests of this file.
 from __future__ import annotations
 
 import json
+import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 from xml.etree import ElementTree as ET
@@ -23,6 +25,7 @@ from tests.support.require import require
 from verifier.evidence.history import read_histories
 from verifier.evidence.run_model import RunModel, RunSettings
 
+ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 #: A machine that does much else may take this long for what needs one minute.
@@ -179,7 +182,29 @@ def test_a_setting_that_is_missing_is_said_and_not_guessed(
     finally:
         (run / "run.json").write_text(whole)
     err = capsys.readouterr().err
-    assert err.count("\n") == 1 and f"RunModel.settings.{name} is absent" in err
+    assert err.count("\n") == 1 and f"run.json: settings.{name} is absent" in err
+
+
+def test_every_file_of_a_run_is_in_the_table(correct: Place) -> None:
+    """results/README.md says of each file that a run leaves what it holds."""
+    run = newest(correct)
+    files = [path.relative_to(run).as_posix() for path in run.rglob("*") if path.is_file()]
+    assert {"leaders.jsonl", "proxy.log", "verifier.log"} < set(files)
+    assert unlisted(files, (ROOT / "results" / "README.md").read_text(encoding="utf-8")) == []
+
+
+def test_a_file_that_is_not_in_the_table_is_found() -> None:
+    """The table's names, directories, placeholders and stars; and no others."""
+    page = "| `a.json`, `b.log` | both |\n| `c/*.x` | `not.this` |\n| `d/<broker>/` | all |\n"
+    files = ["a.json", "b.log", "c/1.x", "d/3/e/f", "c/1.y", "not.this", "d/zookeeper/f", "a.json.tmp"]
+    assert unlisted(files, page) == ["c/1.y", "not.this", "d/zookeeper/f", "a.json.tmp"]
+
+
+def unlisted(files: Sequence[str], page: str) -> list[str]:
+    """The files that no first cell of a row of the page's table names."""
+    cells = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    names = [name.replace("<broker>", "[0-9]") for cell in cells for name in re.findall("`([^`]+)`", cell)]
+    return [file for file in files if not any(fnmatchcase(file, f"{n}*" if n.endswith("/") else n) for n in names)]
 
 
 def _absent(kind: Any, value: Any, where: str = "run.json") -> list[str]:

@@ -114,7 +114,7 @@ def test_a_run_that_lacks_a_setting_is_not_judged(tmp_path: Path) -> None:
     job = start(directory.path)
     out, log = job.communicate(timeout=60)
     assert (job.returncode, out) == (255, "")
-    assert log.splitlines()[-1].endswith("no verdict: RunModel.settings.acks is absent")
+    assert log.splitlines()[-1].endswith("no verdict: run.json: settings.acks is absent")
     assert not directory.verdict_json.exists()
 
 

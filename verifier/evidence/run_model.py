@@ -7,6 +7,7 @@ strict about types and about what is absent: a default of Python's is for whoeve
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Self, Union, get_args, get_origin, get_type_hints
@@ -14,10 +15,16 @@ from typing import Any, Self, Union, get_args, get_origin, get_type_hints
 from verifier.evidence.declared import DeclaredEvidence
 
 SCHEMA = 2
+#: What JSON calls it.
+_JSON = {int: "an integer", float: "a number", bool: "true or false", str: "a text", list: "a list", dict: "an object"}
 
 
 class RunModelError(ValueError):
     """``run.json`` is not what this version reads; the message names the field."""
+
+
+class OtherVersion(RunModelError):
+    """``run.json`` is of another version; the message says which, and what to do."""
 
 
 class Model:
@@ -32,7 +39,7 @@ class Model:
     @classmethod
     def from_json(cls, value: Any) -> Self:
         """The inverse of ``to_json``. Raises ``RunModelError``."""
-        result: Self = _decode(cls, value, cls.__name__)
+        result: Self = _decode(cls, value, "")
         return result
 
 
@@ -181,11 +188,11 @@ class RunModel(Model):
     def from_json(cls, value: Any) -> Self:
         """The inverse of ``to_json``. Raises ``RunModelError``, also for a ``run.json`` of another version."""
         if isinstance(value, dict) and value.get("schema", SCHEMA) != SCHEMA:
-            raise RunModelError(
-                f"RunModel.schema is {value['schema']!r}, and this version reads {SCHEMA}; "
+            raise OtherVersion(
+                f"run.json: schema is {value['schema']!r}, and this version reads {SCHEMA}; "
                 "judge the run with the version that made it"
             )
-        return _decode(cls, value, cls.__name__)  # type: ignore[no-any-return]
+        return _decode(cls, value, "")  # type: ignore[no-any-return]
 
 
 def _plain(value: Any) -> Any:
@@ -197,7 +204,7 @@ def _plain(value: Any) -> Any:
 
 
 def _decode(kind: Any, value: Any, where: str) -> Any:
-    """``value`` (from JSON) as ``kind``. Raises ``RunModelError`` naming ``where``."""
+    """``value`` (from JSON) as ``kind``. Raises ``RunModelError`` naming ``where``, a field; "" is the whole."""
     if kind is Any:
         return value
     origin, arguments = get_origin(kind), get_args(kind)
@@ -224,16 +231,16 @@ def _decode_dataclass(kind: type, value: dict[str, Any], where: str) -> Any:
     hints = get_type_hints(kind)
     known: dict[str, Any] = {}
     for each in fields(kind):
-        if each.name in value:
-            known[each.name] = _decode(hints[each.name], value[each.name], f"{where}.{each.name}")
-        else:
-            raise RunModelError(f"{where}.{each.name} is absent")
+        place = f"{where}.{each.name}" if where else each.name
+        if each.name not in value:
+            raise RunModelError(f"run.json: {place} is absent")
+        known[each.name] = _decode(hints[each.name], value[each.name], place)
     return kind(**known)
 
 
 def _of(kind: type, value: Any, where: str) -> Any:
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise RunModelError(f"{where}: expected {kind.__name__}, found {value!r:.80}")
+        raise RunModelError(f"run.json: {where or 'it'} must be {_JSON[kind]}, not {json.dumps(value):.80}")
     return value
 
 
@@ -243,4 +250,4 @@ def _key(kind: Any, key: str, where: str) -> Any:
     try:
         return int(key)
     except ValueError:
-        raise RunModelError(f"{where}: the key {key!r} is no integer") from None
+        raise RunModelError(f"run.json: {where}: the key {key!r} is no integer") from None

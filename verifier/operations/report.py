@@ -106,8 +106,9 @@ def _lines(judged: ClientVerdict) -> Iterator[str]:
             for check in chosen:
                 yield from anomaly(check, check.count, BY_NAME[check.name].summary, map(_example, check.examples))
             yield ""
-    yield "## What this verdict cannot see"
-    yield ""
+    if judged.notes:
+        yield "## What this verdict cannot see"
+        yield ""
     for note in judged.notes:
         yield f"- {note}"
 

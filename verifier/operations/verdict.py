@@ -54,6 +54,8 @@ class OperationExample(Example):
 class ClientVerdict:
     """The verdict of one history. ``notes`` say what it could not see; they do not make it unknown.
 
+    There are none where nothing was judged.
+
     ``findings`` and ``operations`` are what the report writes out; None if the history was not judged.
     """
 
@@ -91,7 +93,9 @@ def judge(history: OperationHistory, options: JudgeOptions, path: Path) -> Clien
     if operations.problems:
         return _unknown(path, options, *(f"the history is malformed: {each}" for each in operations.problems))
     if not len(operations):
-        return _unknown(path, options, "the history is empty: it has no operation of a client")
+        return _unknown(
+            path, options, "the history is empty: it has no operation of a client, and there is nothing to judge"
+        )
     order = versions(operations, transactions=options.transactions)
     found: dict[str, Findings] = {}
     failures: dict[str, str] = {}
@@ -141,7 +145,7 @@ _COVERED: Mapping[str, tuple[str, ...]] = {
 
 def _unknown(path: Path, options: JudgeOptions, *reasons: str) -> ClientVerdict:
     checks = {name: CheckResult(name, "unknown") for name in NAMES}
-    return ClientVerdict(path, options, Verdict("unknown", (), reasons, checks, {"acked": 0, "read": 0}))
+    return ClientVerdict(path, options, Verdict("unknown", (), reasons, checks), notes=())
 
 
 def _doubts(stats: Mapping[str, Any]) -> list[str]:

@@ -10,7 +10,7 @@ from verifier.effectiveness import Injected
 from verifier.evidence.run_model import RunModel
 from verifier.markdown import SHOWN, anomaly, inline, table
 from verifier.report.words import headline
-from verifier.verdict import CheckResult, Verdict
+from verifier.verdict import UNCOUNTED, CheckResult, Verdict
 
 #: GitHub cuts a step summary at 1024 kB; a page for people is far shorter.
 LONGEST = 60_000
@@ -58,8 +58,8 @@ def _numbers(run: RunModel, injected: Sequence[Injected], verdict: Verdict) -> l
     stats, availability = verdict.stats, verdict.availability
     longest = availability.get("longest_gap_ms")
     return [
-        ("acknowledged", f"{stats.get('acked', 0):,}"),
-        ("read by final readers", f"{stats.get('read', 0):,}"),
+        ("acknowledged", _counted(stats, "acked")),
+        ("read by final readers", _counted(stats, "read")),
         ("outcome unknown to the client", f"{stats.get('unknown', 0):,}"),
         *([("deleted by retention or DeleteRecords", f"{stats['deleted']:,}")] if stats.get("deleted") else []),
         ("faults that bit", f"{sum(each.effective for each in injected)} of {len(injected)}{_by_kind(stats)}"),
@@ -68,6 +68,10 @@ def _numbers(run: RunModel, injected: Sequence[Injected], verdict: Verdict) -> l
         ("acks, idempotence", f"{run.settings.acks}, {'on' if run.settings.idempotence else 'off'}"),
         ("defects", ", ".join(f"{each.name}:{each.probability:g}" for each in run.defects) or "none"),
     ]
+
+
+def _counted(stats: Mapping[str, Any], name: str) -> str:
+    return f"{stats[name]:,}" if name in stats else UNCOUNTED
 
 
 def _by_kind(stats: Mapping[str, Any]) -> str:

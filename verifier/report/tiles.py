@@ -10,7 +10,7 @@ from verifier.evidence.series import SeriesPoint
 from verifier.report.html import duration, number
 from verifier.report.summary import recovery_text
 from verifier.surroundings.model import Outcomes
-from verifier.verdict import Verdict
+from verifier.verdict import UNCOUNTED, Verdict
 
 
 def tiles(
@@ -23,9 +23,9 @@ def tiles(
     bit = sum(each.effective for each in injected)
     recovered = verdict.availability.get("recoveries") or {}
     found = [
-        (number(stats.get("acked", 0)), "acknowledged", _beside_the_acknowledged(stats, outcomes)),
+        (_counted(stats, "acked"), "acknowledged", _beside_the_acknowledged(stats, outcomes)),
         (
-            number(stats.get("read", 0)),
+            _counted(stats, "read"),
             "read at the end",
             f"{number(stats.get('acked_and_read', 0))} of them acknowledged",
         ),
@@ -42,6 +42,10 @@ def tiles(
     if lag.get("worst_ms") is not None:
         found.append((duration(float(lag["worst_ms"])), "longest read lag", "from acknowledgement to delivery"))
     return found
+
+
+def _counted(stats: Mapping[str, Any], name: str) -> str:
+    return number(stats[name]) if name in stats else UNCOUNTED
 
 
 def _where(availability: Mapping[str, Any]) -> str:

@@ -1,0 +1,119 @@
+"""What a path on the command line is: a run directory, or a history of operations. Owns the refusal of what is neither.
+
+A refusal is one line that names the path, what it is instead, and what to name. Nothing is judged here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from chaos.exits import BadRequest
+from verifier.evidence.run_directory import RunDirectory
+from verifier.evidence.run_model import OtherVersion, RunModel, RunModelError
+
+#: What a history of operations is called, and where one lies in a directory of a Jepsen store.
+HISTORIES = (".edn", ".jsonl", ".json")
+STORE_FILE = "history.edn"
+A_RUN = "a run directory, for example results/latest"
+A_RUN_OR_HISTORY = (
+    f"a run directory (results/latest) or a history ({', '.join(HISTORIES)}, or a directory with {STORE_FILE})"
+)
+#: As much of a file is looked at to see whether it holds operations at all.
+HEAD_BYTES = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One path as it was given: a run directory, or the file of a history."""
+
+    given: Path
+    run: RunDirectory | None
+    history: Path | None
+
+
+def stored(path: Path) -> Stored:
+    """What a path is. Raises BadRequest for what is neither."""
+    if path.is_file() and path.suffix in HISTORIES:
+        _check_history(path)
+        return Stored(path, None, path)
+    if path.is_dir() and not (path / "run.json").exists() and (path / STORE_FILE).is_file():
+        return Stored(path, None, path / STORE_FILE)
+    return Stored(path, run_directory(path, A_RUN_OR_HISTORY), None)
+
+
+def run_directory(path: Path, wanted: str = A_RUN) -> RunDirectory:
+    """The run directory at a path, whose ``run.json`` can be read. Raises BadRequest, which says what is ``wanted``."""
+    directory = RunDirectory(path.resolve())
+    if not directory.run_json.is_file():
+        raise BadRequest(_not_a_run(path, wanted))
+    try:
+        RunModel.from_json(directory.read_run())
+    except OtherVersion as error:
+        raise BadRequest(f"{path}/{error}") from error
+    except RunModelError as error:
+        raise BadRequest(f"{path}/{error}; the file is not as the run left it: put the original back") from error
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}: {error.msg}"
+        raise BadRequest(
+            f"{path}/run.json: this is no JSON ({place}); the file is not as the run left it: put the original back"
+        ) from error
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not a JSON object in UTF-8"
+        raise BadRequest(f"{path}/run.json cannot be read: {why}; put the original back") from error
+    return directory
+
+
+def _not_a_run(path: Path, wanted: str) -> str:
+    if path.is_symlink() and not path.exists():
+        return f"{path} points to {os.readlink(path)}, which is gone; name {wanted}"
+    if not path.exists():
+        return f"{path}: there is no such file or directory; name {wanted}"
+    if not path.is_dir():
+        return f"{path} is a file, not a run directory{_belongs(path)}; name {wanted}"
+    if (path / "sweep.json").is_file():
+        return f"{path} is a sweep's directory, not a run directory; its runs are in {path / 'cells'}"
+    within = [each.parent for pattern in ("*/run.json", "*/*/run.json") for each in path.glob(pattern)]
+    if within:
+        newest = max(within, key=lambda each: (each / "run.json").stat().st_mtime)
+        return f"{path} is not a run directory: it has no run.json; it holds runs, the newest is {newest}"
+    return f"{path} is not a run directory: it has no run.json; name {wanted}"
+
+
+def _belongs(path: Path) -> str:
+    """The hint for a file of a run; "" for any other."""
+    parent = path.parent
+    return f" but part of one: {parent}" if (parent / "run.json").is_file() else ""
+
+
+def _check_history(path: Path) -> None:
+    """Raises BadRequest for a file in whose beginning nothing is an operation; an empty one is an empty history."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES).decode(errors="replace")
+    except OSError as error:
+        raise BadRequest(f"{path} cannot be read: {error.strerror}") from error
+    if not head.strip() or _has_operation(head, path.suffix):
+        return
+    raise BadRequest(
+        f"{path} is not a history of operations: nothing in it has a process{_belongs(path)}; name {A_RUN_OR_HISTORY}"
+    )
+
+
+def _has_operation(head: str, suffix: str) -> bool:
+    if suffix == ".edn":
+        return ":process" in head
+    if head.lstrip().startswith("["):
+        # the elements of an array may stand on any number of lines: whatever is damaged is told by who reads it
+        return '"process"' in head or head.lstrip()[1:].lstrip()[:1] == "]"
+    return any(_is_operation(line) for line in head.splitlines())
+
+
+def _is_operation(line: str) -> bool:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(value, dict) and "process" in value
