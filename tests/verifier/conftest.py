@@ -27,9 +27,11 @@ from tests.support.stories import Story, clean
 from tests.verifier import oracle
 from tests.verifier.mutations import MUTATIONS, broken_stories
 from tests.verifier.planted import PLANTED, planted_story
+from verifier.accounts import accounts
 from verifier.audit import RunEvidence, audit, staged
 from verifier.checks.stalled import stalled
 from verifier.closing import gather
+from verifier.deletions import deletions
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Audit
@@ -65,6 +67,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from verifier import spark as sessions
 
     with sessions.session(tmp_path_factory.mktemp("spark")) as started:
+        # else pyspark walks the stack for each expression, for a line number in messages that nobody reads here
+        started.spark.conf.set("spark.python.sql.dataFrameDebugging.enabled", "false")
         yield started.spark
 
 
@@ -116,11 +120,19 @@ def audits(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Audit]:
     """What Spark finds of each run, in one audit. A check that raises fails for all of them."""
-    runs = [RunEvidence.of(directory, story.model(), name) for name, (story, directory) in stories.items()]
+    runs = [evidence_of(name, *told) for name, told in stories.items()]
     runs += [each.evidence for each in copies.gathered.values() if isinstance(each, Gathered)]
     runs.append(long_run)
     assert len({run.name for run in runs}) == len(runs)
     return audit(spark, runs, here=staged(tmp_path_factory.mktemp("staged") / "rows", runs))
+
+
+def evidence_of(name: str, story: Story, directory: RunDirectory) -> RunEvidence:
+    """As the verifier gathers it. What was deleted is looked up in the histories only where they speak of it."""
+    asked = any(row.f == "delete" for rows in story.rows.values() for row in rows)
+    histories = sorted(directory.history_dir.glob("*.arrow")) if asked else []
+    model = story.model()
+    return RunEvidence.of(directory, model, name, deletions(directory, model, accounts(histories)))
 
 
 @pytest.fixture(scope="session")

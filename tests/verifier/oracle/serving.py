@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from tests.verifier.oracle.model import Anomaly
-from verifier.evidence.history import read_histories
-from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 
 
-def stalled(directory: RunDirectory) -> Iterator[Anomaly]:
-    run = RunModel.from_json(directory.read_run())
+def stalled(run: RunModel, rows: list[dict[str, Any]]) -> Iterator[Anomaly]:
     ends = {phase.name: phase.end_ns for phase in run.phases}
     healed, over = ends.get("heal"), ends.get("recovery")
     if healed is None or over is None or over - healed < run.settings.stalled_after_s * 1_000_000_000:
         return
-    sends = [row for row in read_histories(directory.history_dir).table.to_pylist() if row["f"] == "send"]
+    sends = [row for row in rows if row["f"] == "send"]
     for partition in sorted({row["partition"] for row in sends}):
         later = [row for row in sends if row["partition"] == partition and row["complete_ns"] > healed]
         if later and not any(row["type"] == "ok" for row in later):
