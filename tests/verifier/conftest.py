@@ -67,8 +67,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from verifier import spark as sessions
 
     with sessions.session(tmp_path_factory.mktemp("spark")) as started:
-        # else pyspark walks the stack for each expression, for a line number in messages that nobody reads here
-        started.spark.conf.set("spark.python.sql.dataFrameDebugging.enabled", "false")
         yield started.spark
 
 
