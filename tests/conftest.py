@@ -30,6 +30,8 @@ SHARING = ("tests/architecture/", "tests/verifier/", "tests/cluster/metadata/")
 SHARED = "shared_cluster"
 #: Files of long tests that share nothing.
 APART = ("test_run.py", "test_interrupt.py")
+#: These, and a file of one long run for all its tests, come first in their directory.
+LONG = (*APART, "test_correct_run.py")
 #: Their directory, whose tests come after all others.
 LAST = "tests/integration/"
 
@@ -64,7 +66,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _turn(item: pytest.Item) -> int:
-    return item.nodeid.startswith(LAST) and 1 + (not item.path.name.endswith(APART))
+    return item.nodeid.startswith(LAST) and 1 + (not item.path.name.endswith(LONG))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

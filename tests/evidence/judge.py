@@ -31,7 +31,9 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
-class _Gathered:
+class Gathered:
+    """A run that Spark must look at, and what needs no Spark."""
+
     directory: RunDirectory
     run: RunModel
     closing: Closing
@@ -40,20 +42,27 @@ class _Gathered:
 
 def judge(spark: Any, runs: Mapping[str, Path], scratch: Path) -> dict[str, Judgement]:
     """The judgement of each run, by its name. ``scratch`` does not exist, and does not afterwards."""
+    found = gathered(runs)
+    return concluded(found, _audited(spark, [each for each in found.values() if isinstance(each, Gathered)], scratch))
+
+
+def gathered(runs: Mapping[str, Path]) -> dict[str, Gathered | Judgement]:
+    """What each run gives Spark to look at; the judgement of those that are decided without."""
+    return {name: _gathered(name, RunDirectory(path)) for name, path in runs.items()}
+
+
+def concluded(
+    found: Mapping[str, Gathered | Judgement], audits: Mapping[str, Audit | Judgement]
+) -> dict[str, Judgement]:
+    """The judgement of each run, by what Spark found of it; all reports are written."""
     judged: dict[str, Judgement] = {}
-    gathered: dict[str, _Gathered] = {}
-    for name, path in runs.items():
-        found = _gathered(name, RunDirectory(path))
-        if isinstance(found, Judgement):
-            judged[name] = found
-        else:
-            gathered[name] = found
-    for name, result in _audited(spark, list(gathered.values()), scratch).items():
-        judged[name] = result if isinstance(result, Judgement) else _concluded(gathered[name], result)
+    for name, each in found.items():
+        result = each if isinstance(each, Judgement) else audits[name]
+        judged[name] = result if isinstance(result, Judgement) else _concluded(each, result)
     return judged
 
 
-def _gathered(name: str, directory: RunDirectory) -> _Gathered | Judgement:
+def _gathered(name: str, directory: RunDirectory) -> Gathered | Judgement:
     try:
         run = RunModel.from_json(directory.read_run())
     except (OSError, ValueError) as error:
@@ -64,12 +73,12 @@ def _gathered(name: str, directory: RunDirectory) -> _Gathered | Judgement:
         if not evidence.segments and not evidence.histories:
             verdict = undecidable("the run left neither segments nor histories")
             return Judgement(verdict.verdict, verdict.reasons)
-        return _Gathered(directory, run, closing, evidence)
+        return Gathered(directory, run, closing, evidence)
     except Exception:
         return _crashed()
 
 
-def _audited(spark: Any, gathered: Sequence[_Gathered], scratch: Path) -> dict[str, Audit | Judgement]:
+def _audited(spark: Any, gathered: Sequence[Gathered], scratch: Path) -> dict[str, Audit | Judgement]:
     """What Spark finds of each; halved until what breaks a job stands alone."""
     if not gathered:
         return {}
@@ -90,7 +99,7 @@ def _audited(spark: Any, gathered: Sequence[_Gathered], scratch: Path) -> dict[s
     return {**_audited(spark, gathered[:middle], scratch), **_audited(spark, gathered[middle:], scratch)}
 
 
-def _concluded(gathered: _Gathered, found: Audit) -> Judgement:
+def _concluded(gathered: Gathered, found: Audit) -> Judgement:
     try:
         verdict = conclude(gathered.run, gathered.evidence.deletions, found, gathered.closing)
         told = tell(gathered.directory, gathered.run, verdict, found.anomalies, gathered.closing)

@@ -1,28 +1,45 @@
-"""One Spark session, and one audit of all planted and mutated runs, for all tests of this directory.
+"""One Spark session, and one audit of all small runs, for all tests of this directory.
 
-A session costs seconds and half a gigabyte, a job most of a second: hundreds of small runs are judged in one.
+A session costs seconds and half a gigabyte. An audit costs half a minute of processor time, whatever it looks at, and
+little more for another run: planted, mutated and doctored runs are judged in one.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
+from tests.evidence import sources
+from tests.evidence.doctored import CASES
+from tests.evidence.fuzzer import Drawn
+from tests.evidence.fuzzer import draw as draw_copies
+from tests.evidence.judge import Gathered, Judgement, gathered
+from tests.support.long_run import write_long_run
 from tests.support.stories import Story, clean
+from tests.verifier import oracle
 from tests.verifier.mutations import MUTATIONS, broken_stories
 from tests.verifier.planted import PLANTED, planted_story
+from verifier.accounts import accounts
 from verifier.audit import RunEvidence, audit, staged
+from verifier.checks.stalled import stalled
+from verifier.closing import gather
+from verifier.deletions import deletions
 from verifier.evidence.run_directory import RunDirectory
+from verifier.evidence.run_model import RunModel
 from verifier.facts import Audit
 
 #: Cases with several mutations that hypothesis draws, besides each mutation alone.
 DRAWN = 400 if os.environ.get("GAPLESS_HYPOTHESIS") == "full" else 40
+#: Copies of valid runs in which the evidence fuzzer changes one thing.
+SEEDS = range(100)
 
 
 @dataclass(frozen=True)
@@ -32,6 +49,16 @@ class Judged:
     story: Story
     directory: RunDirectory
     audit: Audit
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Copies of valid runs below ``home``, by name: the doctored cases, untouched ones, and what the seeds give."""
+
+    sources: Mapping[str, Path]
+    home: Path
+    drawn: list[Drawn]
+    gathered: dict[str, Gathered | Judgement]
 
 
 @pytest.fixture(scope="session")
@@ -44,21 +71,86 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def judged(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Judged]:
-    """Every planted and every mutated run, judged in one Spark job each way, by name."""
-    stories = {f"planted: {name}": planted_story(name) for name in PLANTED}
+def stories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Story, RunDirectory]]:
+    """Every planted and every mutated run, by name."""
+    told = {f"planted: {name}": planted_story(name) for name in PLANTED}
     for mutation in MUTATIONS:
         # a stream alone in its partition is told, stored and read in one long stretch
         for seed, streams in ((1, 2), (2, 2), (3, 1)):
             story = clean(partitions=min(seed, streams), streams=streams, final_readers=min(seed, 2))
             mutation(story, Random(seed))
-            stories[f"{mutation.__name__}, seed {seed}"] = story
-    stories |= {f"drawn {number}: {name}": story for number, (name, story) in enumerate(draw(DRAWN))}
+            told[f"{mutation.__name__}, seed {seed}"] = story
+    told |= {f"drawn {number}: {name}": story for number, (name, story) in enumerate(draw(DRAWN))}
     home = tmp_path_factory.mktemp("runs")
-    directories = {name: story.write(home / str(number)) for number, (name, story) in enumerate(stories.items())}
-    runs = [RunEvidence.of(directories[name], story.model(), name) for name, story in stories.items()]
-    audits = audit(spark, runs, here=staged(tmp_path_factory.mktemp("staged") / "rows", runs))
-    return {name: Judged(story, directories[name], audits[name]) for name, story in stories.items()}
+    return {name: (story, story.write(home / str(number))) for number, (name, story) in enumerate(told.items())}
+
+
+@pytest.fixture(scope="session")
+def copies(tmp_path_factory: pytest.TempPathFactory) -> Copies:
+    """What the evidence fuzzer has judged."""
+    home, origin = tmp_path_factory.mktemp("doctored"), tmp_path_factory.mktemp("sources")
+    valid = {name: sources.write(name, origin / name).path for name in sources.STORIES}
+    paths = {name: home / name for name in (*CASES, *valid)}
+    for name, copy in paths.items():
+        shutil.copytree(valid.get(name, valid["plain"]), copy)
+        if name in CASES:
+            _expected, path, change = CASES[name]
+            change(copy / path)
+    drawn = draw_copies(valid, SEEDS, home / "drawn")
+    return Copies(valid, home, drawn, gathered(paths | {each.name: each.copy for each in drawn}))
+
+
+@pytest.fixture(scope="session")
+def long_run(tmp_path_factory: pytest.TempPathFactory) -> RunEvidence:
+    """A small run of many segments, as the builder of long runs writes it."""
+    directory = write_long_run(
+        tmp_path_factory.mktemp("long") / "run", partitions=2, batches=20, size=3, segment_bytes=4_000
+    )
+    return RunEvidence.of(directory, RunModel.from_json(directory.read_run()), "long run")
+
+
+@pytest.fixture(scope="session")
+def audits(
+    spark: Any,
+    stories: dict[str, tuple[Story, RunDirectory]],
+    copies: Copies,
+    long_run: RunEvidence,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, Audit]:
+    """What Spark finds of each run, in one audit. A check that raises fails for all of them."""
+    runs = [evidence_of(name, *told) for name, told in stories.items()]
+    runs += [each.evidence for each in copies.gathered.values() if isinstance(each, Gathered)]
+    runs.append(long_run)
+    assert len({run.name for run in runs}) == len(runs)
+    return audit(spark, runs, here=staged(tmp_path_factory.mktemp("staged") / "rows", runs))
+
+
+def evidence_of(name: str, story: Story, directory: RunDirectory) -> RunEvidence:
+    """As the verifier gathers it. What was deleted is looked up in the histories only where they speak of it."""
+    asked = any(row.f == "delete" for rows in story.rows.values() for row in rows)
+    histories = sorted(directory.history_dir.glob("*.arrow")) if asked else []
+    model = story.model()
+    return RunEvidence.of(directory, model, name, deletions(directory, model, accounts(histories)))
+
+
+@pytest.fixture(scope="session")
+def judged(stories: dict[str, tuple[Story, RunDirectory]], audits: dict[str, Audit]) -> dict[str, Judged]:
+    """Every planted and every mutated run, by name, with what is found of it without Spark too."""
+    found = {}
+    for name, (story, directory) in stories.items():
+        audited = audits[name]
+        if story.phases:
+            # in all others the load ends as soon as everything is healed
+            more = stalled(story.model(), gather(directory, story.model()))
+            audited = replace(audited, found=(*audited.found, *more))
+        found[name] = Judged(story, directory, audited)
+    return found
+
+
+@pytest.fixture(scope="session")
+def twins(stories: dict[str, tuple[Story, RunDirectory]]) -> dict[str, list[oracle.Anomaly]]:
+    """What the oracle finds of the same runs."""
+    return {name: oracle.find_all(directory) for name, (_, directory) in stories.items()}
 
 
 def draw(count: int) -> list[tuple[str, Story]]:

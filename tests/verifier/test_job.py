@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from tests.support.stories import SECOND, Story, clean
-from tests.verifier.planted.values import append_copy, lose_acked
+from tests.verifier.planted.changes import append_copy, lose_acked
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 
@@ -48,13 +48,39 @@ def faulty_story() -> Story:
     return story
 
 
-def test_a_run_directory_is_judged_and_reported(tmp_path: Path) -> None:
-    """All files appear and tell the same; stdout stays empty; nothing else is left, no process either."""
-    directory = faulty_story().write(tmp_path / "run")
-    before = {path.name for path in directory.path.iterdir()}
-    job = start(directory.path)
-    out, log = job.communicate(timeout=500)
-    assert (job.returncode, out) == (0, ""), log
+@dataclass(frozen=True)
+class Several:
+    """A job that judged ``one`` (faulty) and ``two`` (clean), and could not judge ``broken``, which stood between."""
+
+    one: RunDirectory
+    broken: RunDirectory
+    two: RunDirectory
+    before: set[str]  # the names in ``one``
+    outcomes: Path
+    done: subprocess.CompletedProcess[str]
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Several:
+    """One job of three runs, for a job costs half a minute."""
+    home = tmp_path_factory.mktemp("several")
+    one, two = faulty_story().write(home / "one"), clean().write(home / "two")
+    broken = RunDirectory(home / "broken")
+    broken.path.mkdir()
+    broken.run_json.write_text("{}")
+    before, outcomes = {path.name for path in one.path.iterdir()}, home / "outcomes.jsonl"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    argv = [sys.executable, "-m", "verifier.job", *(str(each.path) for each in (one, broken, two))]
+    done = subprocess.run(
+        [*argv, "--outcomes", str(outcomes)], env=environment, text=True, capture_output=True, check=False, timeout=500
+    )
+    return Several(one, broken, two, before, outcomes, done)
+
+
+def test_a_run_directory_is_judged_and_reported(several: Several) -> None:
+    """All files appear and tell the same; stdout stays empty; nothing else is left."""
+    directory, log = several.one, several.done.stderr
+    assert several.done.stdout == "", log
     assert "Warning" not in log
     assert "verdict: invalid" in log
     verdict = json.loads(directory.verdict_json.read_text())
@@ -71,10 +97,25 @@ def test_a_run_directory_is_judged_and_reported(tmp_path: Path) -> None:
     }  # fmt: skip
     assert "lost-write" in directory.summary_md.read_text()
     assert "s1/3" in directory.report_html.read_text()
-    added = {path.name for path in directory.path.iterdir()} - before
+    added = {path.name for path in directory.path.iterdir()} - several.before
     assert added == {"verdict.json", "summary.md", "junit.xml", "report.html", "anomalies"}
     with (directory.anomalies_dir / "lost-write.csv").open(newline="") as file:
         assert [row["sequence"] for row in csv.DictReader(file)] == ["3", "4", "5"]
+
+
+def test_several_runs_share_a_session(several: Several) -> None:
+    """One JVM judges all; a run that cannot be judged takes no other along; what became of each is written down."""
+    done, runs = several.done, (several.one, several.broken, several.two)
+    assert (done.returncode, done.stdout) == (255, ""), done.stderr
+    assert done.stderr.count("Spark 4") == 1
+    assert "no verdict for 1 of 3 runs" in done.stderr.splitlines()[-1]
+    told = [json.loads(line) for line in several.outcomes.read_text().splitlines()]
+    assert [each["run"] for each in told] == [str(each.path) for each in runs]
+    assert [each["error"] is None for each in told] == [True, False, True]
+    assert json.loads(several.one.verdict_json.read_text())["verdict"] == "invalid"
+    assert several.two.verdict_json.exists()
+    assert not several.broken.verdict_json.exists()
+    assert not [each for each in runs if (each.path / ".verifier").exists()]
 
 
 def test_a_job_that_is_ended_leaves_no_jvm(tmp_path: Path) -> None:
@@ -133,27 +174,3 @@ def test_a_run_without_evidence_is_unknown(tmp_path: Path) -> None:
     assert (verdict["verdict"], verdict["reasons"]) == (
         "unknown", ["the run left neither segments nor histories", "the run was interrupted"],
     )  # fmt: skip
-
-
-def test_several_runs_share_a_session(tmp_path: Path) -> None:
-    """One JVM judges all; a run that cannot be judged takes no other along; what became of each is written down."""
-    one, two = faulty_story().write(tmp_path / "one"), clean().write(tmp_path / "two")
-    broken = RunDirectory(tmp_path / "broken")
-    broken.path.mkdir()
-    broken.run_json.write_text("{}")
-    outcomes = tmp_path / "outcomes.jsonl"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    argv = [sys.executable, "-m", "verifier.job", str(one.path), str(broken.path), str(two.path)]
-    done = subprocess.run(
-        [*argv, "--outcomes", str(outcomes)], env=environment, text=True, capture_output=True, check=False, timeout=500
-    )
-    assert (done.returncode, done.stdout) == (255, ""), done.stderr
-    assert done.stderr.count("Spark 4") == 1
-    assert "no verdict for 1 of 3 runs" in done.stderr.splitlines()[-1]
-    told = [json.loads(line) for line in outcomes.read_text().splitlines()]
-    assert [each["run"] for each in told] == [str(each.path) for each in (one, broken, two)]
-    assert [each["error"] is None for each in told] == [True, False, True]
-    assert json.loads(one.verdict_json.read_text())["verdict"] == "invalid"
-    assert two.verdict_json.exists()
-    assert not broken.verdict_json.exists()
-    assert not [each for each in (one, broken, two) if (each.path / ".verifier").exists()]

@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from tests.support.long_run import write_long_run
-from verifier.audit import RunEvidence, audit, staged
-from verifier.evidence.run_model import RunModel
+from verifier.audit import RunEvidence
+from verifier.facts import Audit
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -25,12 +25,11 @@ CPU_S, RSS_BYTES = 250.0, 5_000_000_000
 
 
 @pytest.mark.integration
-def test_a_small_one_is_clean(spark: object, tmp_path: Path) -> None:
+@pytest.mark.timeout(600)
+def test_a_small_one_is_clean(long_run: RunEvidence, audits: dict[str, Audit]) -> None:
     """What the builder writes is a run in which nothing went wrong, down to the last value."""
-    directory = write_long_run(tmp_path, partitions=2, batches=20, size=3, segment_bytes=4_000)
-    run = RunEvidence.of(directory, RunModel.from_json(directory.read_run()))
-    assert len(run.segments) > 2 * 3
-    (found,) = audit(spark, [run], here=staged(tmp_path / "rows", [run])).values()  # type: ignore[arg-type]
+    assert len(long_run.segments) > 2 * 3
+    found = audits[long_run.name]
     assert (found.facts.acked, found.found, found.failures) == (120, (), {})
     assert {(each.acked, each.logged, each.seen): each.values for each in found.regions} == {(True, True, True): 120}
 

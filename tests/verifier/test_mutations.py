@@ -8,7 +8,8 @@ from random import Random
 import pytest
 
 from tests.support.stories import clean
-from tests.verifier.mutations import MUTATIONS, stop_reader
+from tests.verifier.mutations import MUTATIONS
+from tests.verifier.mutations.clients import stop_reader
 
 
 @pytest.mark.parametrize("seed", range(40))

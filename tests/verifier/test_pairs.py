@@ -1,52 +1,55 @@
 """Every check goes red on a planted case and stays silent on its nearest legal neighbor: the table of pairs.
 
-A planted example names its neighbor; here is which groups of anomalies hold themselves to it, and that the pairs are
-complete. That the examples are found, exactly, is ``test_checks``'.
+A planted example names its neighbor; the names of these tests are the table. That the examples are found, exactly, is
+``test_checks``'.
 """
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from chaos.commands.main import run_command
+from tests.verifier import oracle
 from tests.verifier.conftest import Judged
 from tests.verifier.planted import PLANTED
+from tests.verifier.planted.pairs import Pair, pairs
 from verifier import explain
-from verifier.anomalies import files, headers
+from verifier.anomalies import BY_NAME
 
-#: The anomalies whose every cause must have a pair.
-PAIRED = (*headers.ANOMALIES, *files.ANOMALIES)
-PAIRS = [(name, example.neighbor) for name, example in PLANTED.items() if example.neighbor is not None]
+PAIRS = pairs()
 
 
-def own(name: str) -> set[tuple[str, str | None]]:
-    """What a planted example shows that its neighbor does not."""
-    neighbor = PLANTED[name].neighbor
-    assert neighbor is not None
-    return set(PLANTED[name].expected) - set(PLANTED[neighbor].expected)
+def test_every_check_and_cause_has_a_pair(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever check ``gapless list checks`` names, and each of its causes, is accused in one and not in the other."""
+    assert run_command(["list", "checks", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    wanted = {(name, cause) for name in listed for cause in (BY_NAME[name].causes or [None])}
+    assert {(pair.check, pair.cause) for pair in PAIRS} == wanted
 
 
-@pytest.mark.parametrize(("name", "neighbor"), PAIRS)
-def test_a_neighbor_is_legal(name: str, neighbor: str) -> None:
-    """What a pair is about is found in the one, and nothing whatever of that check in the other."""
-    checks = {check for check, _ in PLANTED[name].expected}
-    assert own(name)
-    assert not checks & {check for check, _ in PLANTED[neighbor].expected}
-
-
-def test_every_check_and_cause_has_a_pair() -> None:
-    """No check of these groups, and no cause, goes without a planted case that has a legal neighbor."""
-    wanted = {(each.name, cause) for each in PAIRED for cause in (each.causes or [None])}
-    assert wanted - {key for name, _ in PAIRS for key in own(name)} == set()
+def test_a_neighbor_differs() -> None:
+    """Whoever names a neighbor is accused of something that the neighbor is not."""
+    named = {name for name, example in PLANTED.items() if example.neighbor is not None}
+    assert {pair.planted for pair in PAIRS} == named
 
 
 @pytest.mark.integration
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("name", "neighbor"), PAIRS)
-def test_the_one_is_red_and_the_other_silent(judged: dict[str, Judged], name: str, neighbor: str) -> None:
-    """The verifier says so of both."""
-    checks = {check for check, _ in own(name)}
-    assert checks <= {found.check for found in judged[f"planted: {name}"].audit.found}
-    assert not checks & {found.check for found in judged[f"planted: {neighbor}"].audit.found}
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+def test_the_one_is_red_and_the_other_silent(
+    judged: dict[str, Judged], twins: dict[str, list[oracle.Anomaly]], pair: Pair
+) -> None:
+    """The verifier says so of both, and so does the oracle; what an event excuses is no accusation."""
+    planted, neighbor = (f"planted: {name}" for name in (pair.planted, pair.neighbor))
+    for found in (
+        {name: judged[name].audit.found for name in (planted, neighbor)},
+        {name: tuple(twins[name]) for name in (planted, neighbor)},
+    ):
+        accused = {name: {(each.check, each.cause) for each in found[name] if each.excuse is None} for name in found}
+        assert (pair.check, pair.cause) in accused[planted]
+        assert pair.check not in {check for check, _ in accused[neighbor]}
 
 
 @pytest.mark.integration

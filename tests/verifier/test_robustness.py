@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.verifier.test_job import faulty_story, start
-from verifier import spark
+from tests.verifier.test_job import ROOT, faulty_story, start
 from verifier.class_archive import ClassArchive
 from verifier.evidence.run_directory import RunDirectory
 from verifier.verification import SCRATCH, verify
@@ -82,17 +83,34 @@ def test_what_a_dead_verifier_left_is_removed_first(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+#: A process of its own: pyspark knows one JVM a process, and a test beside this one may have it.
+FILL_THE_HEAP = """
+import sys
+from pathlib import Path
+from verifier import spark
+
+try:
+    with spark.session(Path(sys.argv[1])) as session:
+        gateway = session.spark.sparkContext._gateway
+        gateway.new_array(gateway.jvm.long, 1 << 30)
+except spark.SparkLost as lost:
+    print(lost)
+"""
+
+
 @pytest.mark.full
 def test_a_jvm_without_memory_is_told_as_that(tmp_path: Path) -> None:
     """It ends at once instead of going on without what it could not do; the line has the size of its heap."""
-    with pytest.raises(spark.SparkLost, match=r"^Spark's JVM ran out of memory \(status 3, heap 1g\)$"):
-        _fill_the_heap(tmp_path)
+    assert in_a_process(FILL_THE_HEAP, tmp_path) == "Spark's JVM ran out of memory (status 3, heap 1g)\n"
 
 
-def _fill_the_heap(scratch: Path) -> None:
-    with spark.session(scratch) as session:
-        gateway = session.spark.sparkContext._gateway
-        gateway.new_array(gateway.jvm.long, 1 << 30)
+def in_a_process(script: str, *arguments: object) -> str:
+    """What a script prints that starts a JVM."""
+    argv = [sys.executable, "-c", script, *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(argv, env=environment, text=True, capture_output=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.mark.full
@@ -118,11 +136,22 @@ def test_the_archive_of_classes_is_never_needed(tmp_path: Path, monkeypatch: pyt
     assert (ClassArchive(None).use(), ClassArchive(None).make()) == ([], None)
 
 
+#: With an archive of classes that is none.
+COUNT = """
+import sys
+from pathlib import Path
+from verifier import spark
+from verifier.class_archive import ClassArchive
+
+spark._classes = lambda _: ClassArchive(Path(sys.argv[1]))
+with spark.session(Path(sys.argv[2])) as session:
+    print(session.spark.range(3).count())
+"""
+
+
 @pytest.mark.full
-def test_java_starts_with_a_damaged_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_starts_with_a_damaged_archive(tmp_path: Path) -> None:
     """The JVM looks at the file's head, and goes without one that is none."""
     damaged = tmp_path / "damaged.jsa"
     damaged.write_bytes(b"no archive" * 1000)
-    monkeypatch.setattr(spark, "_classes", lambda _: ClassArchive(damaged))
-    with spark.session(tmp_path / "scratch") as session:
-        assert session.spark.range(3).count() == 3
+    assert in_a_process(COUNT, damaged, tmp_path / "scratch") == "3\n"

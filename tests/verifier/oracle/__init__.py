@@ -6,9 +6,9 @@ answers on the same mutated runs. Each module of this package has the checks of 
 
 from __future__ import annotations
 
-from tests.verifier.oracle import excuses, files, headers, readers, timing, values
+from tests.verifier.oracle import excuses, files, headers, readers, serving, timing, values
 from tests.verifier.oracle.model import Anomaly, Evidence
-from tests.verifier.oracle.reading import load, read_batch
+from tests.verifier.oracle.reading import load, read, read_batch
 from verifier.evidence.run_directory import RunDirectory
 
 __all__ = ["Anomaly", "find_all", "read_batch"]
@@ -20,9 +20,14 @@ CHECKS = (*values.CHECKS, *headers.CHECKS, *files.CHECKS, *readers.CHECKS, *timi
 
 def find_all(directory: RunDirectory) -> list[Anomaly]:
     """What all checks must find in this run."""
-    return [
-        excused(evidence, anomaly) for evidence in load(directory) for check in CHECKS for anomaly in check(evidence)
+    run, rows = read(directory)
+    found = [
+        excused(evidence, anomaly)
+        for evidence in load(directory, run, rows)
+        for check in CHECKS
+        for anomaly in check(evidence)
     ]
+    return [*found, *serving.stalled(run, rows)]
 
 
 def excused(evidence: Evidence, found: Anomaly) -> Anomaly:

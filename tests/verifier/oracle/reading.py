@@ -17,10 +17,13 @@ from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import FinalPartition, RunModel
 
 
-def load(directory: RunDirectory) -> list[Evidence]:
+def read(directory: RunDirectory) -> tuple[RunModel, list[dict[str, Any]]]:
+    """What a run says of itself, and the rows of all histories."""
+    return RunModel.from_json(directory.read_run()), read_histories(directory.history_dir).table.to_pylist()
+
+
+def load(directory: RunDirectory, run: RunModel, rows: list[dict[str, Any]]) -> list[Evidence]:
     """All judged partitions of a run."""
-    run = RunModel.from_json(directory.read_run())
-    rows = read_histories(directory.history_dir).table.to_pylist()
     found = []
     for final in run.final:
         if final.status != "ok" or any("compact" in topic.config.get("cleanup.policy", "") for topic in run.topics):

@@ -1,7 +1,8 @@
-"""One planted example for every anomaly and cause, and for what looks like one and is legal.
+"""Planted examples for every anomaly and cause, and for what looks like one and is legal.
 
 Each names exactly what must be found: check and cause, how many, and the value or offset that the example must show.
-Each module of this package has the examples of one group of anomalies.
+Each module of this package has the examples of one group; ``changes`` is what several of them do to a story.
+``pairs`` is the table of every check beside a planted example and its nearest legal neighbor.
 """
 
 from __future__ import annotations
@@ -9,19 +10,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tests.support.stories import Story, clean
-from tests.verifier.planted import excuses, files, headers, readers, timing, values
+from tests.verifier.planted import (
+    claims,
+    copies,
+    deletions,
+    excuses,
+    files,
+    headers,
+    losses,
+    readers,
+    replicas,
+    serving,
+    timing,
+)
 from tests.verifier.planted.model import Planted
 
 __all__ = ["PLANTED", "Planted", "planted_story"]
 
-PLANTED: Mapping[str, Planted] = {
-    **values.PLANTED,
-    **excuses.PLANTED,
-    **headers.PLANTED,
-    **files.PLANTED,
-    **readers.PLANTED,
-    **timing.PLANTED,
-}
+_GROUPS = (losses, deletions, copies, replicas, claims, excuses, headers, files, readers, timing, serving)
+
+PLANTED: Mapping[str, Planted] = {name: each for group in _GROUPS for name, each in group.PLANTED.items()}
 
 
 def planted_story(name: str) -> Story:

@@ -8,8 +8,15 @@ from typing import Any
 
 from tests.support.settings import settings
 from tests.support.stories import SECOND, Story, row
+from tests.verifier.planted.changes import (
+    anonymous,
+    append_copy,
+    change,
+    copy_after_timeout,
+    lose_acked,
+    reverse_stream,
+)
 from tests.verifier.planted.model import Planted
-from tests.verifier.planted.values import append_copy, change, copy_after_timeout, lose_acked, reverse_stream
 from verifier.evidence.run_model import RunSettings
 
 Expected = Mapping[tuple[str, str | None], Mapping[str, Any]]
@@ -39,18 +46,6 @@ LATE = {**COPIED, "offset": 6}
 REORDERED = {("log-reorder", "values"): LATE, ("nonmonotonic-send", None): LATE}
 #: In these stories each batch is sent when the one before is acknowledged, which no retry excuses.
 OUT_OF_TIME: Expected = {("realtime-order", None): {"count": 3, "stream": 1, "sequence": 3, "offset": 0}}
-
-
-def anonymous(story: Story) -> None:
-    """Without idempotence batches carry no producer id, and no sequence."""
-
-    def forget(batches: list[Any]) -> None:
-        batches[:] = [
-            each if each.sentinel else replace(each, producer_id=-1, producer_epoch=-1, base_sequence=-1)
-            for each in batches
-        ]
-
-    story.everywhere(0, forget)
 
 
 def elect(story: Story, start_offset: int, *, seen: bool = True, at_ns: int = 13 * SECOND // 10) -> None:
@@ -170,29 +165,51 @@ def excused(found: Expected, excuse: str | None) -> Expected:
 
 PLANTED: Mapping[str, Planted] = {
     "cut off by an election": Planted(election(), excused(LOSSES, "election")),
-    "one offset below the epoch": Planted(election(9), excused(LOSSES, None)),
-    "an epoch that nobody saw begin": Planted(election(seen=False), excused(LOSSES, None)),
-    "behind what stands in the epoch": Planted(election(0), excused(LOSSES, None)),
-    "long after the election": Planted(acknowledged_long_after, excused(LOSSES, None)),
+    "one offset below the epoch": Planted(election(9), excused(LOSSES, None), neighbor="cut off by an election"),
+    "an epoch that nobody saw begin": Planted(
+        election(seen=False), excused(LOSSES, None), neighbor="cut off by an election"
+    ),
+    "behind what stands in the epoch": Planted(election(0), excused(LOSSES, None), neighbor="cut off by an election"),
+    "long after the election": Planted(
+        acknowledged_long_after, excused(LOSSES, None), neighbor="by a leader that was cut off"
+    ),
     "by a leader that was cut off": Planted(acknowledged_under_a_fault, excused(LOSSES, "election")),
     "sent without acknowledgement to who was replaced": Planted(without_offsets(), excused(AFTER, "election")),
     "sent without acknowledgement before others that stand": Planted(
-        without_offsets(start_offset=15), excused(AFTER, None)
+        without_offsets(start_offset=15),
+        excused(AFTER, None),
+        neighbor="sent without acknowledgement to who was replaced",
     ),
     "sent over a connection that was lost": Planted(disconnect(1, SECOND), excused(AFTER, "disconnect")),
-    "another stream lost its connection": Planted(disconnect(2, SECOND), excused(AFTER, None)),
-    "the connection was lost later": Planted(disconnect(1, 10 * SECOND), excused(AFTER, None)),
+    "another stream lost its connection": Planted(
+        disconnect(2, SECOND), excused(AFTER, None), neighbor="sent over a connection that was lost"
+    ),
+    "the connection was lost later": Planted(
+        disconnect(1, 10 * SECOND), excused(AFTER, None), neighbor="sent over a connection that was lost"
+    ),
     "sent over a link that was reset": Planted(
         broken_link("producers-b1, at the next request of the leader of t-0"), excused(AFTER, "disconnect")
     ),
-    "a link between brokers was reset": Planted(broken_link("b2-b1, at the next request"), excused(AFTER, None)),
+    "a link between brokers was reset": Planted(
+        broken_link("b2-b1, at the next request"), excused(AFTER, None), neighbor="sent over a link that was reset"
+    ),
     "repeated by a retry": Planted(with_retry(stored_again, 1, 0, 2), excused(COPIES, "retry")),
-    "its neighbors were retried": Planted(with_retry(stored_again, 1, 3, 5), excused(COPIES, None)),
-    "another stream was retried": Planted(with_retry(stored_again, 2, 0, 2), excused(COPIES, None)),
+    "its neighbors were retried": Planted(
+        with_retry(stored_again, 1, 3, 5), excused(COPIES, None), neighbor="repeated by a retry"
+    ),
+    "another stream was retried": Planted(
+        with_retry(stored_again, 2, 0, 2), excused(COPIES, None), neighbor="repeated by a retry"
+    ),
     "late because of a retry": Planted(
         with_retry(reverse_stream, 1, 0, 2), {**excused(REORDERED, "retry"), **OUT_OF_TIME}
     ),
-    "late beside a retry": Planted(with_retry(reverse_stream, 1, 3, 5), {**excused(REORDERED, None), **OUT_OF_TIME}),
+    "late beside a retry": Planted(
+        with_retry(reverse_stream, 1, 3, 5),
+        {**excused(REORDERED, None), **OUT_OF_TIME},
+        neighbor="late because of a retry",
+    ),
     "sent again after a timeout just then": Planted(timed_out_just_then, excused(RESENT, "timeout")),
-    "sent again long before a timeout": Planted(copy_after_timeout, excused(RESENT, None)),
+    "sent again long before a timeout": Planted(
+        copy_after_timeout, excused(RESENT, None), neighbor="sent again after a timeout just then"
+    ),
 }

@@ -8,8 +8,10 @@ from typing import Any
 
 from tests.support.settings import settings
 from tests.support.stories import MADE_MS, PRODUCER_IDS_BELOW, Batch, Story
+from tests.verifier.planted.changes import (
+    append_copy,
+)
 from tests.verifier.planted.model import Planted
-from tests.verifier.planted.values import append_copy
 from verifier.evidence.run_model import PhaseSpan
 
 #: The batches of stream 1 and 2 take turns, three values each: stream 1 at 0, 6, 12, 18, stream 2 at 3, 9, 15, 21.

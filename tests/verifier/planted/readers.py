@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tests.support.stories import TOPIC, Story
+from tests.verifier.planted.changes import (
+    hole_of_unknowns,
+    remove,
+    trimmed,
+)
 from tests.verifier.planted.model import Planted
-from tests.verifier.planted.values import hole_of_unknowns, remove, trimmed
 from verifier.evidence.history import Function, HistoryRow
 
 
@@ -88,9 +92,11 @@ def pass_over_what_another_read(story: Story) -> None:
 SKIPPED = {"count": 1, "size": 3, "stream": 1, "sequence": 3, "offset": 6}
 
 PLANTED: Mapping[str, Planted] = {
-    "a poll passes over a batch": Planted(pass_over, {("poll-skip", None): SKIPPED}),
+    "a poll passes over a batch": Planted(pass_over, {("poll-skip", None): SKIPPED}, neighbor="a reader seeks forward"),
     "the first poll begins too late": Planted(
-        pass_over_at_first, {("poll-skip", None): {"count": 1, "size": 3, "stream": 2, "sequence": 0, "offset": 3}}
+        pass_over_at_first,
+        {("poll-skip", None): {"count": 1, "size": 3, "stream": 2, "sequence": 0, "offset": 3}},
+        neighbor="a reader begins behind what was deleted",
     ),
     "a reader seeks forward": Planted(move(pass_over, "seek", 6, 6)),
     "a reader is assigned further on": Planted(move(pass_over, "assign", 6, 6, session=2)),
@@ -120,17 +126,23 @@ PLANTED: Mapping[str, Planted] = {
             ("int-poll-skip", None): {"count": 1, "size": 1, "stream": 2, "sequence": 2, "offset": 5},
             ("unseen", None): {"count": 1, "stream": 2, "sequence": 1, "offset": 4},
         },
+        neighbor="a poll passes over a marker",
     ),
     "a batch handed out twice": Planted(
-        read_again, {("nonmonotonic-poll", None): {"count": 1, "size": 3, "stream": 2, "sequence": 0, "offset": 3}}
+        read_again,
+        {("nonmonotonic-poll", None): {"count": 1, "size": 3, "stream": 2, "sequence": 0, "offset": 3}},
+        neighbor="a reader seeks back",
     ),
     "a reader seeks back": Planted(move(read_again, "seek", 3, 3)),
     "a reader is assigned again": Planted(move(read_again, "assign", 3, 3, session=2)),
     "a reader is handed what is before its assignment": Planted(
-        begin_too_early, {("nonmonotonic-poll", None): {"count": 1, "size": 3, "offset": 0}}
+        begin_too_early,
+        {("nonmonotonic-poll", None): {"count": 1, "size": 3, "offset": 0}},
+        neighbor="a reader is assigned again",
     ),
     "one poll brings a value twice": Planted(
         repeat_inside,
         {("int-nonmonotonic-poll", None): {"count": 1, "size": 1, "stream": 2, "sequence": 1, "offset": 4}},
+        neighbor="a reader seeks back",
     ),
 }

@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from tests.support.stories import SECOND, Batch, Story
+from tests.verifier.planted.changes import (
+    change,
+)
 from tests.verifier.planted.model import Planted
-from tests.verifier.planted.values import change
 
 MS = SECOND // 1000
 
@@ -76,20 +78,24 @@ BACK = {("watermark-regression", None): {"count": 1, "size": 3, "offset": 9}}
 
 PLANTED: Mapping[str, Planted] = {
     "read before it was sent": Planted(
-        read_at(1289), {("read-before-send", None): {"count": 3, "stream": 1, "sequence": 3, "offset": 6}}
+        read_at(1289),
+        {("read-before-send", None): {"count": 3, "stream": 1, "sequence": 3, "offset": 6}},
+        neighbor="read when it was sent",
     ),
     "read when it was sent": Planted(read_at(1290)),
     "sent when another was acknowledged, and before it": Planted(send_from(1300)),
     "sent after another was acknowledged, and before it": Planted(
-        send_from(1301), {("realtime-order", None): {"count": 3, "stream": 1, "sequence": 3, "offset": 6}}
+        send_from(1301),
+        {("realtime-order", None): {"count": 3, "stream": 1, "sequence": 3, "offset": 6}},
+        neighbor="sent when another was acknowledged, and before it",
     ),
     "sent after one that has no one place": Planted(
         with_one_lost(send_from(1301)), {("inconsistent-offsets", "acknowledged"): {"count": 1, "offset": 800}}
     ),
-    "a watermark goes back": Planted(watermarks(12, 9), BACK),
+    "a watermark goes back": Planted(watermarks(12, 9), BACK, neighbor="a watermark stays"),
     "a watermark stays": Planted(watermarks(12, 12)),
     "a watermark goes back in another session": Planted(in_two_sessions),
-    "a watermark goes back, with an unknown one between": Planted(unknown_between, BACK),
+    "a watermark goes back, with an unknown one between": Planted(unknown_between, BACK, neighbor="a watermark stays"),
     "a watermark goes back after an election": Planted(watermarks(12, 9, epoch_at=12)),
     "a watermark goes back before an election": Planted(
         watermarks(12, 9, time_ms=1289, epoch_at=12),
@@ -97,8 +103,11 @@ PLANTED: Mapping[str, Planted] = {
             **BACK,
             ("read-before-send", None): {"count": 3, "stream": 2, "sequence": 3, "offset": 9},
         },
+        neighbor="a watermark goes back after an election",
     ),
     "a watermark goes back though it was of the last epoch": Planted(
-        watermarks(13, 10, epoch_at=12), {("watermark-regression", None): {"count": 1, "size": 3, "offset": 10}}
+        watermarks(13, 10, epoch_at=12),
+        {("watermark-regression", None): {"count": 1, "size": 3, "offset": 10}},
+        neighbor="a watermark goes back after an election",
     ),
 }
