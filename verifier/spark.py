@@ -224,6 +224,8 @@ def _settings(scratch: Path, master: str, evidence_bytes: int, java_options: lis
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
+        # else pyspark walks the stack at every expression, for messages that nobody reads: some seconds a verdict
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.autoBroadcastJoinThreshold": str(16 << 20),
     }
     if evidence_bytes <= TINY_BYTES:
