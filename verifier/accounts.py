@@ -54,7 +54,8 @@ class HistoryAccount:
     in which records were under way; ``streams``: those with a row; ``deleted``: below which offset DeleteRecords was
     asked for, by (topic, partition); ``last_acked_ns`` and ``last_tried_ns``: when something was last acknowledged, or
     was to be sent or had an outcome, by (topic, partition); ``places``: where something was acknowledged, read or
-    deleted; ``unplaced``: where an acknowledgement came without an offset.
+    deleted; ``unplaced``: where an acknowledgement came without an offset; ``writers``: the processes that rows name as
+    theirs; ``phases``: (function, phase) of all rows; ``nowhere``: how many polls that brought something have no offset.
     """
 
     process: str
@@ -75,6 +76,9 @@ class HistoryAccount:
     last_tried_ns: Mapping[tuple[str, int], int] = field(default_factory=dict)
     places: frozenset[tuple[str, int]] = frozenset()
     unplaced: frozenset[tuple[str, int]] = frozenset()
+    writers: frozenset[str] = frozenset()
+    phases: frozenset[tuple[str, str]] = frozenset()
+    nowhere: int = 0
 
     def values(self, f: str, *outcomes: str) -> int:
         """How many values the rows of a function are about."""
@@ -128,6 +132,9 @@ class _Sums:
         self._last_tried_ns: dict[Where, int] = {}
         self._places: set[Where] = set()
         self._unplaced: set[Where] = set()
+        self._writers: set[str] = set()
+        self._phases: set[tuple[str, str]] = set()
+        self._nowhere = 0
 
     def add_totals(self, totals: pa.Table) -> None:
         """What the total rows say. Two of one kind make a total that nothing can match."""
@@ -156,6 +163,9 @@ class _Sums:
         about = _compute.is_in(rows["f"], value_set=pa.array(["send", "sentinel", "poll", "delete"]))
         self._places |= _places(rows.filter(_compute.and_(about, ok)))
         self._unplaced |= _places(acked.filter(_compute.less(acked["first_offset"], 0)))
+        self._writers.update(_compute.unique(rows["process"]).to_pylist())
+        self._phases |= {(each["f"], each["phase"]) for each in rows.group_by(["f", "phase"]).aggregate([]).to_pylist()}
+        self._nowhere += _nowhere(rows.filter(_compute.equal(rows["f"], "poll")))
         for functions, coverage in ((("reserve",), self._reserved), (_OUTCOMES, self._outcomes)):
             coverage.add(self._sequences(rows, functions))
 
@@ -190,6 +200,9 @@ class _Sums:
             last_tried_ns=self._last_tried_ns,
             places=frozenset(self._places),
             unplaced=frozenset(self._unplaced),
+            writers=frozenset(self._writers),
+            phases=frozenset(self._phases),
+            nowhere=self._nowhere,
         )
 
     def _complaints(self) -> Iterator[str]:
@@ -216,6 +229,12 @@ def _places(rows: pa.Table) -> set[Where]:
     """The partitions that rows are about."""
     keys = rows.group_by(["topic", "partition"]).aggregate([]).to_pylist()
     return {(each["topic"], each["partition"]) for each in keys}
+
+
+def _nowhere(polls: pa.Table) -> int:
+    """How many of these rows have no offset, or end before they begin."""
+    first, last = _column(polls, "first_offset"), _column(polls, "last_offset")
+    return int(np.count_nonzero((first < 0) | (last < first)))
 
 
 def _lengths(table: pa.Table) -> NDArray[np.int64]:

@@ -7,24 +7,11 @@ from collections.abc import Iterator
 from verifier.accounts import HistoryAccount
 from verifier.closing import Closing
 from verifier.completeness.experiment import is_killed
+from verifier.completeness.rows import strange
 from verifier.doubts import HISTORIES, Doubt
 from verifier.evidence.declared import DeclaredProcess
 from verifier.evidence.run_model import RunModel
-from verifier.evidence.values import SENTINEL_STREAM
 from verifier.outcomes import may_fail
-
-#: What a producer may say of a record, by its row's outcome.
-_OUTCOMES = frozenset(("ok", "fail", "info"))
-
-#: Whose rows these are. Other functions are anybody's.
-_ROLES = {
-    "reserve": ("producers", "sentinel"),
-    "send": ("producers",),
-    "unsent": ("producers", "sentinel"),
-    "delete": ("producers",),
-    "sentinel": ("sentinel",),
-    "poll": ("readers", "final"),
-}
 
 
 def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
@@ -67,8 +54,8 @@ def _each(run: RunModel, closing: Closing) -> Iterator[str]:
             yield from _totals(account)
             yield from (f"{account.file}: sequences {each}" for each in account.complaints)
         yield from _places(run, account)
+        yield from strange(account, declared)
         if declared is not None:
-            yield from _role(account, declared)
             yield from _outcomes(account, declared)
         if declared is not None and account.state == "closed":
             yield from _streams(account, declared)
@@ -105,15 +92,6 @@ def _places(run: RunModel, account: HistoryAccount) -> Iterator[str]:
         yield f"the history {account.file} speaks of {', '.join(strange[:5])}, which the run does not have"
 
 
-def _role(account: HistoryAccount, declared: DeclaredProcess) -> Iterator[str]:
-    """Who may claim what: a reader that reserves, or a sentinel that deletes, would excuse what nobody did."""
-    for f in sorted({f for f, _ in account.rows}):
-        if declared.role not in _ROLES.get(f, (declared.role,)):
-            yield f"the history {account.file} has rows {f}, which {account.process} cannot have ({declared.role})"
-    if declared.role == "sentinel" and any(stream < SENTINEL_STREAM for stream in account.streams):
-        yield f"the history {account.file} speaks of streams that are no sentinel's"
-
-
 def _streams(account: HistoryAccount, declared: DeclaredProcess) -> Iterator[str]:
     if declared.role != "producers":
         return
@@ -126,9 +104,6 @@ def _streams(account: HistoryAccount, declared: DeclaredProcess) -> Iterator[str
 
 def _outcomes(account: HistoryAccount, declared: DeclaredProcess) -> Iterator[str]:
     """What an error means is the verifier's own table, whatever the history claims."""
-    for f, outcome in sorted(account.rows):
-        if f == "send" and outcome not in _OUTCOMES:
-            yield f"the history {account.file} has an outcome {outcome!r} of send, which there is not"
     for (outcome, name), values in sorted(account.errors.items()):
         if outcome == "ok":
             error = name or "an error"
