@@ -55,7 +55,8 @@ class HistoryAccount:
     asked for, by (topic, partition); ``last_acked_ns`` and ``last_tried_ns``: when something was last acknowledged, or
     was to be sent or had an outcome, by (topic, partition); ``places``: where something was acknowledged, read or
     deleted; ``unplaced``: where an acknowledgement came without an offset; ``writers``: the processes that rows name as
-    theirs; ``phases``: (function, phase) of all rows; ``nowhere``: how many polls that brought something have no offset.
+    theirs; ``phases``: (function, phase) of all rows; ``nowhere``: how many polls that brought something have no offset;
+    ``last_ns``: when the last row's outcome was known.
     """
 
     process: str
@@ -79,6 +80,7 @@ class HistoryAccount:
     writers: frozenset[str] = frozenset()
     phases: frozenset[tuple[str, str]] = frozenset()
     nowhere: int = 0
+    last_ns: int = -1
 
     def values(self, f: str, *outcomes: str) -> int:
         """How many values the rows of a function are about."""
@@ -135,6 +137,7 @@ class _Sums:
         self._writers: set[str] = set()
         self._phases: set[tuple[str, str]] = set()
         self._nowhere = 0
+        self._last_ns = -1
 
     def add_totals(self, totals: pa.Table) -> None:
         """What the total rows say. Two of one kind make a total that nothing can match."""
@@ -166,6 +169,7 @@ class _Sums:
         self._writers.update(_compute.unique(rows["process"]).to_pylist())
         self._phases |= {(each["f"], each["phase"]) for each in rows.group_by(["f", "phase"]).aggregate([]).to_pylist()}
         self._nowhere += _nowhere(rows.filter(_compute.equal(rows["f"], "poll")))
+        self._last_ns = max(self._last_ns, int(_column(rows, "complete_ns").max(initial=-1)))
         for functions, coverage in ((("reserve",), self._reserved), (_OUTCOMES, self._outcomes)):
             coverage.add(self._sequences(rows, functions))
 
@@ -203,6 +207,7 @@ class _Sums:
             writers=frozenset(self._writers),
             phases=frozenset(self._phases),
             nowhere=self._nowhere,
+            last_ns=self._last_ns,
         )
 
     def _complaints(self) -> Iterator[str]:

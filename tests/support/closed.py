@@ -60,7 +60,7 @@ def closed(evidence: DeclaredEvidence) -> dict[str, Any]:
     """The fields of ``run.json`` of a run that went as it should; chaos lasts from 10 to 50 seconds."""
     ends = [8, 10, 50, 51, 52, 53, 54, 55]
     spans = zip(PHASES, [0, *ends], ends, strict=False)
-    live = [each.name for each in evidence.processes]
+    live = [each.name.replace("final-", "final-read-") for each in evidence.processes]
     names = ["proxy", *(f"broker-{broker}" for broker in evidence.brokers), *live]
     return {
         "evidence": evidence,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from verifier.accounts import HistoryAccount
 from verifier.closing import Closing
-from verifier.completeness.experiment import is_killed
+from verifier.completeness.killed import torn
 from verifier.completeness.rows import strange
 from verifier.doubts import HISTORIES, Doubt
 from verifier.evidence.declared import DeclaredProcess
@@ -47,8 +47,7 @@ def _each(run: RunModel, closing: Closing) -> Iterator[str]:
             yield f"the history {account.file} cannot be read: {account.error}"
             continue
         if account.state == "torn":
-            if not _was_killed(run, account, closing):
-                yield f"the history {account.file} has no proper end, and no fault on record killed its process"
+            yield from torn(run, account, closing)
             yield from (f"{account.file}: {each}" for each in account.complaints if "without an outcome" not in each)
         else:
             yield from _totals(account)
@@ -60,14 +59,6 @@ def _each(run: RunModel, closing: Closing) -> Iterator[str]:
         if declared is not None and account.state == "closed":
             yield from _streams(account, declared)
             yield from _series(account, declared, closing)
-
-
-def _was_killed(run: RunModel, account: HistoryAccount, closing: Closing) -> bool:
-    """A process that a fault ended may leave a torn tail; what it had reserved without an outcome is then unknown."""
-    return any(
-        child.name == account.process and (child.exit_code or 0) < 0 and is_killed(child.name, child.pid, closing)
-        for child in run.children
-    )
 
 
 def _totals(account: HistoryAccount) -> Iterator[str]:
