@@ -8,7 +8,6 @@ the verdict is ``verifier.completeness``'s.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,13 +22,11 @@ from numpy.typing import NDArray
 
 from verifier.evidence.arrow_stream import HistoryError
 from verifier.evidence.history import stream_history
+from verifier.outcomes import error_name
 from verifier.ranges import Coverage, Ranges, joined, ranges, without
 
 #: Attempts are counted by intervals of this length.
 INTERVAL_NS = 100_000_000
-
-#: The name with which a client's error begins: Kafka's, or librdkafka's own with an underscore.
-_NAME = re.compile(r"_?[A-Z][A-Z0-9_]{4,}(?=: |$)")
 
 #: Sequences of these functions have an outcome.
 _OUTCOMES = ("send", "sentinel", "unsent")
@@ -55,8 +52,9 @@ class HistoryAccount:
     asked for, by (topic, partition); ``last_acked_ns`` and ``last_tried_ns``: when something was last acknowledged, or
     was to be sent or had an outcome, by (topic, partition); ``places``: where something was acknowledged, read or
     deleted; ``unplaced``: where an acknowledgement came without an offset; ``writers``: the processes that rows name as
-    theirs; ``phases``: (function, phase) of all rows; ``nowhere``: how many polls that brought something have no offset;
-    ``last_ns``: when the last row's outcome was known.
+    theirs; ``phases``: (function, phase) of all rows; ``nowhere``: how many polls have no offset;
+    ``last_ns``: when the last row's outcome was known; ``identified``, ``placed``: whether any acknowledgement has a
+    producer id, an offset.
     """
 
     process: str
@@ -81,6 +79,8 @@ class HistoryAccount:
     phases: frozenset[tuple[str, str]] = frozenset()
     nowhere: int = 0
     last_ns: int = -1
+    identified: bool = False
+    placed: bool = False
 
     def values(self, f: str, *outcomes: str) -> int:
         """How many values the rows of a function are about."""
@@ -138,6 +138,7 @@ class _Sums:
         self._phases: set[tuple[str, str]] = set()
         self._nowhere = 0
         self._last_ns = -1
+        self._producer_id = self._offset = -1
 
     def add_totals(self, totals: pa.Table) -> None:
         """What the total rows say. Two of one kind make a total that nothing can match."""
@@ -170,6 +171,8 @@ class _Sums:
         self._phases |= {(each["f"], each["phase"]) for each in rows.group_by(["f", "phase"]).aggregate([]).to_pylist()}
         self._nowhere += _nowhere(rows.filter(_compute.equal(rows["f"], "poll")))
         self._last_ns = max(self._last_ns, int(_column(rows, "complete_ns").max(initial=-1)))
+        self._producer_id = max(self._producer_id, int(_column(acked, "producer_id").max(initial=-1)))
+        self._offset = max(self._offset, int(_column(acked, "first_offset").max(initial=-1)))
         for functions, coverage in ((("reserve",), self._reserved), (_OUTCOMES, self._outcomes)):
             coverage.add(self._sequences(rows, functions))
 
@@ -208,6 +211,8 @@ class _Sums:
             phases=frozenset(self._phases),
             nowhere=self._nowhere,
             last_ns=self._last_ns,
+            identified=self._producer_id >= 0,
+            placed=self._offset >= 0,
         )
 
     def _complaints(self) -> Iterator[str]:
@@ -275,12 +280,6 @@ def _errors(sends: pa.Table) -> Counter[tuple[str, str]]:
     for each in _grouped(told, ["type", "error"]):
         found[each["type"], error_name(each["error"] or "")] += each["values_sum"]
     return found
-
-
-def error_name(text: str) -> str:
-    """The name with which a client's error begins; empty if it has none."""
-    found = _NAME.match(text)
-    return "" if found is None else found[0]
 
 
 def _greatest(rows: pa.Table, column: str) -> dict[Where, int]:

@@ -12,11 +12,12 @@ from base64 import urlsafe_b64decode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from verifier.accounts import HistoryAccount, accounts
 from verifier.effectiveness import FaultRecord, fault_record
 from verifier.evidence import seal as seals
-from verifier.evidence.run_directory import RunDirectory
+from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import SeriesPoint, read_series
 
@@ -42,7 +43,8 @@ class Closing:
     """``seal`` is the digest of the seal, None if there is no usable one (``seal_problem`` says why).
 
     ``series`` is the last point of each process, ``lag_ms`` the worst lag of its event loop; ``topic_ids`` what each
-    replica's ``partition.metadata`` says, by (broker, topic, partition), None for one that cannot be read.
+    replica's ``partition.metadata`` says, by (broker, topic, partition), None for one that cannot be read; ``load`` is
+    what the load processes were handed, None if it cannot be read.
     """
 
     seal: str | None = None
@@ -55,6 +57,7 @@ class Closing:
     alarms: tuple[LogAlarm, ...] = ()
     topic_ids: Mapping[tuple[int, str, int], str | None] = field(default_factory=dict)
     unreadable: tuple[str, ...] = ()
+    load: Mapping[str, Any] | None = None
 
 
 def gather(directory: RunDirectory, run: RunModel) -> Closing:
@@ -75,6 +78,11 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
                 lag_ms[point.process] = max(point.loop_lag_ms, lag_ms.get(point.process, 0.0))
         except (OSError, ValueError, TypeError) as error:
             unreadable.append(f"the series {path.name} cannot be read: {error}")
+    load = None
+    try:
+        load = read_json(directory.load_settings_json)
+    except (OSError, ValueError) as error:
+        unreadable.append(f"loadgen/settings.json cannot be read: {error}")
     return Closing(
         seal=digest,
         seal_problem=problem,
@@ -86,6 +94,7 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
         alarms=tuple(_alarms(directory)),
         topic_ids=dict(_topic_ids(directory)),
         unreadable=tuple(unreadable),
+        load=load,
     )
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.support.stories import TOPIC
 from tests.verifier.test_ranges import fewest
 from verifier import accounts as accounts_module
-from verifier.accounts import INTERVAL_NS, MOST_COMPLAINTS, HistoryAccount, account_of, error_name
+from verifier.accounts import INTERVAL_NS, MOST_COMPLAINTS, HistoryAccount, account_of
 from verifier.evidence import history as history_module
 from verifier.evidence.history import (
     MAX_PENDING_ROWS,
@@ -28,6 +28,7 @@ from verifier.evidence.history import (
     stream_history,
     values_of,
 )
+from verifier.outcomes import error_name
 
 ERRORS = (None, "NOT_LEADER_OR_FOLLOWER: no", "_MSG_TIMED_OUT: late", "no name")
 #: Of a history in memory.

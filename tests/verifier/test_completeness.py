@@ -13,12 +13,13 @@ from confluent_kafka import KafkaError
 from cluster.client.producer.outcomes import recorded_outcome
 from cluster.protocol.errors import ErrorCode
 from loadgen.clients.confluent import failure_of
-from tests.support.settings import settings
+from tests.support.closed import agreeing
+from tests.support.settings import experiment_of, settings, topic_config_of
 from tests.support.stories import Story, clean
 from tests.verifier.test_verdict import a_run, closing, closing_of, facts
+from verifier import completeness
 from verifier.closing import Closing, LogAlarm, gather
-from verifier.completeness import incomplete
-from verifier.doubts import ALL, EXCUSES, FINAL, HISTORIES, NOTHING, Evidence
+from verifier.doubts import ALL, EXCUSES, FINAL, HISTORIES, NOTHING, Doubt, Evidence
 from verifier.effectiveness import Injected
 from verifier.evidence.history import HistoryRow
 from verifier.evidence.run_model import ChildProcess, HarnessHealth, RunModel, TopicSpec
@@ -27,6 +28,11 @@ from verifier.facts import Facts, ReaderReach
 from verifier.outcomes import may_fail
 
 SECOND = 1_000_000_000
+
+
+def incomplete(run: RunModel, facts: Facts, closing: Closing) -> list[Doubt]:
+    """Why the evidence does not suffice of a run whose evidence agrees with its settings."""
+    return completeness.incomplete(run, facts, agreeing(run, closing))
 
 
 def final(**changes: Any) -> RunModel:
@@ -67,15 +73,19 @@ def test_complete_evidence_has_no_gap() -> None:
 
 
 READER = ReaderReach("run", "final-1", "t", 0, 1, 20, False)
-COMPACTED = TopicSpec("t", 1, 3, closing().topic_ids[1, "t", 0] or "", config={"cleanup.policy": "compact,delete"})
-KILL = Injected("kill-leader", "b1", 20 * SECOND, 30 * SECOND, True, False, {"pid": 102, "dead": True}, 0, 25 * SECOND, True)
+COMPACT = topic_config_of(a_run().settings, {"cleanup.policy": "compact,delete"})
+COMPACTED = TopicSpec("t", 1, 3, closing().topic_ids[1, "t", 0] or "", config=COMPACT)
+KILL = Injected(
+    "kill-leader", "b1", 20 * SECOND, 30 * SECOND, True, False, {"pid": 102, "dead": True}, 0, 25 * SECOND, True
+)
 RUN, FACTS, CLOSING = a_run(), facts(), closing()
 FAULTY = a_run(faults_requested=["kill-leader"], settings=settings(rate=100.0))
 
 
 def a_run_of(**changes: Any) -> RunModel:
     """A run that was asked for something else than it declared."""
-    return replace(RUN, settings=replace(RUN.settings, **changes))
+    asked = replace(RUN.settings, **changes)
+    return replace(RUN, settings=asked, experiment=experiment_of(asked))
 
 
 def told(process: str, f: str, index: int, **changes: Any) -> Story:
@@ -133,7 +143,8 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
      a_run(evidence=replace(RUN.evidence, processes=[])), FACTS, CLOSING),
     ("there is no history", HISTORIES, RUN, FACTS, closing(accounts=())),
     ("the history of producer-1 is missing", HISTORIES, RUN, FACTS, without("producer-1")),
-    ("which was not declared", HISTORIES, RUN, FACTS, account("producer-1", process="stranger", writers=frozenset(("stranger",)))),
+    ("which was not declared", HISTORIES, RUN, FACTS,
+     account("producer-1", process="stranger", writers=frozenset(("stranger",)))),
     ("is of another process", HISTORIES, RUN, FACTS, account("producer-1", file="another.arrow")),
     ("sentinel has several histories", HISTORIES, RUN, FACTS,
      closing(accounts=(*CLOSING.accounts, *(e for e in CLOSING.accounts if e.process == "sentinel")))),

@@ -9,10 +9,9 @@ import pytest
 
 from chaos.faults.catalogue import FAULTS
 from chaos.faults.kill import Kill
-from tests.verifier.test_completeness import KILL, children
+from tests.verifier.test_completeness import KILL, children, incomplete
 from tests.verifier.test_verdict import a_run, closing, facts
 from verifier.closing import Closing
-from verifier.completeness import incomplete
 from verifier.completeness.killed import kills
 from verifier.effectiveness import Injected
 from verifier.evidence.run_model import ChildProcess, RunModel
