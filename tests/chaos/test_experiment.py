@@ -152,8 +152,14 @@ def test_the_verdict_depends_on_what_is_declared_and_on_nothing_else() -> None:
         ({"broker_config": ("log.flush.scheduler.interval.ms=7",)}, {"topic/flush.ms": 7}),
         ({"topic_config": ("unclean.leader.election.enable=TRUE",)}, {"unclean_leader_election": True}),
         ({"broker_config": ("unclean.leader.election.enable=true",)}, {"unclean_leader_election": True}),
-        ({"broker_config": ("log.message.timestamp.type=LogAppendTime",)}, {"topic/message.timestamp.type": "LogAppendTime"}),
-        ({"broker_config": ("log.retention.hours=400000",), "profile": "kafka"}, {"topic/retention.ms": 1_440_000_000_000}),
+        (
+            {"broker_config": ("log.message.timestamp.type=LogAppendTime",)},
+            {"topic/message.timestamp.type": "LogAppendTime"},
+        ),
+        (
+            {"broker_config": ("log.retention.hours=400000",), "profile": "kafka"},
+            {"topic/retention.ms": 1_440_000_000_000},
+        ),
         ({"topic_config": ("min.insync.replicas=1",)}, {"topic/min.insync.replicas": 1}),
         ({"workload": "crowded"}, {"users": 24, "partitions": 6, "rate": 1200.0}),
         ({"consumer_config": ("isolation.level=read_committed",)}, {"consumer/isolation.level": "read_committed"}),

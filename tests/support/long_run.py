@@ -73,6 +73,7 @@ def write_long_run(
     )
     write_json_atomic(directory.run_json, model.to_json())
     directory.faults_jsonl.touch()
+    directory.leaders_jsonl.touch()
     write_series(directory, evidence)
     write_json_atomic(directory.load_settings_json, load_settings_of(asked, RUN_ID, TOPIC))
     seal.take(directory)

@@ -18,7 +18,7 @@ from tests.support.settings import experiment_of, settings, topic_config_of
 from tests.support.stories import Story, clean
 from tests.verifier.test_verdict import a_run, closing, closing_of, facts
 from verifier import completeness
-from verifier.closing import Closing, LogAlarm, gather
+from verifier.closing import Closing, LogAlarm, Unreadable, gather
 from verifier.doubts import ALL, EXCUSES, FINAL, HISTORIES, NOTHING, Doubt, Evidence
 from verifier.effectiveness import Injected
 from verifier.evidence.history import HistoryRow
@@ -158,9 +158,11 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
      account("producer-1", complaints=("s1/3 without an outcome",))),
     ("speaks of streams 9", HISTORIES, RUN, FACTS, account("producer-1", streams=frozenset((1, 2, 9)))),
     ("says nothing of streams 2", HISTORIES, RUN, FACTS, account("producer-1", streams=frozenset((1,)))),
-    ("leaves that open", HISTORIES, RUN, FACTS, account("producer-1", errors={("fail", "REQUEST_TIMED_OUT"): 3})),
-    ("leaves that open", HISTORIES, RUN, FACTS, account("producer-1", errors={("fail", "INVALID_RECORD"): 3})),
-    ("that they were acknowledged, with", HISTORIES, RUN, FACTS, account("producer-1", errors={("ok", "X"): 3})),
+    ("but after REQUEST_TIMED_OUT nobody can know that", HISTORIES, RUN, FACTS,
+     account("producer-1", errors={("fail", "REQUEST_TIMED_OUT"): 3})),
+    ("but after INVALID_RECORD nobody can know that", HISTORIES, RUN, FACTS,
+     account("producer-1", errors={("fail", "INVALID_RECORD"): 3})),
+    ("says that 3 records were acknowledged with X", HISTORIES, RUN, FACTS, account("producer-1", errors={("ok", "X"): 3})),
     ("producer-1 left no series", HISTORIES, RUN, FACTS, closing(series={"reader-1": CLOSING.series["reader-1"]})),
     ("its process's live series 23", HISTORIES, RUN, FACTS, closing(series=series("producer-1", total_acked=23))),
     ("its process's live series 1", HISTORIES, RUN, FACTS, closing(series=series("reader-1", total_read=1))),
@@ -172,14 +174,14 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
      facts(replicas=(replace(FACTS.replicas[0], batch_bytes=800), *FACTS.replicas[1:])), CLOSING),
     ("its log on broker 1 ends at 28, and ended at 25", NOTHING, RUN,
      facts(replicas=(replace(FACTS.replicas[0], next_offset=28), *FACTS.replicas[1:])), CLOSING),
-    ("t-1: broker 1 has a log of it and is none of its replicas", NOTHING, RUN,
+    ("t-1: broker 1 has a log of it but is not one of its replicas", NOTHING, RUN,
      facts(replicas=(*FACTS.replicas, replace(FACTS.replicas[0], partition=1)), segments_listed=4), CLOSING),
     ("t-0: its sentinel is not in the final leader's log", NOTHING, RUN, facts(sentinels=frozenset()), CLOSING),
     ("t-0: the final reader final-1 read nothing of it", NOTHING, RUN, facts(readers=()), CLOSING),
     ("stopped at offset 20, before the sentinel", NOTHING, RUN, facts(readers=(READER,)), CLOSING),
     ("nothing was acknowledged", NOTHING, RUN, facts(acked=0), CLOSING),
     ("nothing was read in the final phase", NOTHING, RUN, facts(final_read=0), CLOSING),
-    ("2 history rows make no sense", NOTHING, RUN, facts(malformed_rows=2), CLOSING),
+    ("do not match in 2 rows of the histories", NOTHING, RUN, facts(malformed_rows=2), CLOSING),
     ("24 records were acknowledged in 40 s of load, less than 10% of the 4,000", NOTHING,
      a_run(settings=settings(rate=100.0)), FACTS, CLOSING),
     ("t-0: 0 records were acknowledged, of about", NOTHING, RUN, FACTS, account("producer-1", acked={("t", 1): 24})),
@@ -213,7 +215,7 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
     ("run.json: changed since", ALL, RUN, FACTS, closing(differences=(Difference("run.json", "changed"),))),
     ("faults.jsonl: missing since", EXCUSES, RUN, FACTS, closing(differences=(Difference("faults.jsonl", "missing"),))),
     ("nodes/9/x: not there when", NOTHING, RUN, FACTS, closing(differences=(Difference("nodes/9/x", "new"),))),
-    ("faults.jsonl cannot be read", EXCUSES, RUN, FACTS, closing(unreadable=("faults.jsonl cannot be read: x",))),
+    ("faults.jsonl cannot be read", EXCUSES, RUN, FACTS, closing(unreadable=(Unreadable("faults.jsonl", "x"),))),
     ("injection 0 is kill-leader, which was not asked for", EXCUSES, RUN, FACTS, closing(KILL)),
     ("nothing was sent while kill-leader on b1 lasted (10.0 s)", NOTHING, FAULTY, facts(acked=4000), closing(KILL)),
 ]  # fmt: skip

@@ -24,7 +24,7 @@ def incomplete(run: RunModel, facts: Facts, closing: Closing) -> list[Doubt]:
         *experiment.doubts(run, closing),
         *finals.doubts(run, closing),
         *histories.doubts(run, closing),
-        *replicas.doubts(run, facts),
+        *replicas.doubts(run, facts, closing),
         *load.doubts(run, facts, closing),
         *faults.doubts(run, closing),
     ]

@@ -98,11 +98,11 @@ def _outcomes(account: HistoryAccount, declared: DeclaredProcess) -> Iterator[st
     for (outcome, name), values in sorted(account.errors.items()):
         if outcome == "ok":
             error = name or "an error"
-            yield f"the history {account.file} says of {values} records that they were acknowledged, with {error}"
+            yield f"the history {account.file} says that {values} records were acknowledged with {error}"
         elif outcome == "fail" and not may_fail(declared.client, name):
             yield (
-                f"the history {account.file} says of {values} records that they certainly failed, "
-                f"though {name or 'an error without a name'} leaves that open"
+                f"the history {account.file} says that {values} records certainly failed, "
+                f"but after {name or 'an error without a name'} nobody can know that"
             )
 
 
