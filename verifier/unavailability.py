@@ -15,11 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from verifier.effectiveness import Injected
+from verifier.evidence.phases import LOAD_PHASES
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Gap
-
-#: The phases in which the load runs, by their names in ``run.json``; without them the acknowledgements tell.
-LOAD_PHASES = ("load starts", "chaos", "heal", "recovery")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from typing import Any
 from tests.support.settings import load_settings_of
 from verifier.accounts import account_of
 from verifier.closing import Closing
-from verifier.completeness.experiment import PHASES
 from verifier.evidence.declared import DeclaredEvidence, DeclaredProcess
+from verifier.evidence.phases import PHASES
 from verifier.evidence.run_directory import RunDirectory, append_json_line
 from verifier.evidence.run_model import ChildProcess, HarnessHealth, PhaseSpan, RunModel, RunSettings
 from verifier.evidence.series import SeriesPoint

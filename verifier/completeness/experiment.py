@@ -8,10 +8,8 @@ from verifier.closing import Closing
 from verifier.completeness.killed import KILLED, killer
 from verifier.doubts import Doubt
 from verifier.evidence.declared import DeclaredProcess
-from verifier.evidence.run_model import ChildProcess, PhaseSpan, RunModel
-
-#: The phases of a run, in their order.
-PHASES = ("start", "load starts", "chaos", "heal", "recovery", "flush", "final read", "stop")
+from verifier.evidence.phases import PHASES
+from verifier.evidence.run_model import ChildProcess, RunModel
 
 #: The processes whose event loop decides what the cluster sees; the brokers' own lag is theirs.
 HARNESS_LOOPS = ("proxy", "conductor")
@@ -69,11 +67,6 @@ def _phases(run: RunModel) -> Iterator[str]:
     for before, after in zip(run.phases, run.phases[1:], strict=False):
         if before.end_ns is not None and after.start_ns < before.end_ns:
             yield f"phase {after.name} begins before {before.name} has ended"
-
-
-def span(run: RunModel, name: str) -> PhaseSpan | None:
-    """A phase by its name."""
-    return next((phase for phase in run.phases if phase.name == name), None)
 
 
 def _children(run: RunModel, closing: Closing) -> Iterator[str]:

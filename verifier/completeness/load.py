@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from verifier.closing import Closing
-from verifier.completeness.experiment import span
 from verifier.completeness.together import together
 from verifier.doubts import Doubt
 from verifier.evidence.declared import Role
+from verifier.evidence.phases import CHAOS
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Facts
 
@@ -52,7 +52,7 @@ def unreadable(run: RunModel, closing: Closing, role: Role) -> list[str]:
 
 
 def _rate(run: RunModel, facts: Facts) -> Iterator[str]:
-    chaos = span(run, "chaos")
+    chaos = run.phase(CHAOS)
     if chaos is None or chaos.end_ns is None or not run.settings.rate or not facts.acked:
         return
     seconds = (chaos.end_ns - chaos.start_ns) / 1e9

@@ -166,6 +166,10 @@ class RunModel(Model):
     ended: str | None = None
     exit_status: int | None = None
 
+    def phase(self, name: str) -> PhaseSpan | None:
+        """A phase that the run came to, by its name."""
+        return next((each for each in self.phases if each.name == name), None)
+
     @classmethod
     def from_json(cls, value: Any) -> Self:
         """The inverse of ``to_json``. Raises ``RunModelError``, also for a ``run.json`` of another version."""
