@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -11,7 +11,6 @@ from typing import Any
 from chaos.experiment.asked import Asked
 from chaos.experiment.resolve import resolve
 from chaos.experiment.verdict import settings_of
-from chaos.faults.catalogue import FAULTS
 from verifier.completeness.settings import STANDS
 from verifier.evidence.declared import DeclaredEvidence
 from verifier.evidence.run_model import HarnessHealth, RunModel, RunSettings
@@ -27,8 +26,10 @@ def settings(**changes: Any) -> RunSettings:
     return replace(DEFAULT, **changes)
 
 
-def experiment_of(settings: RunSettings, topic_config: Mapping[str, str] = TOPIC_CONFIG) -> dict[str, Any]:
-    """What ``run.json`` records of an experiment that comes to these settings, and to a topic configured so."""
+def experiment_of(
+    settings: RunSettings, topic_config: Mapping[str, str] = TOPIC_CONFIG, faults: Sequence[str] = ()
+) -> dict[str, Any]:
+    """What ``run.json`` records of an experiment that comes to these settings, this topic and these faults."""
     record: dict[str, Any] = {"experiment": deepcopy(_EXPERIMENT)}
     for name, (place, *_) in STANDS.items():
         inner = record
@@ -38,7 +39,7 @@ def experiment_of(settings: RunSettings, topic_config: Mapping[str, str] = TOPIC
         inner[place[-1]] = list(value) if isinstance(value, tuple) else value
     unclean = "unclean.leader.election.enable"  # a setting, and typed
     record["experiment"]["resolved"]["topic"] |= {key: text for key, text in topic_config.items() if key != unclean}
-    record["experiment"]["resolved"]["faults"] = list(FAULTS)
+    record["experiment"]["resolved"]["faults"] = list(faults)
     plain: dict[str, Any] = record["experiment"]
     return plain
 
@@ -94,5 +95,5 @@ def run_model(**changes: Any) -> RunModel:
         "problems": [],
         "producer_ids_below": None,
     }
-    begun["experiment"] = experiment_of(changes.get("settings", DEFAULT))
+    begun["experiment"] = experiment_of(changes.get("settings", DEFAULT), faults=changes.get("faults_requested", []))
     return RunModel(**{**begun, **changes})

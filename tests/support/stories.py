@@ -143,7 +143,7 @@ class Story:
             started="2023-11-14T22:13:00Z",
             ended="2023-11-14T22:14:00Z",
             settings=asked,
-            experiment=experiment_of(asked, config),
+            experiment=experiment_of(asked, config, self.faults_requested),
             topics=[TopicSpec(TOPIC, len(self.partitions), brokers, TOPIC_ID, config)],
             producer_ids_below=self.producer_ids_below,
             faults_requested=self.faults_requested,

@@ -33,8 +33,7 @@ def a_run(**changes: Any) -> RunModel:
         changes["settings"] = shaped(changes["settings"], whole.evidence)
     settings = changes.get("settings", whole.settings)
     config = next((topic.config for topic in changes.get("topics", whole.topics)), {})
-    changes["experiment"] = experiment_of(settings, config)
-    changes["experiment"]["resolved"]["faults"] += changes.get("faults_requested", [])
+    changes["experiment"] = experiment_of(settings, config, changes.get("faults_requested", whole.faults_requested))
     return replace(whole, **changes)
 
 

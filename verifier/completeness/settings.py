@@ -84,11 +84,19 @@ def _experiment(run: RunModel) -> Iterator[str]:
         for place in may:
             if (found := _at(record, place)) not in (_ABSENT, None) and not _same(each.name, setting, found):
                 yield _contradiction(each.name, setting, ".".join(place), found)
+    yield from _faults(run, record)
+
+
+def _faults(run: RunModel, record: Mapping[str, Any]) -> Iterator[str]:
+    """Every kind that was asked for is planned at least once; without its name nobody misses one that never bit."""
     asked = _at(record, (*_RESOLVED, "faults"))
-    if _at(record, (*_ASKED, "schedule")) is None and isinstance(asked, list):
-        strange = [fault for fault in run.faults_requested if fault not in asked]
-        if strange:
-            yield f"run.json requests {', '.join(strange)}, which the experiment does not ask for"
+    if isinstance(injections := _at(record, (*_ASKED, "schedule", "injections")), list):
+        asked = [each.get("fault") for each in injections if isinstance(each, dict)]
+    if not isinstance(asked, list):
+        yield "run.json does not say experiment.resolved.faults"
+    elif {*run.faults_requested} != {*map(str, asked)}:
+        requested, wanted = (", ".join(sorted({*map(str, each)})) or "none" for each in (run.faults_requested, asked))
+        yield f"run.json has faults_requested {requested}, and the experiment asks for {wanted}"
 
 
 def _topics(run: RunModel) -> Iterator[str]:
