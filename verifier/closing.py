@@ -12,13 +12,16 @@ from base64 import urlsafe_b64decode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from verifier.accounts import HistoryAccount, accounts
 from verifier.effectiveness import FaultRecord, fault_record
 from verifier.evidence import seal as seals
-from verifier.evidence.run_directory import RunDirectory
+from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import SeriesPoint, read_series
+from verifier.strangers import strangers
+from verifier.witness import sightings
 
 #: What a log line of a process must not say if all is well.
 #: What kafka-python calls an error is a connection that broke, which is what faults are for; its history has the rest.
@@ -37,12 +40,21 @@ class LogAlarm:
     first: str
 
 
+class Unreadable(NamedTuple):
+    """A file of the evidence that cannot be read, by its path in the run directory, and why."""
+
+    path: str
+    error: str
+
+
 @dataclass(frozen=True, slots=True)
 class Closing:
     """``seal`` is the digest of the seal, None if there is no usable one (``seal_problem`` says why).
 
     ``series`` is the last point of each process, ``lag_ms`` the worst lag of its event loop; ``topic_ids`` what each
-    replica's ``partition.metadata`` says, by (broker, topic, partition), None for one that cannot be read.
+    replica's ``partition.metadata`` says, by (broker, topic, partition), None for one that cannot be read; ``load`` is
+    what the load processes were handed, None if it cannot be read. ``strangers`` are files that no declared process,
+    broker or partition leaves.
     """
 
     seal: str | None = None
@@ -54,27 +66,43 @@ class Closing:
     lag_ms: Mapping[str, float] = field(default_factory=dict)
     alarms: tuple[LogAlarm, ...] = ()
     topic_ids: Mapping[tuple[int, str, int], str | None] = field(default_factory=dict)
-    unreadable: tuple[str, ...] = ()
+    unreadable: tuple[Unreadable, ...] = ()
+    load: Mapping[str, Any] | None = None
+    strangers: tuple[str, ...] = ()
 
 
 def gather(directory: RunDirectory, run: RunModel) -> Closing:
     """Read everything that closes the evidence of a run."""
     digest, problem, differences = _seal(directory)
-    unreadable: list[str] = []
+    unreadable: list[Unreadable] = []
     faults = FaultRecord()
     try:
         faults = fault_record(directory.read_faults(), run.evidence.planned_faults)
     except (OSError, ValueError, TypeError) as error:
-        unreadable.append(f"faults.jsonl cannot be read: {error}")
+        unreadable.append(Unreadable("faults.jsonl", str(error)))
+    try:
+        if not directory.leaders_jsonl.exists():
+            raise FileNotFoundError("it is missing")
+        sightings(directory.read_leaders())
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        unreadable.append(Unreadable("leaders.jsonl", str(error)))
     series: dict[str, SeriesPoint] = {}
     lag_ms: dict[str, float] = {}
-    for path in sorted(directory.loadgen_dir.glob("*.series.jsonl")):
+    for process in run.evidence.of_role("producers", "readers"):
+        path = directory.series_jsonl(process.name)
         try:
             for point in read_series(path):
+                if point.process != process.name:
+                    raise ValueError(f"it is of {point.process}")
                 series[point.process] = point
                 lag_ms[point.process] = max(point.loop_lag_ms, lag_ms.get(point.process, 0.0))
         except (OSError, ValueError, TypeError) as error:
-            unreadable.append(f"the series {path.name} cannot be read: {error}")
+            unreadable.append(Unreadable(f"loadgen/{path.name}", str(error)))
+    load = None
+    try:
+        load = read_json(directory.load_settings_json)
+    except (OSError, ValueError) as error:
+        unreadable.append(Unreadable("loadgen/settings.json", str(error)))
     return Closing(
         seal=digest,
         seal_problem=problem,
@@ -86,6 +114,8 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
         alarms=tuple(_alarms(directory)),
         topic_ids=dict(_topic_ids(directory)),
         unreadable=tuple(unreadable),
+        load=load,
+        strangers=tuple(strangers(directory, run)),
     )
 
 

@@ -20,12 +20,12 @@ EXCUSES: frozenset[Evidence] = frozenset(("excuses",))
 
 
 class Doubt(NamedTuple):
-    """One line for people, and the evidence that is blind for it."""
+    """A reason in one line, and the evidence that can no longer be believed because of it."""
 
     reason: str
     blinds: frozenset[Evidence] = NOTHING
 
 
 def blinded(doubts: list[Doubt]) -> frozenset[Evidence]:
-    """All evidence that these doubts make blind."""
+    """All the evidence that any of these doubts makes blind."""
     return frozenset().union(*(doubt.blinds for doubt in doubts))

@@ -18,7 +18,8 @@ class Injected:
     """One injection as it happened. ``end_ns`` is None if it was never healed; times are monotonic.
 
     It was healed from ``healed_ns`` on, and over at ``end_ns``, when the cluster was seen to have recovered (``healed``
-    says whether it was). ``probe`` is what was seen while it lasted, ``heal_probe`` what was seen afterwards.
+    says whether it was). ``probe`` is what was seen while it lasted, until ``probed_ns`` (None if it was skipped), and
+    ``heal_probe`` what was seen afterwards.
     """
 
     fault: str
@@ -32,6 +33,7 @@ class Injected:
     healed_ns: int | None = None
     healed: bool = False
     heal_probe: Mapping[str, Any] = field(default_factory=dict)
+    probed_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ def _joined(number: int, phases: Mapping[str, Mapping[str, Any]]) -> Injected:
         healed_ns=None if heal is None else int(heal.get("start_ns") or 0),
         healed=bool(heal and heal.get("healed")),
         heal_probe=dict((heal or {}).get("probe") or {}),
+        probed_ns=int(begun.get("end_ns") or 0) or None if "inject" in phases else None,
     )
 
 

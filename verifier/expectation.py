@@ -72,7 +72,7 @@ def _rules(settings: RunSettings) -> Iterator[Allowance]:
 
 
 def _acknowledged_early(settings: RunSettings) -> Iterator[Allowance]:
-    """acks=0 and acks=1 acknowledge before other replicas have the batch; who dies then takes it along."""
+    """acks=0 and acks=1 acknowledge a batch before other replicas have it; if its leader dies then, it is lost."""
     if settings.acks not in ("0", "1"):
         return
     whom = "before the broker has it" if settings.acks == "0" else "when the leader alone has it"

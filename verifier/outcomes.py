@@ -7,6 +7,11 @@ with the client's own (``cluster.client.producer.outcomes``), so that neither is
 
 from __future__ import annotations
 
+import re
+
+#: The name with which a client's error begins: Kafka's, or librdkafka's own with an underscore.
+_NAME = re.compile(r"_?[A-Z][A-Z0-9_]{4,}(?=: |$)")
+
 #: Answers that a leader gives before it appends anything, and that no client tries again (Kafka's ``Errors``). A
 #: retriable error always leaves the outcome open.
 REFUSALS = frozenset(
@@ -40,3 +45,9 @@ def may_fail(client: str, name: str) -> bool:
     errors without counting a retry: its refusals leave the outcome open.
     """
     return name in REFUSALS and client != "confluent"
+
+
+def error_name(text: str) -> str:
+    """The name with which a client's error begins; empty if it has none."""
+    found = _NAME.match(text)
+    return "" if found is None else found[0]

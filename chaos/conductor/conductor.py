@@ -21,7 +21,6 @@ from chaos.conductor.leaders import LeaderWatch
 from chaos.conductor.live import Live
 from chaos.conductor.load import Load
 from chaos.conductor.observer import Observer
-from chaos.conductor.phase import CHAOS, START
 from chaos.conductor.producer_ids import producer_ids_below
 from chaos.conductor.record import RunRecord
 from chaos.conductor.resources import Resources, disk_problem, running
@@ -33,6 +32,7 @@ from chaos.faults.base import until
 from chaos.links import LinkError
 from chaos.schedules.model import Schedule
 from cluster.client import NewTopic
+from verifier.evidence.phases import CHAOS, FINAL_READ, FLUSH, HEAL, LOAD_STARTS, RECOVERY, START, STOP
 from verifier.evidence.run_model import TopicSpec
 
 log = logging.getLogger(__name__)
@@ -106,22 +106,22 @@ class Conductor:
         with self._phase(START):
             await self._deployment.start()
             await self._create_topic()
-        with self._phase("load starts"):
+        with self._phase(LOAD_STARTS):
             await self._declare()
             await self._load.start()
             started_ms = await self._load_is_flowing()
         with self._phase(CHAOS, f"{len(self._schedule.injections)} faults planned, seed {self._schedule.seed}"):
             await self._chaos(started_ms)
-        with self._phase("heal"):
+        with self._phase(HEAL):
             is_in_sync = await self._healed()
         if is_in_sync:
-            with self._phase("recovery"):
+            with self._phase(RECOVERY):
                 await self._recovered()
-        with self._phase("flush"):
+        with self._phase(FLUSH):
             for problem in await self._load.stop():
                 self._record.problem(problem)
             self._live.ended()
-        with self._phase("final read"):
+        with self._phase(FINAL_READ):
             await self._final_read()
         progress.note("evidence is complete" if self._complete() else "evidence is not complete")
 
@@ -270,7 +270,7 @@ class Conductor:
     async def _wind_down(self) -> None:
         """Undo and end everything. Bounded, and each step goes on if one before it failed."""
         progress = self._bench.progress
-        with self._phase("stop"):
+        with self._phase(STOP):
             if self._injector is not None:
                 await self._injector.heal_all()
             await self._open_links()

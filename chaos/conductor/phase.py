@@ -1,14 +1,14 @@
-"""Which phase of a run is named to those who watch it. Owns that choice and the names it is made of. Pure."""
+"""Which phase of a run is named to those who watch it. Owns that choice. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from verifier.evidence.phases import CHAOS, START
 from verifier.evidence.run_model import PhaseSpan
 
-START = "start"
-#: The phase in which faults are injected, and what it is called before the first of them is due.
-CHAOS, WARM_UP = "chaos", "warm up"
+#: What chaos is called before the first fault is due.
+WARM_UP = "warm up"
 
 
 def shown_phase(

@@ -50,7 +50,6 @@ class Asked:
         CHAOS,
         option="--time-limit",
         default=60.0,
-        verdict={"time_limit_s": None},
     )
     seed: int = declared("Repeats a schedule. Random if absent; always printed.", CHAOS)
     faults: str | None = declared(
@@ -163,7 +162,6 @@ class Asked:
         verdict={
             "max_in_flight": _producer("max.in.flight.requests.per.connection"),
             "retries": _producer("retries"),
-            "delivery_timeout_ms": _producer("delivery.timeout.ms"),
         },
     )
     consumer_config: tuple[str, ...] = declared(
@@ -172,7 +170,6 @@ class Asked:
         default=(),
         form=REPEATED,
         metavar="KEY=VALUE",
-        verdict={"isolation_level": lambda resolved: resolved.consumer_in_use["isolation.level"]},
     )
     brokers: int = declared("Broker processes.", CLUSTER, default=3, least=1, verdict={"brokers": None})
     partitions: int | None = declared(
@@ -193,13 +190,11 @@ class Asked:
         default=None,
         least=1,
         unset="2, or 1 with fewer than 3 replicas",
-        verdict={"min_insync_replicas": lambda resolved: resolved.min_insync_replicas},
     )
     profile: str = declared(
         "Base of all configuration: chaos (short timeouts) or kafka (Kafka's defaults).",
         CLUSTER,
         default="chaos",
-        verdict={"profile": None},
     )
     broker_config: tuple[str, ...] = declared(
         "A broker's configuration, repeatable.",
@@ -222,12 +217,6 @@ class Asked:
         metavar="KEY=VALUE",
         verdict={
             "unclean_leader_election": _topic("unclean.leader.election.enable"),
-            "flush_messages": _topic("flush.messages"),
-            "flush_ms": _topic("flush.ms"),
-            "retention_ms": _topic("retention.ms"),
-            "retention_bytes": _topic("retention.bytes"),
-            "cleanup_policy": _topic("cleanup.policy"),
-            "message_timestamp_type": _topic("message.timestamp.type"),
         },
     )
     zookeeper: str | None = declared(

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from chaos.sweeps.model import COUNTED, EFFECTS, UNKNOWN, Cell
+from verifier.evidence.phases import CHAOS
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.evidence.run_model import PhaseSpan, RunModel
 from verifier.evidence.series import SeriesPoint, read_all_series
@@ -14,9 +15,6 @@ from verifier.expectation import Expectation
 
 #: ``failed``: the harness itself; ``not run``: not yet; ``inapplicable``: it makes no sense to run it.
 Status = Literal["judged", "failed", "not run", "inapplicable"]
-
-#: The phase of a run in which the load flows and faults are injected.
-LOAD_PHASE = "chaos"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +97,7 @@ def outcome_of(directory: RunDirectory) -> Outcome:
 
 def throughput(phases: list[PhaseSpan], series: list[SeriesPoint]) -> float | None:
     """Acknowledged records per second over the time of the load, from its own series; None if that is not known."""
-    span = next((phase for phase in phases if phase.name == LOAD_PHASE and phase.end_ns is not None), None)
+    span = next((phase for phase in phases if phase.name == CHAOS and phase.end_ns is not None), None)
     if span is None or span.end_ns is None or span.end_ns <= span.start_ns:
         return None
     inside = [

@@ -136,27 +136,33 @@ def test_the_verdict_depends_on_what_is_declared_and_on_nothing_else() -> None:
     [
         (
             {"producer_config": ("retries=9", "delivery.timeout.ms=50000")},
-            {"retries": 9, "delivery_timeout_ms": 50_000},
+            {"retries": 9, "producer/delivery.timeout.ms": 50_000},
         ),
         ({"producer_config": ("message.send.max.retries=9",)}, {"retries": 9}),
         ({"producer_config": ("max.in.flight=2",)}, {"max_in_flight": 2}),
         ({"acks": "1"}, {"acks": "1", "idempotence": False}),
         ({"producer_config": ("acks=-1",)}, {"acks": "all", "idempotence": True}),
-        ({"client": "native", "profile": "kafka"}, {"delivery_timeout_ms": 120_000, "max_in_flight": 5}),
+        ({"client": "native", "profile": "kafka"}, {"producer/delivery.timeout.ms": 120_000, "max_in_flight": 5}),
         # The load's own default, not librdkafka's 300 s.
         (
             {"profile": "kafka"},
-            {"delivery_timeout_ms": 60_000, "retention_ms": 604_800_000, "session_timeout_ms": 18_000},
+            {"producer/delivery.timeout.ms": 60_000, "topic/retention.ms": 604_800_000, "session_timeout_ms": 18_000},
         ),
-        ({"broker_config": ("log.flush.interval.messages=7",)}, {"flush_messages": 7}),
-        ({"broker_config": ("log.flush.scheduler.interval.ms=7",)}, {"flush_ms": 7}),
+        ({"broker_config": ("log.flush.interval.messages=7",)}, {"topic/flush.messages": 7}),
+        ({"broker_config": ("log.flush.scheduler.interval.ms=7",)}, {"topic/flush.ms": 7}),
         ({"topic_config": ("unclean.leader.election.enable=TRUE",)}, {"unclean_leader_election": True}),
         ({"broker_config": ("unclean.leader.election.enable=true",)}, {"unclean_leader_election": True}),
-        ({"broker_config": ("log.message.timestamp.type=LogAppendTime",)}, {"message_timestamp_type": "LogAppendTime"}),
-        ({"broker_config": ("log.retention.hours=400000",), "profile": "kafka"}, {"retention_ms": 1_440_000_000_000}),
-        ({"topic_config": ("min.insync.replicas=1",)}, {"min_insync_replicas": 1}),
+        (
+            {"broker_config": ("log.message.timestamp.type=LogAppendTime",)},
+            {"topic/message.timestamp.type": "LogAppendTime"},
+        ),
+        (
+            {"broker_config": ("log.retention.hours=400000",), "profile": "kafka"},
+            {"topic/retention.ms": 1_440_000_000_000},
+        ),
+        ({"topic_config": ("min.insync.replicas=1",)}, {"topic/min.insync.replicas": 1}),
         ({"workload": "crowded"}, {"users": 24, "partitions": 6, "rate": 1200.0}),
-        ({"consumer_config": ("isolation.level=read_committed",)}, {"isolation_level": "read_committed"}),
+        ({"consumer_config": ("isolation.level=read_committed",)}, {"consumer/isolation.level": "read_committed"}),
         (
             {"readers": ("native",), "final_readers": ("native",)},
             {"readers": ("native",), "final_readers": ("native",)},
@@ -165,9 +171,18 @@ def test_the_verdict_depends_on_what_is_declared_and_on_nothing_else() -> None:
     ],
 )
 def test_what_is_resolved_reaches_the_verdict(asked: dict[str, Any], expected: dict[str, Any]) -> None:
-    """Whichever way it was said: by a shorthand, an alias, a profile, a broker's key or the client's own default."""
-    settings = settings_of(resolve(Asked(seed=1, **asked))[0])
-    assert {name: getattr(settings, name) for name in expected} == expected
+    """Whichever way it was said: by a shorthand, an alias, a profile, a broker's key or the client's own default.
+
+    What no verdict depends on (``topic/flush.ms``) reaches the record of the experiment.
+    """
+    experiment, _ = resolve(Asked(seed=1, **asked))
+    settings, record = settings_of(experiment), experiment.to_json()["resolved"]
+
+    def said(name: str) -> object:
+        config, _, key = name.rpartition("/")
+        return record[config][key] if config else getattr(settings, name)
+
+    assert {name: said(name) for name in expected} == expected
 
 
 def test_without_retries_nothing_may_be_appended_again() -> None:

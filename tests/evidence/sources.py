@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -66,7 +65,6 @@ def write(name: str, path: Path) -> RunDirectory:
     for process in live:
         last = directory.series_jsonl(process.name).read_text(encoding="utf-8").splitlines()[-1]
         directory.status_json(process.name).write_text(last, encoding="utf-8")
-    (directory.loadgen_dir / "settings.json").write_text(json.dumps({"rate": 0.0, "topic": "t"}), encoding="utf-8")
     seal.take(directory)
     return directory
 

@@ -8,11 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tests.support.settings import load_settings_of
 from verifier.accounts import account_of
-from verifier.completeness.experiment import PHASES
+from verifier.closing import Closing
 from verifier.evidence.declared import DeclaredEvidence, DeclaredProcess
+from verifier.evidence.phases import PHASES
 from verifier.evidence.run_directory import RunDirectory, append_json_line
-from verifier.evidence.run_model import ChildProcess, HarnessHealth, PhaseSpan, RunSettings
+from verifier.evidence.run_model import ChildProcess, HarnessHealth, PhaseSpan, RunModel, RunSettings
 from verifier.evidence.series import SeriesPoint
 
 SECOND = 1_000_000_000
@@ -51,6 +53,7 @@ def shaped(settings: RunSettings, evidence: DeclaredEvidence) -> RunSettings:
         partitions=len(evidence.replicas),
         replication_factor=max(len(brokers) for brokers in evidence.replicas.values()),
         load_processes=len(evidence.of_role("producers")),
+        users=len(evidence.streams),
         readers=tuple(each.client for each in evidence.of_role("readers")),
         final_readers=tuple(each.client for each in evidence.of_role("final")),
     )
@@ -60,7 +63,7 @@ def closed(evidence: DeclaredEvidence) -> dict[str, Any]:
     """The fields of ``run.json`` of a run that went as it should; chaos lasts from 10 to 50 seconds."""
     ends = [8, 10, 50, 51, 52, 53, 54, 55]
     spans = zip(PHASES, [0, *ends], ends, strict=False)
-    live = [each.name for each in evidence.processes]
+    live = [each.name.replace("final-", "final-read-") for each in evidence.processes]
     names = ["proxy", *(f"broker-{broker}" for broker in evidence.brokers), *live]
     return {
         "evidence": evidence,
@@ -82,6 +85,16 @@ def write_series(directory: RunDirectory, evidence: DeclaredEvidence) -> None:
             total_unknown=account.values("send", "info"), total_read=account.values("poll", "ok"),
         )  # fmt: skip
         append_json_line(directory.series_jsonl(process.name), point.to_json())
+
+
+def agreeing(run: RunModel, closing: Closing) -> Closing:
+    """The same evidence, with histories and a load as the settings of this run have them."""
+    settings, name = run.settings, run.topics[0].name if run.topics else "t"
+    accounts = tuple(
+        replace(each, identified=each.identified and settings.idempotence, placed=each.placed and settings.acks != "0")
+        for each in closing.accounts
+    )
+    return replace(closing, accounts=accounts, load=load_settings_of(settings, run.run_id, name))
 
 
 def partition_metadata() -> str:

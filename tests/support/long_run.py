@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tests.support import side_files
 from tests.support.batches import BatchFields, Record, encode_batch
 from tests.support.closed import TOPIC_ID, closed, declared, partition_metadata, shaped, write_series
-from tests.support.settings import run_model, settings
+from tests.support.settings import load_settings_of, run_model, settings, topic_config_of
 from tests.support.stories import PRODUCER_IDS_BELOW, RUN_ID, SECOND, SENTINEL_STREAM, TOPIC, Batch, row
 from verifier.evidence import seal
 from verifier.evidence.history import HistoryWriter
@@ -58,13 +58,14 @@ def write_long_run(
     _write_marks(directory, final)
     replicas = {f"{TOPIC}-{index}": BROKERS for index in range(partitions)}
     evidence = declared(names, replicas, range(1, partitions + 1))
+    asked = shaped(settings(rate=0.0), evidence)
     model = run_model(
         name="long",
         seed=1,
         run_id=RUN_ID,
         started="2023-11-14T22:13:00Z",
-        settings=shaped(settings(rate=0.0), evidence),
-        topics=[TopicSpec(TOPIC, partitions, len(BROKERS), TOPIC_ID)],
+        settings=asked,
+        topics=[TopicSpec(TOPIC, partitions, len(BROKERS), TOPIC_ID, topic_config_of(asked))],
         final=final,
         final_topic_ids={TOPIC: TOPIC_ID},
         producer_ids_below=PRODUCER_IDS_BELOW,
@@ -72,7 +73,9 @@ def write_long_run(
     )
     write_json_atomic(directory.run_json, model.to_json())
     directory.faults_jsonl.touch()
+    directory.leaders_jsonl.touch()
     write_series(directory, evidence)
+    write_json_atomic(directory.load_settings_json, load_settings_of(asked, RUN_ID, TOPIC))
     seal.take(directory)
     return directory
 

@@ -16,7 +16,7 @@ from typing import Any
 from tests.support import side_files
 from tests.support.batches import BatchFields, Record, encode_batch
 from tests.support.closed import TOPIC_ID, closed, declared, partition_metadata, shaped, write_series
-from tests.support.settings import run_model, settings
+from tests.support.settings import experiment_of, load_settings_of, run_model, settings, topic_config_of
 from verifier.evidence import seal
 from verifier.evidence.declared import DeclaredEvidence
 from verifier.evidence.history import HistoryRow, HistoryWriter
@@ -140,6 +140,8 @@ class Story:
         ]  # fmt: skip
         brokers = len(next(iter(self.partitions.values())).log_end_offsets)
         whole = closed(self.evidence())
+        asked = replace(shaped(self.settings, self.evidence()), rate=0.0)
+        config = topic_config_of(asked, self.topic_config)
         children = [self._ended(child) for child in whole["children"]]
         return run_model(
             name="story",
@@ -147,8 +149,9 @@ class Story:
             run_id=RUN_ID,
             started="2023-11-14T22:13:00Z",
             ended="2023-11-14T22:14:00Z",
-            settings=replace(shaped(self.settings, self.evidence()), rate=0.0),
-            topics=[TopicSpec(TOPIC, len(self.partitions), brokers, TOPIC_ID, self.topic_config)],
+            settings=asked,
+            experiment=experiment_of(asked, config, self.faults_requested),
+            topics=[TopicSpec(TOPIC, len(self.partitions), brokers, TOPIC_ID, config)],
             producer_ids_below=self.producer_ids_below,
             faults_requested=self.faults_requested,
             final=final,
@@ -202,7 +205,7 @@ class Story:
         for process, rows in self.rows.items():
             writer = HistoryWriter(directory.history(process), process, _StoppedClock())
             for row in rows:
-                writer.append(row)
+                writer.append(row if self.settings.idempotence else row._replace(producer_id=-1))
             writer.flush()
             if process not in self.torn:
                 writer.close()
@@ -220,6 +223,7 @@ class Story:
         for broker in self.brokers:
             self._write_side_files(directory.node(broker) / "data", broker)
         write_series(directory, self.evidence())
+        write_json_atomic(directory.load_settings_json, load_settings_of(self.model().settings, RUN_ID, TOPIC))
         seal.take(directory)
         return directory
 

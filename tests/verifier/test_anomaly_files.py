@@ -13,13 +13,13 @@ import pyarrow.parquet
 import pytest
 
 from tests.support.settings import settings as run_settings
-from tests.verifier.test_verdict import a_run, audit, closing, found
+from tests.verifier.test_verdict import a_run, audit, closing, decide, found
 from verifier import anomaly_files
 from verifier.anomaly_files import COLLECTED, INDEX, by_run, write
 from verifier.bounds import Bounds
 from verifier.expectation import RETRY
 from verifier.tables import Place
-from verifier.verdict import Verdict, decide
+from verifier.verdict import Verdict
 
 
 def table(*rows: dict[str, Any]) -> pa.Table:

@@ -13,12 +13,13 @@ from confluent_kafka import KafkaError
 from cluster.client.producer.outcomes import recorded_outcome
 from cluster.protocol.errors import ErrorCode
 from loadgen.clients.confluent import failure_of
-from tests.support.settings import settings
+from tests.support.closed import agreeing
+from tests.support.settings import experiment_of, settings, topic_config_of
 from tests.support.stories import Story, clean
 from tests.verifier.test_verdict import a_run, closing, closing_of, facts
-from verifier.closing import Closing, LogAlarm, gather
-from verifier.completeness import incomplete
-from verifier.doubts import ALL, EXCUSES, FINAL, HISTORIES, NOTHING, Evidence
+from verifier import completeness
+from verifier.closing import Closing, LogAlarm, Unreadable, gather
+from verifier.doubts import ALL, EXCUSES, FINAL, HISTORIES, NOTHING, Doubt, Evidence
 from verifier.effectiveness import Injected
 from verifier.evidence.history import HistoryRow
 from verifier.evidence.run_model import ChildProcess, HarnessHealth, RunModel, TopicSpec
@@ -27,6 +28,11 @@ from verifier.facts import Facts, ReaderReach
 from verifier.outcomes import may_fail
 
 SECOND = 1_000_000_000
+
+
+def incomplete(run: RunModel, facts: Facts, closing: Closing) -> list[Doubt]:
+    """Why the evidence does not suffice of a run whose evidence agrees with its settings."""
+    return completeness.incomplete(run, facts, agreeing(run, closing))
 
 
 def final(**changes: Any) -> RunModel:
@@ -67,15 +73,19 @@ def test_complete_evidence_has_no_gap() -> None:
 
 
 READER = ReaderReach("run", "final-1", "t", 0, 1, 20, False)
-COMPACTED = TopicSpec("t", 1, 3, closing().topic_ids[1, "t", 0] or "", config={"cleanup.policy": "compact,delete"})
-KILL = Injected("kill-leader", "b1", 20 * SECOND, 30 * SECOND, True, False, {"pid": 102}, 0, 25 * SECOND, True)
+COMPACT = topic_config_of(a_run().settings, {"cleanup.policy": "compact,delete"})
+COMPACTED = TopicSpec("t", 1, 3, closing().topic_ids[1, "t", 0] or "", config=COMPACT)
+KILL = Injected(
+    "kill-leader", "b1", 20 * SECOND, 30 * SECOND, True, False, {"pid": 102, "dead": True}, 0, 25 * SECOND, True
+)
 RUN, FACTS, CLOSING = a_run(), facts(), closing()
 FAULTY = a_run(faults_requested=["kill-leader"], settings=settings(rate=100.0))
 
 
 def a_run_of(**changes: Any) -> RunModel:
     """A run that was asked for something else than it declared."""
-    return replace(RUN, settings=replace(RUN.settings, **changes))
+    asked = replace(RUN.settings, **changes)
+    return replace(RUN, settings=asked, experiment=experiment_of(asked))
 
 
 def told(process: str, f: str, index: int, **changes: Any) -> Story:
@@ -111,7 +121,7 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
      closing_of(said_by("sentinel", HistoryRow("delete", "ok", "t", 0, first_offset=6, last_offset=6)))),
     ("reader-1.arrow has rows reserve, which reader-1 cannot have", HISTORIES, RUN, FACTS,
      closing_of(said_by("reader-1", HistoryRow("reserve", "invoke", "t", 0, 7, 0, 2)))),
-    ("sentinel.arrow speaks of streams that are no sentinel's", HISTORIES, RUN, FACTS,
+    ("sentinel.arrow has rows of streams that do not belong to a sentinel", HISTORIES, RUN, FACTS,
      closing_of(said_by("sentinel", HistoryRow("reserve", "invoke", "t", 0, 7, 0, 2)))),
     ("the run was interrupted", NOTHING, a_run(interrupted=True), FACTS, CLOSING),
     ("the load did not stop", NOTHING, a_run(problems=["the load did not stop"]), FACTS, CLOSING),
@@ -133,7 +143,8 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
      a_run(evidence=replace(RUN.evidence, processes=[])), FACTS, CLOSING),
     ("there is no history", HISTORIES, RUN, FACTS, closing(accounts=())),
     ("the history of producer-1 is missing", HISTORIES, RUN, FACTS, without("producer-1")),
-    ("which was not declared", HISTORIES, RUN, FACTS, account("producer-1", process="stranger")),
+    ("which was not declared", HISTORIES, RUN, FACTS,
+     account("producer-1", process="stranger", writers=frozenset(("stranger",)))),
     ("is of another process", HISTORIES, RUN, FACTS, account("producer-1", file="another.arrow")),
     ("sentinel has several histories", HISTORIES, RUN, FACTS,
      closing(accounts=(*CLOSING.accounts, *(e for e in CLOSING.accounts if e.process == "sentinel")))),
@@ -147,9 +158,12 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
      account("producer-1", complaints=("s1/3 without an outcome",))),
     ("speaks of streams 9", HISTORIES, RUN, FACTS, account("producer-1", streams=frozenset((1, 2, 9)))),
     ("says nothing of streams 2", HISTORIES, RUN, FACTS, account("producer-1", streams=frozenset((1,)))),
-    ("leaves that open", HISTORIES, RUN, FACTS, account("producer-1", errors={("fail", "REQUEST_TIMED_OUT"): 3})),
-    ("leaves that open", HISTORIES, RUN, FACTS, account("producer-1", errors={("fail", "INVALID_RECORD"): 3})),
-    ("that they were acknowledged, with", HISTORIES, RUN, FACTS, account("producer-1", errors={("ok", "X"): 3})),
+    ("but after REQUEST_TIMED_OUT nobody can know that", HISTORIES, RUN, FACTS,
+     account("producer-1", errors={("fail", "REQUEST_TIMED_OUT"): 3})),
+    ("but after INVALID_RECORD nobody can know that", HISTORIES, RUN, FACTS,
+     account("producer-1", errors={("fail", "INVALID_RECORD"): 3})),
+    ("says that 3 records were acknowledged with X", HISTORIES, RUN, FACTS,
+     account("producer-1", errors={("ok", "X"): 3})),
     ("producer-1 left no series", HISTORIES, RUN, FACTS, closing(series={"reader-1": CLOSING.series["reader-1"]})),
     ("its process's live series 23", HISTORIES, RUN, FACTS, closing(series=series("producer-1", total_acked=23))),
     ("its process's live series 1", HISTORIES, RUN, FACTS, closing(series=series("reader-1", total_read=1))),
@@ -161,14 +175,14 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
      facts(replicas=(replace(FACTS.replicas[0], batch_bytes=800), *FACTS.replicas[1:])), CLOSING),
     ("its log on broker 1 ends at 28, and ended at 25", NOTHING, RUN,
      facts(replicas=(replace(FACTS.replicas[0], next_offset=28), *FACTS.replicas[1:])), CLOSING),
-    ("t-1: broker 1 has a log of it and is none of its replicas", NOTHING, RUN,
+    ("t-1: broker 1 has a log of it but is not one of its replicas", NOTHING, RUN,
      facts(replicas=(*FACTS.replicas, replace(FACTS.replicas[0], partition=1)), segments_listed=4), CLOSING),
     ("t-0: its sentinel is not in the final leader's log", NOTHING, RUN, facts(sentinels=frozenset()), CLOSING),
     ("t-0: the final reader final-1 read nothing of it", NOTHING, RUN, facts(readers=()), CLOSING),
     ("stopped at offset 20, before the sentinel", NOTHING, RUN, facts(readers=(READER,)), CLOSING),
     ("nothing was acknowledged", NOTHING, RUN, facts(acked=0), CLOSING),
     ("nothing was read in the final phase", NOTHING, RUN, facts(final_read=0), CLOSING),
-    ("2 history rows make no sense", NOTHING, RUN, facts(malformed_rows=2), CLOSING),
+    ("do not match in 2 rows of the histories", NOTHING, RUN, facts(malformed_rows=2), CLOSING),
     ("24 records were acknowledged in 40 s of load, less than 10% of the 4,000", NOTHING,
      a_run(settings=settings(rate=100.0)), FACTS, CLOSING),
     ("t-0: 0 records were acknowledged, of about", NOTHING, RUN, FACTS, account("producer-1", acked={("t", 1): 24})),
@@ -202,7 +216,7 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
     ("run.json: changed since", ALL, RUN, FACTS, closing(differences=(Difference("run.json", "changed"),))),
     ("faults.jsonl: missing since", EXCUSES, RUN, FACTS, closing(differences=(Difference("faults.jsonl", "missing"),))),
     ("nodes/9/x: not there when", NOTHING, RUN, FACTS, closing(differences=(Difference("nodes/9/x", "new"),))),
-    ("faults.jsonl cannot be read", EXCUSES, RUN, FACTS, closing(unreadable=("faults.jsonl cannot be read: x",))),
+    ("faults.jsonl cannot be read", EXCUSES, RUN, FACTS, closing(unreadable=(Unreadable("faults.jsonl", "x"),))),
     ("injection 0 is kill-leader, which was not asked for", EXCUSES, RUN, FACTS, closing(KILL)),
     ("nothing was sent while kill-leader on b1 lasted (10.0 s)", NOTHING, FAULTY, facts(acked=4000), closing(KILL)),
 ]  # fmt: skip
@@ -218,30 +232,6 @@ def test_each_gap_in_the_evidence_is_named(
     assert doubt is not None, doubts
     assert doubt.blinds == blinds
     assert len(doubts) <= 3, doubts
-
-
-def test_the_torn_tail_of_a_process_that_a_fault_killed_is_legal() -> None:
-    """What it had reserved is unknown, not a phantom. Without the fault on record, its end is no evidence."""
-    by_fault = replace(KILL, fault="kill-producers", probe={"process": "producer-1"}, start_ns=0, end_ns=0)
-    torn = {e.process: replace(e, state="torn", totals={}, complaints=("s1/9 without an outcome",))
-            for e in closing().accounts if e.process == "producer-1"}  # fmt: skip
-    accounts = tuple(torn.get(each.process, each) for each in closing().accounts)
-    run = a_run(children=children(producer_1=-9), faults_requested=["kill-producers"])
-    assert incomplete(run, facts(), closing(by_fault, accounts=accounts)) == []
-    assert incomplete(run, facts(), closing(accounts=accounts)) != []
-    alive = a_run(children=children(producer_1=0), faults_requested=["kill-producers"])
-    assert incomplete(alive, facts(), closing(by_fault, accounts=accounts)) != []
-
-
-def test_a_broker_that_a_fault_killed_may_end_by_a_signal() -> None:
-    """Its probe names the pid; also in a step of a fault that had several."""
-    run = a_run(
-        children=[*children(broker_2=-9), ChildProcess("broker-2", 300, 2.0, 0)], faults_requested=["kill-leader"]
-    )
-    assert incomplete(run, facts(), closing(KILL)) == []
-    stepped = replace(KILL, probe={"steps": [{"pid": 101}, {"pid": 102}]})
-    assert incomplete(run, facts(), closing(stepped)) == []
-    assert incomplete(run, facts(), closing(replace(KILL, probe={"pid": 103}))) != []
 
 
 def test_a_loaded_broker_is_not_an_overloaded_harness() -> None:

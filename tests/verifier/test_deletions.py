@@ -93,3 +93,17 @@ def test_a_journal_that_cannot_be_read_is_a_complaint(tmp_path: Path) -> None:
     assert found.complaint is not None
     assert "broker 2" in complaints(found, story.model())[0]
     assert found.judged_from(TOPIC, 0, 6) == 0
+
+
+@pytest.mark.parametrize("partition", [0, 1])
+def test_an_acknowledgement_without_an_offset_may_be_of_what_was_deleted(tmp_path: Path, partition: int) -> None:
+    """Where the head of its partition was deleted, nobody can tell whether its record stood there."""
+    story = clean(partitions=2)
+    rows = story.rows["producer-1"]
+    at = next(number for number, row in enumerate(rows) if row.f == "send" and row.partition == 0)
+    rows[at] = rows[at]._replace(first_offset=-1, last_offset=-1)
+    story.delete_below(partition, 4)
+    story.partitions[partition].log_start_offset = 4
+    found = complaints(read(story, tmp_path), story.model())
+    told = "t-0: records were deleted, and an acknowledgement without an offset may be of one of them"
+    assert found == ([told] if partition == 0 else [])

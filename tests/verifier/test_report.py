@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests.support.settings import settings as run_settings
-from tests.verifier.test_verdict import a_run, audit, closing, facts, found
+from tests.verifier.test_verdict import a_run, audit, closing, decide, facts, found
 from verifier.anomalies import NAMES
 from verifier.effectiveness import Injected
 from verifier.evidence.run_model import DefectSetting, PhaseSpan, RunModel
@@ -29,7 +29,7 @@ from verifier.report.tables import faults, read_lag, regions, unavailability
 from verifier.report.timeline import LEFT, MAX_BINS, RIGHT, WIDTH, timeline
 from verifier.report.words import headline
 from verifier.surroundings.model import Change, Link, LogLines, Moments, Outcomes, Place, Spot, Surroundings, Told
-from verifier.verdict import Verdict, decide, undecidable
+from verifier.verdict import Verdict, undecidable
 
 SECOND = 1_000_000_000
 FAULTS = [
@@ -218,7 +218,7 @@ def test_the_summary_fits_a_page_and_is_markdown(bad: Verdict) -> None:
     assert len(summary_md(run, FAULTS, many)) < LONGEST + 100
 
 
-ACKS_1 = run_settings(acks="1", rate=0.0)
+ACKS_1 = run_settings(acks="1", idempotence=False, rate=0.0)
 OFF = run_settings(idempotence=False, rate=0.0)
 
 

@@ -13,11 +13,10 @@ from tests.support.browser import Browser, Page
 from tests.support.require import require
 from tests.support.stories import clean
 from tests.verifier.test_report import FAULTS, SECOND, series
-from tests.verifier.test_verdict import a_run, audit, closing, found
+from tests.verifier.test_verdict import a_run, audit, closing, decide, found
 from verifier.report.page import report_html
 from verifier.surroundings import gather
 from verifier.surroundings.model import Change
-from verifier.verdict import decide
 
 pytestmark = [pytest.mark.full, pytest.mark.integration, pytest.mark.timeout(300)]
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.verifier.test_verdict import a_run, audit, closing, facts
+from tests.verifier.test_verdict import a_run, audit, closing, decide, facts
 from verifier.effectiveness import Injected
 from verifier.evidence.run_model import PhaseSpan, TopicSpec
 from verifier.facts import Audit, Gap
 from verifier.unavailability import longest_gap, to_json, unavailability
-from verifier.verdict import decide
 
 SECOND = 1_000_000_000
 

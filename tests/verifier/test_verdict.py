@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.closed import shaped
+from tests.support.closed import agreeing, shaped
+from tests.support.settings import experiment_of
 from tests.support.settings import settings as run_settings
 from tests.support.stories import Story, clean
+from verifier import verdict as rules
 from verifier.anomalies import ANOMALIES, BY_NAME, NAMES, group
 from verifier.closing import Closing, gather
 from verifier.effectiveness import FaultRecord, Injected
@@ -21,7 +23,7 @@ from verifier.evidence.run_model import RunModel, RunSettings
 from verifier.evidence.seal import Difference
 from verifier.expectation import DISCONNECT, ELECTION, EXCUSES, RETRY, TIMEOUT, Expectation
 from verifier.facts import Audit, Facts, Found, Gap, ReaderReach, Region, ReplicaFiles
-from verifier.verdict import decide, result_lines, undecidable, worst
+from verifier.verdict import Verdict, result_lines, undecidable, worst
 
 
 def a_run(**changes: Any) -> RunModel:
@@ -29,6 +31,9 @@ def a_run(**changes: Any) -> RunModel:
     whole = clean().model()
     if "settings" in changes:
         changes["settings"] = shaped(changes["settings"], whole.evidence)
+    settings = changes.get("settings", whole.settings)
+    config = next((topic.config for topic in changes.get("topics", whole.topics)), {})
+    changes["experiment"] = experiment_of(settings, config, changes.get("faults_requested", whole.faults_requested))
     return replace(whole, **changes)
 
 
@@ -61,6 +66,11 @@ def _closing() -> Closing:
 def closing(*injected: Injected, **changes: Any) -> Closing:
     """What closes the evidence of ``a_run``, with these injections."""
     return replace(_closing(), **{"faults": FaultRecord(tuple(injected)), **changes})
+
+
+def decide(run: RunModel, audit: Audit, closing: Closing) -> Verdict:
+    """The verdict of a run whose evidence agrees with its settings."""
+    return rules.decide(run, audit, agreeing(run, closing))
 
 
 def found(check: str, cause: str | None = None, partition: int = 0, count: int = 1, excuse: str | None = None) -> Found:
@@ -208,7 +218,7 @@ def test_an_event_without_its_setting_allows_nothing(excuse: str) -> None:
 def test_without_acknowledgements_a_lost_connection_excuses_a_loss() -> None:
     """With acks=0 alone: with acks=1 the leader had it."""
     lost = found("lost-write", excuse=DISCONNECT)
-    runs = [a_run(settings=run_settings(acks=acks, rate=0.0)) for acks in ("0", "1", "all")]
+    runs = [a_run(settings=run_settings(acks=acks, idempotence=acks == "all", rate=0.0)) for acks in ("0", "1", "all")]
     verdicts = [decide(run, audit(lost), closing()).verdict for run in runs]
     assert verdicts == ["valid", "invalid", "invalid"]
 
@@ -243,7 +253,7 @@ def test_nothing_is_explained_in_a_partition_without_the_cause() -> None:
 
 def test_an_allowed_cause_explains_nothing_away() -> None:
     """If the cause is allowed and the consequence is not, the consequence leads."""
-    settings = run_settings(acks="1")
+    settings = run_settings(acks="1", idempotence=False)
     anomalies = [found("lost-write", excuse=ELECTION), found("inconsistent-offsets", "read", excuse=ELECTION)]
     verdict = decide(a_run(settings=settings), audit(*anomalies), closing())
     assert verdict.accusations == ("inconsistent-offsets: two sources disagree about what is at an offset (1)",)

@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from verifier.closing import Closing
-from verifier.evidence.run_model import PhaseSpan, RunModel
+from verifier.evidence.phases import HEAL, RECOVERY
+from verifier.evidence.run_model import RunModel
 from verifier.facts import Found
 
 NAME = "stalled"
@@ -25,7 +26,7 @@ NAME = "stalled"
 
 def stalled(run: RunModel, closing: Closing) -> Iterator[Found]:
     """One anomaly per partition; ``detail`` says since when and for how long."""
-    healed, recovery = (_span(run, name) for name in ("heal", "recovery"))
+    healed, recovery = run.phase(HEAL), run.phase(RECOVERY)
     if healed is None or recovery is None or healed.end_ns is None or recovery.end_ns is None:
         return
     since_ns, until_ns = healed.end_ns, recovery.end_ns
@@ -49,7 +50,3 @@ def stalled(run: RunModel, closing: Closing) -> Iterator[Found]:
                 "bound_s": run.settings.stalled_after_s,
             }
             yield Found(NAME, None, topic, partition, 1, 1, None, None, None, 1, detail)
-
-
-def _span(run: RunModel, name: str) -> PhaseSpan | None:
-    return next((phase for phase in run.phases if phase.name == name), None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from verifier.closing import Closing
-from verifier.completeness import declared, experiment, faults, finals, histories, load, replicas, sealed
+from verifier.completeness import declared, experiment, faults, finals, histories, load, replicas, sealed, settings
 from verifier.doubts import Doubt
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Facts
@@ -19,11 +19,12 @@ def incomplete(run: RunModel, facts: Facts, closing: Closing) -> list[Doubt]:
     """Why the evidence does not suffice; empty if it does. The same reason is given once."""
     found = [
         *sealed.doubts(closing),
+        *settings.doubts(run, closing),
         *declared.doubts(run),
         *experiment.doubts(run, closing),
         *finals.doubts(run, closing),
         *histories.doubts(run, closing),
-        *replicas.doubts(run, facts),
+        *replicas.doubts(run, facts, closing),
         *load.doubts(run, facts, closing),
         *faults.doubts(run, closing),
     ]

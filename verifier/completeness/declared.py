@@ -24,6 +24,9 @@ def _processes(run: RunModel) -> Iterator[str]:
     loads = len(declared.of_role("producers"))
     if loads != asked.load_processes:
         yield f"run.json declares {loads} load processes, and asks for {asked.load_processes}"
+    streams = len(declared.streams)
+    if streams != asked.users:
+        yield f"run.json declares {streams} streams, and asks for {asked.users}"
     for what, processes, clients in (
         ("readers", declared.of_role("readers"), asked.readers),
         ("final readers", declared.of_role("final"), asked.final_readers),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from verifier.closing import Closing
+from verifier.completeness.killed import KILLED, killer
 from verifier.doubts import Doubt
-from verifier.evidence.run_model import ChildProcess, PhaseSpan, RunModel
-
-#: The phases of a run, in their order.
-PHASES = ("start", "load starts", "chaos", "heal", "recovery", "flush", "final read", "stop")
+from verifier.evidence.declared import DeclaredProcess
+from verifier.evidence.phases import PHASES
+from verifier.evidence.run_model import ChildProcess, RunModel
 
 #: The processes whose event loop decides what the cluster sees; the brokers' own lag is theirs.
 HARNESS_LOOPS = ("proxy", "conductor")
@@ -69,35 +69,40 @@ def _phases(run: RunModel) -> Iterator[str]:
             yield f"phase {after.name} begins before {before.name} has ended"
 
 
-def span(run: RunModel, name: str) -> PhaseSpan | None:
-    """A phase by its name."""
-    return next((phase for phase in run.phases if phase.name == name), None)
-
-
 def _children(run: RunModel, closing: Closing) -> Iterator[str]:
     """Every process ended as it was asked to, or was ended by a fault that is on record."""
     if not run.children:
         yield "run.json names no process"
-    brokers: dict[str, list[ChildProcess]] = {}
+    lives: dict[str, list[ChildProcess]] = {}
     for child in run.children:
-        if child.name.startswith("broker-"):
-            brokers.setdefault(child.name, []).append(child)
-    for declared in run.evidence.brokers:
-        if f"broker-{declared}" not in brokers:
-            yield f"run.json has no process of broker {declared}"
-    for name, lives in sorted(brokers.items()):
-        for child in lives[:-1]:
-            if child.exit_code != 0 and not (child.exit_code == -9 and is_killed(name, child.pid, closing)):
-                yield f"{name} (pid {child.pid}) ended with exit status {child.exit_code}, and no fault had killed it"
-        if lives[-1].exit_code != 0:
-            yield f"{name} (pid {lives[-1].pid}) ended with exit status {lives[-1].exit_code} instead of 0"
+        lives.setdefault(child.name, []).append(child)
+    named = [(f"broker {broker}", f"broker-{broker}") for broker in run.evidence.brokers]
+    named += [(process.name, _child_name(process)) for process in run.evidence.processes]
+    for what, name in named:
+        if name not in lives:
+            yield f"run.json has no process of {what}"
+    undeclared = [name for name in lives if name.startswith("broker-")]
+    for name in sorted({*undeclared, *(name for _, name in named)} & lives.keys()):
+        yield from _ends(lives[name], closing)
 
 
-def is_killed(name: str, pid: int, closing: Closing) -> bool:
-    """Whether a fault on record ended this process: its probe, or a step in it, names the pid or the process."""
-    probes = [each.probe for each in closing.faults.injected if not each.skipped]
-    steps = [step for probe in probes for step in probe.get("steps", [])]
-    return any(seen.get("pid") == pid or seen.get("process") == name for seen in [*probes, *steps])
+def _child_name(process: DeclaredProcess) -> str:
+    """What the process is called that leaves this history: ``final-native`` is of the program ``final-read-native``."""
+    return process.name.replace("final-", "final-read-", 1) if process.role == "final" else process.name
+
+
+def _ends(lives: list[ChildProcess], closing: Closing) -> Iterator[str]:
+    """A broker that was killed is started again, and its last life ends in order; a process of the load has one."""
+    for number, child in enumerate(lives, start=1):
+        if child.exit_code == 0:
+            continue
+        told = f"{child.name} (pid {child.pid}) ended with exit status {child.exit_code}"
+        is_last = number == len(lives)
+        if child.exit_code == KILLED and killer(child.name, child.pid, closing) is not None:
+            if is_last and child.name.startswith("broker-"):
+                yield f"{told} instead of 0"
+        else:
+            yield f"{told} instead of 0" if is_last else f"{told}, and no fault had killed it"
 
 
 def _alarms(closing: Closing) -> Iterator[str]:

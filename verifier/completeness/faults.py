@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from verifier.accounts import INTERVAL_NS
 from verifier.closing import Closing
+from verifier.completeness.load import unreadable
 from verifier.doubts import EXCUSES, Doubt
 from verifier.effectiveness import Injected
 from verifier.evidence.run_model import RunModel
@@ -21,8 +22,9 @@ def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
     for each in closing.faults.injected:
         if not each.skipped and each.fault not in run.faults_requested:
             yield Doubt(f"injection {each.number} is {each.fault}, which was not asked for", EXCUSES)
-    for reason in _windows(run, closing):
-        yield Doubt(reason)
+    if not unreadable(run, closing, "producers"):
+        for reason in _windows(run, closing):
+            yield Doubt(reason)
 
 
 def _windows(run: RunModel, closing: Closing) -> Iterator[str]:

@@ -27,7 +27,7 @@ def _compacted(run: RunModel) -> Iterator[str]:
         if topic.is_compacted:
             yield (
                 f"{topic.name} is compacted (cleanup.policy={topic.config['cleanup.policy']}): superseded records are "
-                "gone and replicas compact each for itself, so that nothing in it can be judged"
+                "removed, and each replica compacts on its own schedule, so nothing in it can be judged"
             )
 
 

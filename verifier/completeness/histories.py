@@ -6,25 +6,12 @@ from collections.abc import Iterator
 
 from verifier.accounts import HistoryAccount
 from verifier.closing import Closing
-from verifier.completeness.experiment import is_killed
+from verifier.completeness.killed import torn
+from verifier.completeness.rows import strange
 from verifier.doubts import HISTORIES, Doubt
 from verifier.evidence.declared import DeclaredProcess
 from verifier.evidence.run_model import RunModel
-from verifier.evidence.values import SENTINEL_STREAM
 from verifier.outcomes import may_fail
-
-#: What a producer may say of a record, by its row's outcome.
-_OUTCOMES = frozenset(("ok", "fail", "info"))
-
-#: Whose rows these are. Other functions are anybody's.
-_ROLES = {
-    "reserve": ("producers", "sentinel"),
-    "send": ("producers",),
-    "unsent": ("producers", "sentinel"),
-    "delete": ("producers",),
-    "sentinel": ("sentinel",),
-    "poll": ("readers", "final"),
-}
 
 
 def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
@@ -60,27 +47,18 @@ def _each(run: RunModel, closing: Closing) -> Iterator[str]:
             yield f"the history {account.file} cannot be read: {account.error}"
             continue
         if account.state == "torn":
-            if not _was_killed(run, account, closing):
-                yield f"the history {account.file} has no proper end, and no fault on record killed its process"
+            yield from torn(run, account, closing)
             yield from (f"{account.file}: {each}" for each in account.complaints if "without an outcome" not in each)
         else:
             yield from _totals(account)
             yield from (f"{account.file}: sequences {each}" for each in account.complaints)
         yield from _places(run, account)
+        yield from strange(account, declared)
         if declared is not None:
-            yield from _role(account, declared)
             yield from _outcomes(account, declared)
         if declared is not None and account.state == "closed":
             yield from _streams(account, declared)
             yield from _series(account, declared, closing)
-
-
-def _was_killed(run: RunModel, account: HistoryAccount, closing: Closing) -> bool:
-    """A process that a fault ended may leave a torn tail; what it had reserved without an outcome is then unknown."""
-    return any(
-        child.name == account.process and (child.exit_code or 0) < 0 and is_killed(child.name, child.pid, closing)
-        for child in run.children
-    )
 
 
 def _totals(account: HistoryAccount) -> Iterator[str]:
@@ -105,15 +83,6 @@ def _places(run: RunModel, account: HistoryAccount) -> Iterator[str]:
         yield f"the history {account.file} speaks of {', '.join(strange[:5])}, which the run does not have"
 
 
-def _role(account: HistoryAccount, declared: DeclaredProcess) -> Iterator[str]:
-    """Who may claim what: a reader that reserves, or a sentinel that deletes, would excuse what nobody did."""
-    for f in sorted({f for f, _ in account.rows}):
-        if declared.role not in _ROLES.get(f, (declared.role,)):
-            yield f"the history {account.file} has rows {f}, which {account.process} cannot have ({declared.role})"
-    if declared.role == "sentinel" and any(stream < SENTINEL_STREAM for stream in account.streams):
-        yield f"the history {account.file} speaks of streams that are no sentinel's"
-
-
 def _streams(account: HistoryAccount, declared: DeclaredProcess) -> Iterator[str]:
     if declared.role != "producers":
         return
@@ -126,17 +95,14 @@ def _streams(account: HistoryAccount, declared: DeclaredProcess) -> Iterator[str
 
 def _outcomes(account: HistoryAccount, declared: DeclaredProcess) -> Iterator[str]:
     """What an error means is the verifier's own table, whatever the history claims."""
-    for f, outcome in sorted(account.rows):
-        if f == "send" and outcome not in _OUTCOMES:
-            yield f"the history {account.file} has an outcome {outcome!r} of send, which there is not"
     for (outcome, name), values in sorted(account.errors.items()):
         if outcome == "ok":
             error = name or "an error"
-            yield f"the history {account.file} says of {values} records that they were acknowledged, with {error}"
+            yield f"the history {account.file} says that {values} records were acknowledged with {error}"
         elif outcome == "fail" and not may_fail(declared.client, name):
             yield (
-                f"the history {account.file} says of {values} records that they certainly failed, "
-                f"though {name or 'an error without a name'} leaves that open"
+                f"the history {account.file} says that {values} records certainly failed, "
+                f"but after {name or 'an error without a name'} nobody can know that"
             )
 
 

@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from verifier.closing import Closing
-from verifier.completeness.experiment import span
 from verifier.completeness.together import together
 from verifier.doubts import Doubt
+from verifier.evidence.declared import Role
+from verifier.evidence.phases import CHAOS
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Facts
 
@@ -26,20 +27,32 @@ LEAST_READ_LIVE = 0.5
 
 def doubts(run: RunModel, facts: Facts, closing: Closing) -> Iterator[Doubt]:
     """Where too little happened for it to prove anything."""
-    if not facts.acked:
+    roles: tuple[Role, ...] = ("producers", "final")
+    uncounted = {role: unreadable(run, closing, role) for role in roles}
+    for role, what in zip(roles, ("what was acknowledged", "what was read in the final phase"), strict=True):
+        if names := uncounted[role]:
+            yield Doubt(f"{what} could not be counted: there is no readable history of {', '.join(names)}")
+    if not facts.acked and not uncounted["producers"]:
         yield Doubt("nothing was acknowledged")
-    if not facts.final_read:
+    if not facts.final_read and not uncounted["final"]:
         yield Doubt("nothing was read in the final phase")
     if facts.replicas and not sum(replica.batches for replica in facts.replicas):
         yield Doubt("no batch was found in any segment")
     if facts.malformed_rows:
-        yield Doubt(f"{facts.malformed_rows} history rows make no sense")
-    for reason in [*_rate(run, facts), *_partitions(run, closing)]:
-        yield Doubt(reason)
+        yield Doubt(f"the ranges of sequences and offsets do not match in {facts.malformed_rows} rows of the histories")
+    if not uncounted["producers"]:
+        for reason in [*_rate(run, facts), *_partitions(run, closing)]:
+            yield Doubt(reason)
+
+
+def unreadable(run: RunModel, closing: Closing, role: Role) -> list[str]:
+    """The declared processes of a role that left no history, or one that cannot be read: nothing of theirs counts."""
+    read = {account.process for account in closing.accounts if account.state != "damaged"}
+    return [process.name for process in run.evidence.of_role(role) if process.name not in read]
 
 
 def _rate(run: RunModel, facts: Facts) -> Iterator[str]:
-    chaos = span(run, "chaos")
+    chaos = run.phase(CHAOS)
     if chaos is None or chaos.end_ns is None or not run.settings.rate or not facts.acked:
         return
     seconds = (chaos.end_ns - chaos.start_ns) / 1e9

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from verifier.closing import Closing
+from verifier.completeness.load import unreadable
 from verifier.completeness.together import together
 from verifier.doubts import Doubt
 from verifier.evidence.run_model import RunModel
 from verifier.facts import MAXIMUM_READERS, Facts
 
 
-def doubts(run: RunModel, facts: Facts) -> Iterator[Doubt]:
+def doubts(run: RunModel, facts: Facts, closing: Closing) -> Iterator[Doubt]:
     """What is missing of the replicas' bytes, and of the final readers' way through them."""
-    for reason in [*_replicas(run, facts), *_readers(run, facts)]:
+    for reason in [*_replicas(run, facts), *_readers(run, facts, closing)]:
         yield Doubt(reason)
 
 
@@ -41,14 +43,15 @@ def _replicas(run: RunModel, facts: Facts) -> Iterator[str]:
     for topic, partition, broker in sorted(read):
         name = f"{topic}-{partition}"
         if broker not in run.evidence.replicas.get(name, []):
-            complaints.append((name, f"broker {broker} has a log of it and is none of its replicas"))
+            complaints.append((name, f"broker {broker} has a log of it but is not one of its replicas"))
     yield from together(complaints)
 
 
-def _readers(run: RunModel, facts: Facts) -> Iterator[str]:
+def _readers(run: RunModel, facts: Facts, closing: Closing) -> Iterator[str]:
     if len({reader.bit for reader in facts.readers}) > MAXIMUM_READERS:
         yield f"more than {MAXIMUM_READERS} final readers"
-    wanted = [process.name for process in run.evidence.of_role("final")]
+    unread = unreadable(run, closing, "final")  # said already
+    wanted = [process.name for process in run.evidence.of_role("final") if process.name not in unread]
     compacted = {topic.name for topic in run.topics if topic.is_compacted}
     judged = [final for final in run.final if final.status == "ok" and final.topic not in compacted]
     reached = {(reader.process, reader.topic, reader.partition): reader for reader in facts.readers}

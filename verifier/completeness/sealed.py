@@ -28,17 +28,21 @@ def doubts(closing: Closing) -> Iterator[Doubt]:
     """What is not as it was sealed."""
     if closing.seal_problem is not None:
         yield Doubt(closing.seal_problem)
-    for complaint in closing.unreadable:
-        yield Doubt(complaint, EXCUSES)
+    for each in closing.unreadable:
+        yield Doubt(f"{each.path} cannot be read: {each.error}", blind_for(each.path))
+    yield from _told([(path, "it is of nothing that the run declared") for path in closing.strangers], NOTHING)
     words = {"missing": "missing since the run was sealed", "changed": "changed since the run was sealed"}
     words["new"] = "not there when the run was sealed"
     for blinds in dict.fromkeys(blinds for _, blinds in _BLINDS):
         named = [each for each in closing.differences if blind_for(each.path) == blinds]
-        complaints = [(each.path, words[each.what]) for each in named[:MOST_NAMED]]
-        for line in together(complaints):
-            yield Doubt(line, blinds)
-        if len(named) > MOST_NAMED:
-            yield Doubt(f"{len(named) - MOST_NAMED} more files are not as they were sealed", blinds)
+        yield from _told([(each.path, words[each.what]) for each in named], blinds)
+
+
+def _told(complaints: list[tuple[str, str]], blinds: frozenset[Evidence]) -> Iterator[Doubt]:
+    for line in together(complaints[:MOST_NAMED]):
+        yield Doubt(line, blinds)
+    if len(complaints) > MOST_NAMED:
+        yield Doubt(f"the same, or the like, of {len(complaints) - MOST_NAMED} more files", blinds)
 
 
 def blind_for(path: str) -> frozenset[Evidence]:

@@ -1,4 +1,4 @@
-"""One line for all things of which the same is to be said. Owns that wording, and no rule."""
+"""One line for everything with the same complaint: ``t-0, t-1: its final state is unknown``. Owns no rule."""
 
 from __future__ import annotations
 

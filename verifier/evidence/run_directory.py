@@ -122,6 +122,11 @@ class RunDirectory:
         return self.loadgen_dir / f"{process}.series.jsonl"
 
     @property
+    def load_settings_json(self) -> Path:
+        """What the load processes were handed, before they began."""
+        return self.loadgen_dir / "settings.json"
+
+    @property
     def live_json(self) -> Path:
         """What the run is doing now, replaced every second; only where a web interface shows it."""
         return self.path / "live.json"

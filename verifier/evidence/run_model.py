@@ -45,7 +45,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings(Model):
-    """What the verdict depends on of what the run was asked, as resolved, and the size of the run.
+    """What the verdict depends on of what the run was asked, as resolved. Nothing else stands here.
 
     Nothing here has a default: whoever starts the run knows it all, and what is absent is an error.
     """
@@ -54,21 +54,12 @@ class RunSettings(Model):
     idempotence: bool
     max_in_flight: int
     retries: int
-    delivery_timeout_ms: int  # librdkafka takes 0 for no limit
     client: str  # "native", "confluent"
-    isolation_level: str
     brokers: int
     partitions: int
     replication_factor: int
-    min_insync_replicas: int
     unclean_leader_election: bool
     unknown_producer: str  # gapless.unknown.producer: "gapless", "kafka", "seed"
-    flush_messages: int
-    flush_ms: int
-    retention_ms: int  # -1: no limit
-    retention_bytes: int  # -1: no limit
-    cleanup_policy: tuple[str, ...]
-    message_timestamp_type: str  # "CreateTime", "LogAppendTime"
     replica_lag_time_max_ms: int
     session_timeout_ms: int
     producer_id_expiration_ms: int
@@ -78,8 +69,6 @@ class RunSettings(Model):
     readers: tuple[str, ...]  # clients that read while the load lasts
     final_readers: tuple[str, ...]  # clients that read everything at the end
     stalled_after_s: float
-    time_limit_s: float
-    profile: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +172,10 @@ class RunModel(Model):
     judging: list[ChildProcess] = field(default_factory=list)  # processes of the verification, after the seal
     ended: str | None = None
     exit_status: int | None = None
+
+    def phase(self, name: str) -> PhaseSpan | None:
+        """A phase that the run came to, by its name."""
+        return next((each for each in self.phases if each.name == name), None)
 
     @classmethod
     def from_json(cls, value: Any) -> Self:

@@ -1,0 +1,113 @@
+"""What a row of a history may be: each row that nobody can have written takes ``valid`` away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.support.stories import TOPIC, Story, clean
+from tests.verifier.test_completeness import FACTS, RUN, said_by, told
+from tests.verifier.test_verdict import closing_of
+from verifier.closing import Closing, gather
+from verifier.completeness import incomplete
+from verifier.doubts import HISTORIES
+from verifier.evidence import history, seal
+from verifier.evidence.history import HistoryRow, HistoryWriter
+
+
+def unsent(outcome: str) -> Closing:
+    """A producer says of sequences that it never handed them to its client, with this outcome."""
+    story = clean()
+    rows = story.rows["producer-1"]
+    first = next(row for row in rows if row.f == "reserve")
+    rows[rows.index(first)] = first._replace(last_sequence=first.last_sequence + 2)
+    more = {"first_sequence": first.last_sequence + 1, "last_sequence": first.last_sequence + 2}
+    rows.append(first._replace(f="unsent", type=outcome, **more))  # type: ignore[arg-type]
+    return closing_of(story)
+
+
+def written_as(process: str, other: str) -> Closing:
+    """One row of a history says in its own column that another process wrote it."""
+
+    class OneRowOfAnother(HistoryWriter):
+        def close(self) -> None:
+            self.flush()
+            self._process, kept = other, self._process
+            self.append(HistoryRow("note", "info"))
+            self.flush()
+            self._process = kept
+            super().close()
+
+    story = clean()
+    with TemporaryDirectory() as path:
+        directory = story.write(Path(path))
+        writer = OneRowOfAnother(directory.history(process), process, _Clock())
+        for row in story.rows[process]:
+            writer.append(row)
+        writer.close()
+        seal.take(directory)
+        return gather(directory, story.model())
+
+
+class _Clock:
+    def monotonic_ns(self) -> int:
+        return 0
+
+
+def rows(process: str, f: str, **changes: object) -> Callable[[], Closing]:
+    return lambda: closing_of(told(process, f, 0, **changes))
+
+
+def also(process: str, row: HistoryRow) -> Callable[[], Closing]:
+    return lambda: closing_of(said_by(process, row))
+
+
+CASES: dict[str, Callable[[], Closing]] = {
+    "producer-1.arrow has rows unsent/info": lambda: unsent("info"),
+    "producer-1.arrow has rows unsent/invoke": lambda: unsent("invoke"),
+    "producer-1.arrow has rows send/invoke": rows("producer-1", "send", type="invoke"),
+    "producer-1.arrow has rows reserve/ok": rows("producer-1", "reserve", type="ok"),
+    "sentinel.arrow has rows sentinel/fail": rows("sentinel", "sentinel", type="fail"),
+    "reader-1.arrow has rows poll/info": rows("reader-1", "poll", type="info"),
+    "final-1.arrow has rows assign/fail": rows("final-1", "assign", type="fail"),
+    "producer-1.arrow has rows retry/ok": also("producer-1", HistoryRow("retry", "ok", TOPIC, 0, 1, 0, 2)),
+    "producer-1.arrow has rows vote/ok": also("producer-1", HistoryRow("vote", "ok")),  # type: ignore[arg-type]
+    "reader-1.arrow has 1 rows poll at no offset": rows("reader-1", "poll", first_offset=-1, last_offset=-1),
+    "final-1.arrow has 1 rows poll at no offset": rows("final-1", "poll", first_offset=-2, last_offset=-2),
+    "reader-1.arrow has rows that hermes-1 wrote": lambda: written_as("reader-1", "hermes-1"),
+    "reader-1.arrow has rows poll of the phase final": rows("reader-1", "poll", phase="final"),
+    "final-1.arrow has rows poll of the phase load": rows("final-1", "poll", phase="load"),
+    "sentinel.arrow has rows sentinel of the phase load": rows("sentinel", "sentinel", phase="load"),
+    "producer-1.arrow has rows send of the phase final": rows("producer-1", "send", phase="final"),
+}
+
+
+@pytest.mark.parametrize("reason", CASES)
+def test_a_row_that_nobody_can_have_written_blinds_what_clients_were_told(reason: str) -> None:
+    """Its type, its offsets, its process and its phase are those that the role of its process has."""
+    doubts = incomplete(RUN, FACTS, CASES[reason]())
+    found = [doubt for doubt in doubts if reason in doubt.reason]
+    assert len(found) == 1, doubts
+    assert found[0].blinds == HISTORIES
+
+
+def test_what_was_read_and_is_no_value_has_its_offsets() -> None:
+    """A record that cannot be decoded has no sequence, but it has an offset: that row is legal."""
+    story: Story = said_by(
+        "reader-1", HistoryRow("poll", "ok", TOPIC, 0, first_offset=25, last_offset=25, error="undecodable: x")
+    )
+    doubts = incomplete(RUN, FACTS, closing_of(story))
+    assert [doubt.reason for doubt in doubts if "no offset" in doubt.reason] == []
+
+
+def test_every_kind_of_row_has_its_outcomes() -> None:
+    """The verifier's table of kinds is the history's: a new function of the history needs an entry."""
+    from typing import get_args
+
+    from verifier.completeness.rows import OUTCOMES
+
+    assert set(OUTCOMES) | {"total"} == set(get_args(history.Function))
+    assert set().union(*OUTCOMES.values()) == set(get_args(history.Outcome))

@@ -1,0 +1,88 @@
+"""Whether a fault on record killed a process, and whether its history ends where that fault says. Pure.
+
+A name in a record of faults is not enough: the fault must be of a kind that kills such a process, its probe must have
+seen this very process dead, and the time must agree with what the process left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from verifier.accounts import HistoryAccount
+from verifier.closing import Closing
+from verifier.effectiveness import Injected
+from verifier.evidence.history import FLUSH_INTERVAL_NS
+from verifier.evidence.run_model import RunModel
+
+#: The exit status of a process that SIGKILL ended.
+KILLED = -9
+
+#: A fault that kills a process is named ``kill-...``. These kill brokers alone; today's faults kill no other process.
+_BROKERS_ALONE = frozenset(("kill-leader", "kill-follower", "kill-controller"))
+#: Stops brokers in good order, and kills one that does not stop in time.
+_ROLLING = "rolling-restart"
+_ZOOKEEPER = "restart-zookeeper"
+
+#: A reader writes a row each second although nothing comes.
+_IDLE_NS = 1_000_000_000
+
+
+def kills(fault: str, process: str) -> bool:
+    """Whether a fault of this kind can kill this process."""
+    if fault in _BROKERS_ALONE or fault == _ROLLING:
+        return process.startswith("broker-")
+    if fault == _ZOOKEEPER:
+        return process == "zookeeper"
+    return fault.startswith("kill-")
+
+
+def killer(process: str, pid: int, closing: Closing) -> Injected | None:
+    """The fault whose probe saw this process dead; None if there is none."""
+    for each in closing.faults.injected:
+        if not each.skipped and kills(each.fault, process) and any(_is_dead(s, process, pid) for s in _seen(each)):
+            return each
+    return None
+
+
+def _seen(each: Injected) -> Iterator[Mapping[str, Any]]:
+    """What the probe says of each process that the fault ended."""
+    if each.fault != _ROLLING:
+        yield each.probe
+        return
+    steps = each.probe.get("steps")
+    for step in steps if isinstance(steps, list) else []:
+        if isinstance(step, dict):
+            yield {**step, "dead": step.get("in_time") is False}
+
+
+def _is_dead(seen: Mapping[str, Any], process: str, pid: int) -> bool:
+    broker = seen.get("broker")
+    return seen.get("dead") is True and seen.get("pid") == pid and (broker is None or process == f"broker-{broker}")
+
+
+def torn(run: RunModel, account: HistoryAccount, closing: Closing) -> Iterator[str]:
+    """Why a history without an end is no evidence; nothing if a fault killed its process where the history ends."""
+    by = [
+        each
+        for child in run.children
+        if child.name == account.process and child.exit_code == KILLED
+        for each in [killer(child.name, child.pid, closing)]
+        if each is not None and each.effective
+    ]
+    if not by:
+        yield f"the history {account.file} has no proper end, and no fault on record killed its process"
+        return
+    (fault, died_ns) = by[0], by[0].probed_ns or by[0].start_ns
+    # rows are flushed every half second, by a loop that may lag so much before the harness counts as overloaded
+    late_ns = FLUSH_INTERVAL_NS + _IDLE_NS + int(run.settings.stalled_after_s / 2 * 1e9)
+    if account.last_ns < fault.start_ns - late_ns:
+        seconds = (fault.start_ns - account.last_ns) / 1e9
+        yield f"the history {account.file} ends {seconds:.1f} s before {fault.fault} killed its process"
+    elif account.last_ns > died_ns:
+        seconds = (account.last_ns - died_ns) / 1e9
+        yield f"the history {account.file} ends {seconds:.1f} s after {fault.fault} had killed its process"
+    point = closing.series.get(account.process)
+    if point is not None and point.time_ns > died_ns:
+        seconds = (point.time_ns - died_ns) / 1e9
+        yield f"the live series of {account.process} goes on for {seconds:.1f} s after {fault.fault} had killed it"

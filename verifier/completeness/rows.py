@@ -1,0 +1,77 @@
+"""Whether each row of a history is one that its process can have written. Pure.
+
+A row counts by what it says it is. One with an outcome that its function never has, from a process that does not do
+such things, of the wrong phase, or without the offset that every poll has, would be left out of what is counted, or
+excuse what nobody did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from verifier.accounts import HistoryAccount
+from verifier.evidence.declared import DeclaredProcess
+from verifier.evidence.values import SENTINEL_STREAM
+
+#: The outcomes that rows of each function have (docs/history.md). There is no other function.
+OUTCOMES: Mapping[str, frozenset[str]] = {
+    "reserve": frozenset(("invoke",)),
+    "send": frozenset(("ok", "fail", "info")),
+    "unsent": frozenset(("fail",)),
+    "poll": frozenset(("ok",)),
+    "assign": frozenset(("ok",)),
+    "seek": frozenset(("ok",)),
+    "idle": frozenset(("ok",)),
+    "incarnation": frozenset(("invoke", "ok")),
+    "delete": frozenset(("ok", "fail", "info")),
+    "sentinel": frozenset(("ok", "info")),
+    "retry": frozenset(("info",)),
+    "disconnect": frozenset(("info",)),
+    "note": frozenset(("info",)),
+}
+
+#: Whose rows these are. Other functions are anybody's.
+_ROLES = {
+    "reserve": ("producers", "sentinel"),
+    "send": ("producers",),
+    "unsent": ("producers", "sentinel"),
+    "delete": ("producers",),
+    "sentinel": ("sentinel",),
+    "poll": ("readers", "final"),
+    "assign": ("readers", "final"),
+    "seek": ("readers", "final"),
+    "idle": ("readers", "final"),
+}
+
+#: The phase of what a role does; rows of other functions may be of either.
+_PHASES = {"producers": "load", "readers": "load", "sentinel": "final", "final": "final"}
+_OF_A_PHASE = frozenset(("send", "sentinel", "poll", "assign", "seek", "idle"))
+
+
+def strange(account: HistoryAccount, declared: DeclaredProcess | None) -> Iterator[str]:
+    """What is in this history and cannot be, one line each. Roles are judged for a declared process alone."""
+    for f, outcome in sorted(account.rows):
+        known = OUTCOMES.get(f)
+        if known is None:
+            yield f"the history {account.file} has rows {f}/{outcome}, and there is no such function"
+        elif outcome not in known:
+            yield f"the history {account.file} has rows {f}/{outcome}; {f} is always {' or '.join(sorted(known))}"
+    if account.nowhere:
+        yield f"the history {account.file} has {account.nowhere} rows poll at no offset"
+    if others := sorted(account.writers - {account.process}):
+        yield f"the history {account.file} has rows that {', '.join(others[:5])} wrote, not {account.process}"
+    if declared is not None:
+        yield from _of_another_role(account, declared)
+
+
+def _of_another_role(account: HistoryAccount, declared: DeclaredProcess) -> Iterator[str]:
+    """Who may claim what: a reader that reserves, or a sentinel that deletes, would excuse what nobody did."""
+    for f in sorted({f for f, _ in account.rows}):
+        if declared.role not in _ROLES.get(f, (declared.role,)):
+            yield f"the history {account.file} has rows {f}, which {account.process} cannot have ({declared.role})"
+    if declared.role == "sentinel" and any(stream < SENTINEL_STREAM for stream in account.streams):
+        yield f"the history {account.file} has rows of streams that do not belong to a sentinel"
+    wanted = _PHASES.get(declared.role)
+    for f, phase in sorted(account.phases):
+        if f in _OF_A_PHASE and phase != wanted:
+            yield f"the history {account.file} has rows {f} of the phase {phase}; {declared.role} do that in {wanted}"

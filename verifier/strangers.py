@@ -1,0 +1,54 @@
+"""Files that no declared process, broker or partition leaves. Looks at names alone; judges nothing.
+
+A seal that was taken again takes in whatever lies there; what the run declared before its load began does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from verifier.evidence.declared import DeclaredEvidence
+from verifier.evidence.run_directory import RunDirectory
+from verifier.evidence.run_model import RunModel
+
+#: What a load process leaves that is read as evidence.
+_OF_PROCESSES = (".series.jsonl", ".status.json")
+#: The directory in ``nodes/`` that is no broker's.
+_ZOOKEEPER = "zookeeper"
+
+
+def strangers(directory: RunDirectory, run: RunModel) -> Iterator[str]:
+    """Paths within the run directory, sorted; nothing if the run had not declared anything yet."""
+    if not run.evidence.processes:
+        return
+    found = [*_histories(directory, run.evidence), *_series(directory, run.evidence), *_nodes(directory, run.evidence)]
+    yield from sorted(str(path.relative_to(directory.path)) for path in found)
+
+
+def _histories(directory: RunDirectory, declared: DeclaredEvidence) -> Iterator[Path]:
+    known = {directory.history(process.name) for process in declared.processes}
+    yield from (path for path in _files(directory.history_dir) if path not in known)
+
+
+def _series(directory: RunDirectory, declared: DeclaredEvidence) -> Iterator[Path]:
+    names = {f"{process.name}{ending}" for process in declared.processes for ending in _OF_PROCESSES}
+    for path in _files(directory.loadgen_dir):
+        if path.name.endswith(_OF_PROCESSES) and path.name not in names:
+            yield path
+
+
+def _nodes(directory: RunDirectory, declared: DeclaredEvidence) -> Iterator[Path]:
+    """Files of brokers that there were not, and of partitions that a broker has no replica of."""
+    brokers = {str(broker): broker for broker in declared.brokers}
+    for path in _files(directory.nodes_dir):
+        node, *inner = path.relative_to(directory.nodes_dir).parts
+        if node not in brokers:
+            if node != _ZOOKEEPER:
+                yield path
+        elif len(inner) > 2 and inner[0] == "data" and brokers[node] not in declared.replicas.get(inner[1], []):
+            yield path
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*") if not path.is_dir())
