@@ -1,15 +1,18 @@
 """The account of one history: what it holds, beside what it says it holds. Vectorized over its rows; judges nothing.
 
 One file is one account: its rows by kind against its own totals, every reserved sequence against the outcomes, errors
-by name, what was acknowledged and read in each partition, and when something was attempted. What follows for the
-verdict is ``verifier.completeness``'s.
+by name, what was acknowledged and read in each partition, and when something was attempted. A part of the file is
+looked at a time, and only sums, extremes and sets are kept of it: memory does not grow with a run. What follows for
+the verdict is ``verifier.completeness``'s.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,8 @@ import pyarrow.compute
 from numpy.typing import NDArray
 
 from verifier.evidence.arrow_stream import HistoryError
-from verifier.evidence.history import history_file, read_history
+from verifier.evidence.history import stream_history
+from verifier.ranges import Coverage, Ranges, joined, ranges, without
 
 #: Attempts are counted by intervals of this length.
 INTERVAL_NS = 100_000_000
@@ -33,6 +37,8 @@ _OUTCOMES = ("send", "sentinel", "unsent")
 MOST_COMPLAINTS = 5
 
 Kind = tuple[str, str]
+#: Topic and partition.
+Where = tuple[str, int]
 
 #: pyarrow's functions take and give more kinds of value than their stubs can say.
 _compute: Any = pyarrow.compute
@@ -87,51 +93,137 @@ def accounts(paths: Iterable[Path]) -> tuple[HistoryAccount, ...]:
 def account_of(path: Path) -> HistoryAccount:
     """The account of one history file; one that cannot be read is ``damaged``."""
     try:
-        table = read_history(path, with_totals=True)
-        state = history_file(table)
+        file, parts = stream_history(path)
+        found = _summed(parts)
     except (HistoryError, OSError) as error:
         return HistoryAccount(path.stem, path.name, "damaged", error=str(error))
-    is_total = _compute.equal(table["f"], "total")
-    rows, totals = table.filter(_compute.invert(is_total)), table.filter(is_total)
-    return HistoryAccount(
-        state.process,
-        path.name,
-        "closed" if state.closed else "torn",
-        state.torn_bytes,
-        rows=_kinds(rows),
-        totals=_totals(totals),
-        complaints=tuple(_complaints(rows)[:MOST_COMPLAINTS]),
-        errors=_errors(rows),
-        acked=_by_partition(rows, "send", "ok"),
-        read=_by_partition(rows, "poll", "ok"),
-        attempts=_attempts(rows),
-        streams=frozenset(int(each) for each in _compute.unique(rows["stream"]).to_pylist() if each >= 0),
-        deleted=_deleted(rows),
-        last_acked_ns=_latest(rows, "ok"),
-        last_tried_ns=_latest(rows),
-        places=_places(rows.filter(_compute.equal(rows["type"], "ok"))),
-        unplaced=_places(rows.filter(_unplaced(rows))),
-    )
+    state = "closed" if file.closed else "torn"
+    return found.account(file.process, path.name, state, file.torn_bytes)
 
 
-def _places(rows: pa.Table) -> frozenset[tuple[str, int]]:
-    """The partitions that rows of values, or of deletions, are about."""
-    about = rows.filter(_compute.is_in(rows["f"], value_set=pa.array(["send", "sentinel", "poll", "delete"])))
-    keys = about.group_by(["topic", "partition"]).aggregate([]).to_pylist()
-    return frozenset((each["topic"], each["partition"]) for each in keys)
+def _summed(parts: Iterable[pa.Table]) -> _Sums:
+    sums = _Sums()
+    for part in parts:
+        is_total = _compute.equal(part["f"], "total")
+        sums.add_totals(part.filter(is_total))
+        sums.add(part.filter(_compute.invert(is_total)))
+    return sums
 
 
-def _unplaced(rows: pa.Table) -> Any:
-    acknowledged = _compute.and_(_compute.equal(rows["f"], "send"), _compute.equal(rows["type"], "ok"))
-    return _compute.and_(acknowledged, _compute.less(rows["first_offset"], 0))
+class _Sums:
+    """What is kept of the rows that were looked at so far; ``HistoryAccount`` says what each of it is."""
+
+    def __init__(self) -> None:
+        self._rows: dict[Kind, tuple[int, int]] = {}
+        self._totals: dict[Kind, tuple[int, int]] = {}
+        self._reserved, self._outcomes = Coverage(), Coverage()
+        self._backwards: set[tuple[int, int, int]] = set()
+        self._errors: Counter[tuple[str, str]] = Counter()
+        self._acked: Counter[Where] = Counter()
+        self._read: Counter[Where] = Counter()
+        self._attempts = Coverage()
+        self._streams: set[int] = set()
+        self._deleted: dict[Where, int] = {}
+        self._last_acked_ns: dict[Where, int] = {}
+        self._last_tried_ns: dict[Where, int] = {}
+        self._places: set[Where] = set()
+        self._unplaced: set[Where] = set()
+
+    def add_totals(self, totals: pa.Table) -> None:
+        """What the total rows say. Two of one kind make a total that nothing can match."""
+        for each in totals.select(["error", "type", "count", "last_sequence"]).to_pylist():
+            kind = str(each["error"]), str(each["type"])
+            self._totals[kind] = (-1, -1) if kind in self._totals else (each["count"], each["last_sequence"])
+
+    def add(self, rows: pa.Table) -> None:
+        """Look at rows that are no totals."""
+        ok, sends = _compute.equal(rows["type"], "ok"), _compute.equal(rows["f"], "send")
+        for each in _grouped(rows, ["f", "type"]):
+            kind = each["f"], each["type"]
+            counted, values = self._rows.get(kind, (0, 0))
+            self._rows[kind] = counted + each["values_count"], values + each["values_sum"]
+        sent = rows.filter(sends)
+        acked = rows.filter(_compute.and_(sends, ok))
+        self._acked.update(_by_partition(acked))
+        self._read.update(_by_partition(rows.filter(_compute.and_(_compute.equal(rows["f"], "poll"), ok))))
+        self._errors.update(_errors(sent))
+        self._streams.update(each for each in _compute.unique(rows["stream"]).to_pylist() if each >= 0)
+        begun, ended = _column(sent, "invoke_ns") // INTERVAL_NS, _column(sent, "complete_ns") // INTERVAL_NS
+        self._attempts.add(joined(ranges(np.zeros_like(begun), begun, np.maximum(begun, ended))))
+        _raise(self._deleted, _deleted(rows))
+        _raise(self._last_acked_ns, _greatest(acked, "complete_ns"))
+        _raise(self._last_tried_ns, _greatest(sent, "complete_ns"))
+        about = _compute.is_in(rows["f"], value_set=pa.array(["send", "sentinel", "poll", "delete"]))
+        self._places |= _places(rows.filter(_compute.and_(about, ok)))
+        self._unplaced |= _places(acked.filter(_compute.less(acked["first_offset"], 0)))
+        for functions, coverage in ((("reserve",), self._reserved), (_OUTCOMES, self._outcomes)):
+            coverage.add(self._sequences(rows, functions))
+
+    def _sequences(self, rows: pa.Table, functions: tuple[str, ...]) -> Ranges:
+        """The sequences of the rows of these functions. A range that ends before it begins holds none."""
+        is_one = _compute.is_in(rows["f"], value_set=pa.array(functions))
+        chosen = rows.filter(_compute.and_(is_one, _compute.greater_equal(rows["first_sequence"], 0)))
+        stream, first, last = (_column(chosen, name) for name in ("stream", "first_sequence", "last_sequence"))
+        empty = last < first
+        if empty.any():
+            wrong = zip(*(column[empty].tolist() for column in (stream, first, last)), strict=True)
+            self._backwards = set(sorted({*self._backwards, *wrong})[:MOST_COMPLAINTS])
+        return ranges(stream[~empty], first[~empty], last[~empty])
+
+    def account(self, process: str, file: str, state: str, torn_bytes: int) -> HistoryAccount:
+        """The account of all rows that were added."""
+        return HistoryAccount(
+            process,
+            file,
+            state,
+            torn_bytes,
+            rows=self._rows,
+            totals=self._totals,
+            complaints=tuple(islice(self._complaints(), MOST_COMPLAINTS)),
+            errors=dict(self._errors),
+            acked=dict(self._acked),
+            read=dict(self._read),
+            attempts=tuple((first, last) for _, first, last in self._attempts.once.rows()),
+            streams=frozenset(self._streams),
+            deleted=self._deleted,
+            last_acked_ns=self._last_acked_ns,
+            last_tried_ns=self._last_tried_ns,
+            places=frozenset(self._places),
+            unplaced=frozenset(self._unplaced),
+        )
+
+    def _complaints(self) -> Iterator[str]:
+        """Reserved sequences without exactly one outcome, as ranges, stream by stream."""
+        reserved, outcomes = self._reserved, self._outcomes
+        for found, what in (
+            (reserved.twice, "reserved twice"),
+            (outcomes.twice, "with two outcomes"),
+            (without(reserved.once, outcomes.once), "without an outcome"),
+            (without(outcomes.once, reserved.once), "with an outcome and no reservation"),
+        ):
+            for stream, first, last in found.rows(MOST_COMPLAINTS):
+                yield f"{_named(stream, first, last)} {what}"
+        for stream, first, last in sorted(self._backwards):
+            yield f"{_named(stream, first, last)} in a range that ends before it begins"
+
+
+def _raise(greatest: dict[Where, int], found: Mapping[Where, int]) -> None:
+    for where, value in found.items():
+        greatest[where] = max(value, greatest.get(where, value))
+
+
+def _places(rows: pa.Table) -> set[Where]:
+    """The partitions that rows are about."""
+    keys = rows.group_by(["topic", "partition"]).aggregate([]).to_pylist()
+    return {(each["topic"], each["partition"]) for each in keys}
 
 
 def _lengths(table: pa.Table) -> NDArray[np.int64]:
     """How many values each row is about, as ``history.values_of`` counts them."""
     first, last = _column(table, "first_sequence"), _column(table, "last_sequence")
-    without = first < 0
-    first = np.where(without, _column(table, "first_offset"), first)
-    last = np.where(without, _column(table, "last_offset"), last)
+    without_sequence = first < 0
+    first = np.where(without_sequence, _column(table, "first_offset"), first)
+    last = np.where(without_sequence, _column(table, "last_offset"), last)
     lengths: NDArray[np.int64] = np.where((first >= 0) & (last >= first), last - first + 1, 0)
     return lengths
 
@@ -147,34 +239,17 @@ def _grouped(table: pa.Table, keys: list[str]) -> list[dict[str, Any]]:
     return counted.group_by(keys).aggregate([("values", "sum"), ("values", "count")]).to_pylist()
 
 
-def _kinds(rows: pa.Table) -> dict[Kind, tuple[int, int]]:
-    return {
-        (each["f"], each["type"]): (each["values_count"], each["values_sum"]) for each in _grouped(rows, ["f", "type"])
-    }
+def _by_partition(rows: pa.Table) -> dict[Where, int]:
+    """The values of these rows by partition."""
+    return {(each["topic"], each["partition"]): each["values_sum"] for each in _grouped(rows, ["topic", "partition"])}
 
 
-def _totals(totals: pa.Table) -> dict[Kind, tuple[int, int]]:
-    """What the total rows say. Two of one kind make a total that nothing can match."""
-    found: dict[Kind, tuple[int, int]] = {}
-    for each in totals.select(["error", "type", "count", "last_sequence"]).to_pylist():
-        kind = str(each["error"]), str(each["type"])
-        found[kind] = (-1, -1) if kind in found else (each["count"], each["last_sequence"])
-    return found
-
-
-def _by_partition(rows: pa.Table, f: str, outcome: str) -> dict[tuple[str, int], int]:
-    chosen = rows.filter(_compute.and_(_compute.equal(rows["f"], f), _compute.equal(rows["type"], outcome)))
-    return {(each["topic"], each["partition"]): each["values_sum"] for each in _grouped(chosen, ["topic", "partition"])}
-
-
-def _errors(rows: pa.Table) -> dict[tuple[str, str], int]:
+def _errors(sends: pa.Table) -> Counter[tuple[str, str]]:
     """Values of ``send`` rows by outcome and the name of the error; an acknowledgement with an error is told, too."""
-    sends = rows.filter(_compute.equal(rows["f"], "send"))
     told = sends.filter(_compute.or_(_compute.not_equal(sends["type"], "ok"), _compute.is_valid(sends["error"])))
-    found: dict[tuple[str, str], int] = {}
+    found: Counter[tuple[str, str]] = Counter()
     for each in _grouped(told, ["type", "error"]):
-        key = each["type"], error_name(each["error"] or "")
-        found[key] = found.get(key, 0) + each["values_sum"]
+        found[each["type"], error_name(each["error"] or "")] += each["values_sum"]
     return found
 
 
@@ -184,110 +259,16 @@ def error_name(text: str) -> str:
     return "" if found is None else found[0]
 
 
-def _latest(rows: pa.Table, outcome: str | None = None) -> dict[tuple[str, int], int]:
-    """The latest ``complete_ns`` of ``send`` rows, by partition."""
-    chosen = rows.filter(_compute.equal(rows["f"], "send"))
-    if outcome is not None:
-        chosen = chosen.filter(_compute.equal(chosen["type"], outcome))
-    grouped = chosen.group_by(["topic", "partition"]).aggregate([("complete_ns", "max")])
-    return {(each["topic"], each["partition"]): each["complete_ns_max"] for each in grouped.to_pylist()}
+def _greatest(rows: pa.Table, column: str) -> dict[Where, int]:
+    """The greatest value of a column, by partition."""
+    grouped = rows.group_by(["topic", "partition"]).aggregate([(column, "max")])
+    return {(each["topic"], each["partition"]): each[f"{column}_max"] for each in grouped.to_pylist()}
 
 
-def _deleted(rows: pa.Table) -> dict[tuple[str, int], int]:
+def _deleted(rows: pa.Table) -> dict[Where, int]:
     """Up to where records were to be deleted; a request of unknown outcome may have been carried out."""
-    asked = rows.filter(_compute.and_(_compute.equal(rows["f"], "delete"), _compute.not_equal(rows["type"], "fail")))
-    grouped = asked.group_by(["topic", "partition"]).aggregate([("first_offset", "max")])
-    return {(each["topic"], each["partition"]): each["first_offset_max"] for each in grouped.to_pylist()}
-
-
-def _attempts(rows: pa.Table) -> tuple[tuple[int, int], ...]:
-    """When records were under way: between the intended time of sending and the outcome. Spans that touch are one."""
-    sends = rows.filter(_compute.equal(rows["f"], "send"))
-    begun, ended = _column(sends, "invoke_ns") // INTERVAL_NS, _column(sends, "complete_ns") // INTERVAL_NS
-    order = np.argsort(begun, kind="stable")
-    return tuple(_joined(begun[order], ended[order])) if order.size else ()
-
-
-def _joined(first: NDArray[np.int64], last: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Closed ranges, sorted by their beginning, with those that touch or overlap as one."""
-    last = np.maximum.accumulate(last)
-    breaks = np.flatnonzero(first[1:] > last[:-1] + 1)
-    begins = first[np.append(0, breaks + 1)]
-    ends = last[np.append(breaks, last.size - 1)]
-    return list(zip(begins.tolist(), ends.tolist(), strict=True))
-
-
-def _complaints(rows: pa.Table) -> list[str]:
-    """Reserved sequences without exactly one outcome, as ranges, stream by stream."""
-    reserved = _ranges(rows, ("reserve",))
-    outcomes = _ranges(rows, _OUTCOMES)
-    complaints = [f"{_named(stream, *each)} reserved twice" for stream, each in _overlaps(reserved)]
-    complaints += [f"{_named(stream, *each)} with two outcomes" for stream, each in _overlaps(outcomes)]
-    complaints += [f"{_named(stream, *each)} without an outcome" for stream, each in _missing(reserved, outcomes)]
-    complaints += [
-        f"{_named(stream, *each)} with an outcome and no reservation" for stream, each in _missing(outcomes, reserved)
-    ]
-    return complaints
-
-
-_Ranges = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
-
-
-def _ranges(rows: pa.Table, functions: tuple[str, ...]) -> _Ranges:
-    """Stream, first and last sequence of the rows of these functions, sorted."""
-    chosen = rows.filter(
-        _compute.and_(_compute.is_in(rows["f"], pa.array(functions)), _compute.greater_equal(rows["first_sequence"], 0))
-    )
-    stream, first, last = (_column(chosen, name) for name in ("stream", "first_sequence", "last_sequence"))
-    order = np.lexsort((last, first, stream))
-    return stream[order], first[order], last[order]
-
-
-def _overlaps(ranges: _Ranges) -> list[tuple[int, tuple[int, int]]]:
-    """Where a range begins before one before it in its stream has ended."""
-    stream, first, last = ranges
-    if not stream.size:
-        return []
-    reached = _reached(ranges)
-    again = np.flatnonzero((stream[1:] == stream[:-1]) & (first[1:] <= reached[:-1])) + 1
-    return [(int(stream[at]), (int(first[at]), int(min(last[at], reached[at - 1])))) for at in again[:MOST_COMPLAINTS]]
-
-
-def _reached(ranges: _Ranges) -> NDArray[np.int64]:
-    """The highest sequence that a range's stream has reached with it."""
-    stream, _, last = ranges
-    # streams follow each other: lifted by their number, each begins above all before it
-    lift = np.unique(stream, return_inverse=True)[1].astype(np.int64) << 40
-    reached: NDArray[np.int64] = np.maximum.accumulate(last + lift) - lift
-    return reached
-
-
-def _missing(wanted: _Ranges, there: _Ranges) -> list[tuple[int, tuple[int, int]]]:
-    """What of the first ranges is in none of the second, as ranges."""
-    missing: list[tuple[int, tuple[int, int]]] = []
-    by_stream = {int(stream): _merged(there, int(stream)) for stream in np.unique(there[0])}
-    for number in np.unique(wanted[0]).tolist():
-        others = by_stream.get(number, [])
-        for first, last in _merged(wanted, number):
-            at = first
-            for begin, end in others:
-                if end < at:
-                    continue
-                if begin > last:
-                    break
-                if begin > at:
-                    missing.append((number, (at, begin - 1)))
-                at = max(at, end + 1)
-            if at <= last:
-                missing.append((number, (at, last)))
-    return missing
-
-
-def _merged(ranges: _Ranges, number: int) -> list[tuple[int, int]]:
-    """The ranges of one stream, those that touch or overlap as one."""
-    stream, first, last = ranges
-    here = slice(np.searchsorted(stream, number, "left"), np.searchsorted(stream, number, "right"))
-    return _joined(first[here], last[here])
+    asked = _compute.and_(_compute.equal(rows["f"], "delete"), _compute.not_equal(rows["type"], "fail"))
+    return _greatest(rows.filter(asked), "first_offset")
 
 
 def _named(stream: int, first: int, last: int) -> str:

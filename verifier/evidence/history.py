@@ -259,23 +259,34 @@ def scan_history(path: str | Path, *, with_totals: bool = False) -> tuple[Histor
     The whole file is decoded once before this returns, so that an error comes before any row, and again for the rows.
     Raises as ``read_history`` does.
     """
+    file, tables = stream_history(path)
+    rows = sum(_told(table, with_totals).num_rows for table in tables)
+    if file.torn_bytes:
+        logger.warning("history %s ends with %d torn bytes, left out", path, file.torn_bytes)
+    _, again = stream_history(path)
+    return file._replace(rows=rows), (_told(table, with_totals) for table in again)
+
+
+def stream_history(path: str | Path) -> tuple[HistoryFile, Iterator[pa.Table]]:
+    """How the file ends (its ``rows`` are -1, for nobody has counted them), and all its rows, totals too, part by part.
+
+    The file is decoded once, so that ``HistoryError`` may come after some of the rows: for whoever then drops what it
+    made of them. Raises ``HistoryError``, ``OSError``.
+    """
     with pa.memory_map(str(path)) if Path(path).stat().st_size else pa.BufferReader(b"") as source:
         data = memoryview(source.read_buffer())
     messages, closed = split_messages(data, str(path))
     torn_bytes = len(data) - sum(len(message) for message in messages) - (len(END_OF_STREAM) if closed else 0)
-    sizes = [(_told(table, with_totals).num_rows, process) for table, process in _parts(messages, str(path))]
-    rows, process = sum(size for size, _ in sizes), sizes[0][1]
-    if torn_bytes:
-        logger.warning("history %s ends with %d torn bytes, left out", path, torn_bytes)
+    _, process = _decode_messages(messages[:1], str(path))
 
     def numbered() -> Iterator[pa.Table]:
         first = 0
-        for table, _ in _parts(messages, str(path)):
+        for table in _parts(messages, str(path)):
             numbers = pa.array(np.arange(first, first + table.num_rows, dtype=np.int64))
-            yield _told(table.append_column(READ_SCHEMA.field("row"), numbers), with_totals)
+            yield table.append_column(READ_SCHEMA.field("row"), numbers)
             first += table.num_rows
 
-    return HistoryFile(str(path), process, rows, closed, torn_bytes), numbered()
+    return HistoryFile(str(path), process, -1, closed, torn_bytes), numbered()
 
 
 def _told(table: pa.Table, with_totals: bool) -> pa.Table:
@@ -285,10 +296,10 @@ def _told(table: pa.Table, with_totals: bool) -> pa.Table:
     return table.filter(pa.array(table["f"].to_numpy(zero_copy_only=False) != "total", pa.bool_()))
 
 
-def _parts(messages: list[memoryview], path: str) -> Iterator[tuple[pa.Table, str]]:
-    """The rows of a few messages at a time (one part if there are none), and the process that wrote them."""
+def _parts(messages: list[memoryview], path: str) -> Iterator[pa.Table]:
+    """The rows of a few messages at a time; one part if there are none."""
     for begin in range(1, max(2, len(messages)), PART_MESSAGES):
-        yield _decode_messages([*messages[:1], *messages[begin : begin + PART_MESSAGES]], path)
+        yield _decode_messages([*messages[:1], *messages[begin : begin + PART_MESSAGES]], path)[0]
 
 
 def history_file(table: pa.Table) -> HistoryFile:
