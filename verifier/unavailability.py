@@ -92,13 +92,13 @@ def longest_gap(times: NDArray[np.int64], start_ns: int, over_ns: int, end_ns: i
     ``times`` ascend; the load ends at ``end_ns``.
     """
     over_ns = max(start_ns, min(over_ns, end_ns))
-    inside = times[(times > start_ns) & (times <= over_ns)]
-    after = times[times > over_ns]
-    edges = [start_ns, *inside.tolist()]
-    last = int(after[0]) if after.size else max(end_ns, edges[-1])
-    spans = np.diff(np.array([*edges, last], dtype=np.int64))
+    first, behind = np.searchsorted(times, (start_ns, over_ns), side="right")
+    edges = np.append(start_ns, times[first:behind])
+    ended = bool(behind < times.size)
+    last = times[behind] if ended else max(end_ns, int(edges[-1]))
+    spans = np.diff(np.append(edges, last))
     longest = int(np.argmax(spans))
-    return int(spans[longest]), bool(after.size) or longest < spans.size - 1
+    return int(spans[longest]), ended or longest < spans.size - 1
 
 
 def to_json(gaps: Sequence[FaultGap], injected: Sequence[Injected]) -> list[dict[str, Any]]:
