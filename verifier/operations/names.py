@@ -39,5 +39,9 @@ class Names:
         """The same for many."""
         return [self.name(code) for code in codes.tolist()]
 
+    def learn(self, others: Names) -> list[int]:
+        """The codes of all that has one in ``others``, in the order of the codes there."""
+        return [self.code(name) for name in others._names]
+
     def __repr__(self) -> str:
         return f"Names({len(self._names)})"

@@ -1,14 +1,16 @@
 """From a file to an ``OperationHistory``: EDN or JSON, by the file's name. Owns which lines become operations.
 
 EDN holds one operation a line, operations over several lines, or one vector of them. JSON holds one object a line, or
-one array of objects. Files are read line by line, except for a JSON array. A damaged file is an ``OperationsError``
-that names file, line and what is wrong; nothing is left out silently.
+one array of objects. Files are read line by line, except for a JSON array; large ones by several processes
+(``verifier.operations.parts``). A damaged file is an ``OperationsError`` that names file, line and what is wrong;
+nothing is left out silently.
 """
 
 from __future__ import annotations
 
 import contextlib
 import gc
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,16 +18,23 @@ from typing import Any
 
 from verifier.operations.edn import EdnError, EdnReader, fast_forms, plain_map
 from verifier.operations.model import HistoryBuilder, OperationHistory, OperationsError
+from verifier.operations.parts import Part, Window, read_in_parts
 
 EDN = ".edn"
 JSON = (".jsonl", ".json")
 #: In a directory of a Jepsen store.
 STORE_FILE = "history.edn"
 BATCH = 2_000
+PART_BYTES = 1 << 20
 
 
-def read_operations(path: Path) -> OperationHistory:
-    """The history in a file. Raises ``OSError``, and ``OperationsError`` if it is not a history."""
+def read_operations(path: Path, processes: int | None = None) -> OperationHistory:
+    """The history in a file. ``processes``: None decides by the size, if it has an operation a line.
+
+    Raises ``OSError``, and ``OperationsError`` if it is not a history.
+    """
+    if _is_by_line(path) and (whole := read_in_parts(path, _read_part, processes)) is not None:
+        return whole
     builder = HistoryBuilder(str(path), json_keys=path.suffix != EDN)
     try:
         with path.open(encoding="utf-8") as file, _no_collection():
@@ -40,6 +49,21 @@ def read_operations(path: Path) -> OperationHistory:
     return builder.finish()
 
 
+def _is_by_line(path: Path) -> bool:
+    """Whether the first line that says anything is a whole operation."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        line = next((line for line in file if line.strip()), "")
+    return plain_map(line) is not None
+
+
+def _read_part(path: Path, begin: int, end: int) -> Part:
+    """The operations on the lines of these bytes. Raises ``OperationsError``, ``UnicodeDecodeError``, ``OSError``."""
+    builder = HistoryBuilder(str(path), json_keys=path.suffix != EDN)
+    with io.TextIOWrapper(io.BufferedReader(Window(path, begin, end), PART_BYTES), "utf-8") as file, _no_collection():
+        lines = (_read_edn if path.suffix == EDN else _read_json_lines)(file, builder)
+    return Part(builder.finish(), lines)
+
+
 @contextlib.contextmanager
 def _no_collection() -> Iterator[None]:
     """Without the search for garbage in circles: nothing here makes any, and looking costs a third of the time."""
@@ -52,7 +76,8 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _read_edn(lines: Any, builder: HistoryBuilder) -> None:
+def _read_edn(lines: Any, builder: HistoryBuilder) -> int:
+    """Returns how many lines there were."""
     reader = EdnReader(unwrap=True)
     waiting: list[tuple[int, str]] = []
 
@@ -61,8 +86,8 @@ def _read_edn(lines: Any, builder: HistoryBuilder) -> None:
             _add_maps(waiting, builder)
             waiting.clear()
 
+    number = 0
     try:
-        number = 0
         for number, line in enumerate(lines, start=1):
             plain = plain_map(line) if reader.is_between_forms else None
             if plain is not None:
@@ -74,6 +99,7 @@ def _read_edn(lines: Any, builder: HistoryBuilder) -> None:
             builder.add_all(reader.feed(line, number))
         flush()
         reader.end()
+        return number
     except EdnError as error:
         raise OperationsError(f"{builder.name}:{error.line}: {error}") from error
 
@@ -102,9 +128,18 @@ def _first_character(file: Any) -> str:
     return ""
 
 
-def _read_json_lines(file: Any, builder: HistoryBuilder) -> None:
-    lines = ((number, line) for number, line in enumerate(file, start=1) if not line.isspace())
-    for batch in _chunks(lines, BATCH):
+def _read_json_lines(file: Any, builder: HistoryBuilder) -> int:
+    """Returns how many lines there were."""
+    count = 0
+
+    def numbered() -> Iterator[tuple[int, str]]:
+        nonlocal count
+        for line in file:
+            count += 1
+            if not line.isspace():
+                yield count, line
+
+    for batch in _chunks(numbered(), BATCH):
         try:
             values = json.loads(f"[{','.join([line for _, line in batch])}]")
         except ValueError:
@@ -112,6 +147,7 @@ def _read_json_lines(file: Any, builder: HistoryBuilder) -> None:
         if values is None or len(values) != len(batch):
             values = [_json(line, number, builder.name) for number, line in batch]
         builder.add_all(zip([number for number, _ in batch], values, strict=True))
+    return count
 
 
 def _chunks(items: Iterator[tuple[int, Any]], size: int) -> Iterator[list[tuple[int, Any]]]:
