@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, cast
 
@@ -242,8 +242,9 @@ def read_history(path: str | Path, *, with_totals: bool = False) -> pa.Table:
     The totals at its end are no rows of their own, and are left out unless they are asked for. A torn tail is left out
     and logged. Raises ``HistoryError`` if the file is damaged elsewhere, ``OSError``.
     """
-    file, tables = scan_history(path, with_totals=with_totals)
-    table = pa.concat_tables([READ_SCHEMA.empty_table(), *tables])
+    file, parts = stream_history(path)
+    table = pa.concat_tables([READ_SCHEMA.empty_table(), *parts])
+    table = table if with_totals else _without_totals(table)
     metadata = {
         "path": file.path,
         "process": file.process,
@@ -253,46 +254,46 @@ def read_history(path: str | Path, *, with_totals: bool = False) -> pa.Table:
     return table.replace_schema_metadata({f"gapless.{key}": value for key, value in metadata.items()})
 
 
-def scan_history(path: str | Path, *, with_totals: bool = False) -> tuple[HistoryFile, Iterator[pa.Table]]:
+def scan_history(path: str | Path) -> tuple[HistoryFile, Iterator[pa.Table]]:
     """How the file ends, and its rows as ``read_history`` has them, but a part at a time: for files of any length.
 
     The whole file is decoded once before this returns, so that an error comes before any row, and again for the rows.
     Raises as ``read_history`` does.
     """
-    file, tables = stream_history(path)
-    rows = sum(_told(table, with_totals).num_rows for table in tables)
-    if file.torn_bytes:
-        logger.warning("history %s ends with %d torn bytes, left out", path, file.torn_bytes)
-    _, again = stream_history(path)
-    return file._replace(rows=rows), (_told(table, with_totals) for table in again)
+    file, parts = _open(path)
+    rows = sum(_without_totals(part).num_rows for part in parts())
+    return file._replace(rows=rows), map(_without_totals, parts())
 
 
 def stream_history(path: str | Path) -> tuple[HistoryFile, Iterator[pa.Table]]:
-    """How the file ends (its ``rows`` are -1, for nobody has counted them), and all its rows, totals too, part by part.
+    """How the file ends (its ``rows`` are -1: nobody has counted them), and all its rows part by part, totals too.
 
-    The file is decoded once, so that ``HistoryError`` may come after some of the rows: for whoever then drops what it
-    made of them. Raises ``HistoryError``, ``OSError``.
+    It is decoded once: ``HistoryError`` may come behind some of the rows. Raises it also at once, and ``OSError``.
     """
+    file, parts = _open(path)
+    return file, parts()
+
+
+def _open(path: str | Path) -> tuple[HistoryFile, Callable[[], Iterator[pa.Table]]]:
     with pa.memory_map(str(path)) if Path(path).stat().st_size else pa.BufferReader(b"") as source:
         data = memoryview(source.read_buffer())
     messages, closed = split_messages(data, str(path))
     torn_bytes = len(data) - sum(len(message) for message in messages) - (len(END_OF_STREAM) if closed else 0)
     _, process = _decode_messages(messages[:1], str(path))
+    if torn_bytes:
+        logger.warning("history %s ends with %d torn bytes, left out", path, torn_bytes)
 
-    def numbered() -> Iterator[pa.Table]:
+    def parts() -> Iterator[pa.Table]:
         first = 0
         for table in _parts(messages, str(path)):
             numbers = pa.array(np.arange(first, first + table.num_rows, dtype=np.int64))
             yield table.append_column(READ_SCHEMA.field("row"), numbers)
             first += table.num_rows
 
-    return HistoryFile(str(path), process, -1, closed, torn_bytes), numbered()
+    return HistoryFile(str(path), process, -1, closed, torn_bytes), parts
 
 
-def _told(table: pa.Table, with_totals: bool) -> pa.Table:
-    """The table, with its totals or without."""
-    if with_totals:
-        return table
+def _without_totals(table: pa.Table) -> pa.Table:
     return table.filter(pa.array(table["f"].to_numpy(zero_copy_only=False) != "total", pa.bool_()))
 
 
