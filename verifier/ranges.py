@@ -27,7 +27,8 @@ class Ranges(NamedTuple):
     first: Numbers
     last: Numbers
 
-    def __len__(self) -> int:  # type: ignore[override]  # how many ranges, not how many columns
+    def __len__(self) -> int:
+        """How many ranges, not how many columns."""
         return int(self.key.size)
 
     def rows(self, most: int | None = None) -> list[tuple[int, int, int]]:
@@ -44,20 +45,20 @@ def ranges(key: Any = (), first: Any = (), last: Any = ()) -> Ranges:
 def joined(*parts: Ranges) -> Ranges:
     """The numbers that are in any of these, as a set."""
     stops = _stops(parts, [1] * len(parts))
-    return _runs(stops, stops.count > 0)
+    return _runs(stops, stops.total > 0)
 
 
 def repeated(*parts: Ranges) -> Ranges:
     """The numbers that are in more than one of all these ranges, as a set."""
     stops = _stops(parts, [1] * len(parts))
-    return _runs(stops, stops.count > 1)
+    return _runs(stops, stops.total > 1)
 
 
 def without(wanted: Ranges, other: Ranges) -> Ranges:
     """The numbers of one set that are not in the other."""
     # each set covers a number once at most, so what the two of them count tells them apart
     stops = _stops((wanted, other), (1, 2))
-    return _runs(stops, stops.count == 1)
+    return _runs(stops, stops.total == 1)
 
 
 class Coverage:
@@ -92,8 +93,8 @@ class Coverage:
             return
         parts = (self._once, *self._waiting)
         stops = _stops(parts, [1] * len(parts))
-        self._once = _runs(stops, stops.count > 0)
-        self._twice = joined(self._twice, _runs(stops, stops.count > 1))
+        self._once = _runs(stops, stops.total > 0)
+        self._twice = joined(self._twice, _runs(stops, stops.total > 1))
         self._waiting, self._count = [], 0
 
     def __repr__(self) -> str:
@@ -101,14 +102,14 @@ class Coverage:
 
 
 class _Stops(NamedTuple):
-    """Where a range begins, or one has ended: from ``at`` to the next stop of the key, ``count`` is the sum of the
+    """Where a range begins, or one has ended: from ``at`` to the next stop of the key, ``total`` is the sum of the
 
     weights of the ranges that hold the numbers. Behind the last stop of a key it is 0.
     """
 
     key: Numbers
     at: Numbers
-    count: Numbers
+    total: Numbers
 
 
 def _stops(parts: Any, weights: Any) -> _Stops:
@@ -118,10 +119,10 @@ def _stops(parts: Any, weights: Any) -> _Stops:
     at = np.concatenate([part.first for part in parts] + [part.last + 1 for part in parts])
     change = np.concatenate([weight, -weight])
     order = np.lexsort((at, key))
-    key, at, count = key[order], at[order], np.cumsum(change[order])
+    key, at, total = key[order], at[order], np.cumsum(change[order])
     # of several changes in one place the last one has the sum
     ends = np.append((key[1:] != key[:-1]) | (at[1:] != at[:-1]), True)[: key.size]
-    return _Stops(key[ends], at[ends], count[ends])
+    return _Stops(key[ends], at[ends], total[ends])
 
 
 def _runs(stops: _Stops, inside: NDArray[np.bool_]) -> Ranges:

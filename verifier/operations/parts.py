@@ -91,7 +91,7 @@ def together(parts: list[Part]) -> OperationHistory:
             rows |= {column: recode(rows[column]) for column in ("key", "value") if column in rows}
             tables.setdefault(name, []).append(rows)
         lines, operations = lines + count, operations + len(history)
-    whole = {
+    whole: dict[str, Any] = {
         name: {column: np.concatenate([each[column] for each in table]) for column in table[0]}
         if isinstance(table[0], dict)
         else np.concatenate(table)
