@@ -61,7 +61,7 @@ BAD = '{"process": 1, "type": "ok", "f": "dance"}\n'
     [
         ("second.jsonl", NAMED % (1, 1, 1, 1) * 30 + BAD, r"second\.jsonl:31: f 'dance' is unknown"),
         ("first.jsonl", BAD + NAMED % (1, 1, 1, 1) * 30, r"first\.jsonl:1: f 'dance' is unknown"),
-        ("bytes.jsonl", NAMED % (1, 1, 1, 1) * 30 + "\udcff\n", "no UTF-8 text"),
+        ("bytes.jsonl", NAMED % (1, 1, 1, 1) * 30 + "\udcff\n", "not UTF-8 text"),
     ],
 )
 def test_an_error_is_named_as_by_one_process(tmp_path: Path, name: str, text: str, reason: str) -> None:
