@@ -19,6 +19,7 @@ from verifier.evidence import seal as seals
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import SeriesPoint, read_series
+from verifier.witness import witness
 
 #: What a log line of a process must not say if all is well.
 #: What kafka-python calls an error is a connection that broke, which is what faults are for; its history has the rest.
@@ -66,6 +67,10 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
         faults = fault_record(directory.read_faults(), run.evidence.planned_faults)
     except (OSError, ValueError, TypeError) as error:
         unreadable.append(f"faults.jsonl cannot be read: {error}")
+    # who led when is asked for by ``verifier.events``; here it counts that it can be read
+    leaders = witness(directory, [topic.name for topic in run.topics]).complaint
+    if leaders is not None:
+        unreadable.append(leaders)
     series: dict[str, SeriesPoint] = {}
     lag_ms: dict[str, float] = {}
     for path in sorted(directory.loadgen_dir.glob("*.series.jsonl")):

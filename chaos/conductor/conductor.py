@@ -65,7 +65,8 @@ class Conductor:
         self._live = Live(settings, schedule, bench, record, self._load)
         self._injector: Injector | None = None
         self._lag = LagMeter(bench.clock)
-        self._leaders = LeaderWatch(self._observer, bench.clock, bench.storage, str(bench.directory.leaders_jsonl))
+        leaders = str(bench.directory.leaders_jsonl)
+        self._leaders = LeaderWatch(self._observer, bench.clock, bench.storage, leaders, settings.topic)
         self._task: asyncio.Task[None] | None = None
         self._interrupted = False
         self._load_died = asyncio.Event()

@@ -470,8 +470,11 @@ def elect(story: Story, random: Random, place: Partition) -> None:
     looks = [(0, None, epoch - 1), (at_ns, at_ns - SECOND // 5, epoch)]
     for time_ns, before_ns, seen in looks[random.choice([0, 0, 0, 1]) : random.choice([1, 2, 2, 2])]:
         story.leaders.append(
-            {"time_ns": time_ns, "before_ns": before_ns, "partition": _number(story, place), "leader_epoch": seen}
-        )
+            {
+                "time_ns": time_ns, "before_ns": before_ns, "partition": _number(story, place), "leader_epoch": seen,
+                "leader": random.choice([1, 2]), **random.choice([{}, {"topic": TOPIC}]),
+            }
+        )  # fmt: skip
     break_link(story, random)
 
 
@@ -480,7 +483,7 @@ def break_link(story: Story, random: Random, place: Partition) -> None:
     """Legal: the harness breaks something, of producers or of others, and heals it, or not."""
     start_ns = random.choice([1, 10, 15, 90]) * SECOND // 10
     fault = random.choice(["reset", "kill-leader", "cut-link", "pause-leader"])
-    target = random.choice(["producers-b1, requests", "b1-b2, responses", "broker 2"])
+    target = random.choice(["producers-b1, requests", "b1-b2, responses", "broker 2", "brokers 1, 2, one by one"])
     number = 1 + max((entry["number"] for entry in story.faults), default=-1)
     span = {"start_ns": start_ns, "end_ns": start_ns + SECOND}
     for phase in random.choice([["inject"], ["inject", "heal"], ["inject", "heal"]]):
@@ -497,7 +500,7 @@ def send_again(story: Story, random: Random, target: tuple[list[HistoryRow], int
     again = each._replace(
         f=random.choice(["retry", "retry", "disconnect"]), type="info", first_offset=-1, last_offset=-1,
         first_sequence=first, last_sequence=first + random.choice([0, 1, 2, 5]), invoke_ns=at_ns, complete_ns=at_ns,
-        count=1, error="told",
+        count=random.choice([0, 1, 3]), error="told",
     )  # fmt: skip
     rows.append(again)
     if random.random() < 0.5:

@@ -16,6 +16,7 @@ from tests.support.settings import settings as run_settings
 from tests.support.stories import Story, clean
 from verifier.anomalies import ANOMALIES, BY_NAME, NAMES, group
 from verifier.closing import Closing, gather
+from verifier.doubts import JOURNALS, Doubt
 from verifier.effectiveness import FaultRecord, Injected
 from verifier.evidence.run_model import RunModel, RunSettings
 from verifier.evidence.seal import Difference
@@ -192,6 +193,33 @@ def test_what_may_have_lost_its_excuse_accuses_nobody(path: str) -> None:
     assert decide(a_run(), audit(bare), damaged).verdict == "invalid", "no event would excuse it here"
     beside = decide(run, audit(bare, found("log-reorder", "offsets")), damaged)
     assert (beside.verdict, beside.checks["log-reorder"].state) == ("invalid", "invalid")
+
+
+DELETED = replace(a_run(), final=[replace(each, log_start_offset=3) for each in a_run().final])
+
+
+@pytest.mark.parametrize("path", ["nodes/2/control.jsonl", "history/reader-1.arrow"])
+def test_a_damaged_journal_accuses_no_follower_of_what_it_may_have_deleted(path: str) -> None:
+    """Where records were deleted, replicas are compared from where their journals say; elsewhere none is asked."""
+    damaged = closing(differences=(Difference(path, "changed"),))
+    lacking = found("log-divergence", "missing")
+    verdict = decide(DELETED, audit(lacking), damaged)
+    assert (verdict.verdict, verdict.checks["log-divergence"].withheld) == ("unknown", True)
+    assert decide(a_run(), audit(lacking), damaged).verdict == "invalid", "nothing was deleted here"
+    assert decide(DELETED, audit(lacking), closing()).verdict == "invalid", "nothing is damaged here"
+    beside = decide(DELETED, audit(lacking, found("log-corrupt", "batch")), damaged)
+    assert (beside.verdict, beside.checks["log-corrupt"].state) == ("invalid", "invalid")
+
+
+def test_a_journal_that_cannot_be_read_accuses_no_follower() -> None:
+    """As one that was changed."""
+    unreadable = Doubt("the journal of broker 2 cannot be read", JOURNALS)
+    lacking = found("log-divergence", "missing")
+    verdict = decide(DELETED, audit(lacking), closing(), [unreadable])
+    assert (verdict.verdict, verdict.checks["log-divergence"].withheld) == ("unknown", True)
+    assert verdict.doubts[0] == unreadable.reason
+    verdict = decide(a_run(), audit(lacking), closing(), [unreadable])
+    assert (verdict.verdict, verdict.doubts) == ("invalid", (unreadable.reason,))
 
 
 @pytest.mark.parametrize("excuse", EXCUSES)

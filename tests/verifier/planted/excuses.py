@@ -29,6 +29,12 @@ LOSSES = {
     ("inconsistent-offsets", "acknowledged"): ANOTHER,
     ("log-gap", "sequences"): GAP,
 }
+#: Above what stands in the log there is none to contradict the one that took its place: others were told these offsets.
+FURTHER = {
+    ("lost-write", None): {**LOST, "offset": 9},
+    ("inconsistent-offsets", "acknowledged"): {"count": 3, "offset": 9},
+    ("log-gap", "sequences"): {**GAP, "offset": 9},
+}
 COPIED = {"count": 3, "stream": 1, "sequence": 0, "offset": 0}
 COPIES = {("duplicate", "unidentified"): COPIED, ("log-duplicate", "unidentified"): COPIED}
 RESENT = {
@@ -130,24 +136,34 @@ def _in_one_epoch(batches: list[Any]) -> None:
     batches[:] = [replace(each, leader_epoch=1) for each in batches]
 
 
-def broken_link(target: str) -> Callable[[Story], None]:
-    """acks=0, and the harness reset a link while the lost values were handed over."""
+def held_up(link: str, stream: int = 1, healed_ns: int = 10 * SECOND) -> Callable[[Story], None]:
+    """acks=0, the harness cut a link for long, and then a client lost a connection; broker 2 leads."""
 
     def plant(story: Story) -> None:
-        disconnect(2, WEEK)(story)
-        story.faults = fault("reset", target, SECOND, 2 * SECOND)
+        disconnect(stream, 10 * SECOND)(story)
+        story.faults = fault("cut-link", f"{link}, requests only, lossy", SECOND, healed_ns)
 
     return plant
 
 
-def with_retry(damage: Callable[[Story], None], stream: int, first: int, last: int) -> Callable[[Story], None]:
+def further_up(story: Story) -> None:
+    """Three records are not in the log: an offset three above the epoch's start was never taken in another log."""
+    election()(story)
+    change(story, "send", (1, 3), first_offset=9, last_offset=11)
+
+
+def with_retry(
+    damage: Callable[[Story], None], stream: int, first: int, last: int, records: int = 3
+) -> Callable[[Story], None]:
     """A damage, and the client says that it sent these sequences again."""
 
     def plant(story: Story) -> None:
         damage(story)
         anonymous(story)
         story.settings = REPEATING
-        again = row("retry", "info", 0, stream, first, last, -1)._replace(error="retry: NETWORK_EXCEPTION", count=3)
+        again = row("retry", "info", 0, stream, first, last, -1)._replace(
+            error="retry: NETWORK_EXCEPTION", count=records
+        )
         story.rows["producer-1"].append(again)
 
     return plant
@@ -171,6 +187,7 @@ def excused(found: Expected, excuse: str | None) -> Expected:
 PLANTED: Mapping[str, Planted] = {
     "cut off by an election": Planted(election(), excused(LOSSES, "election")),
     "one offset below the epoch": Planted(election(9), excused(LOSSES, None)),
+    "further up than a log can have reached": Planted(further_up, excused(FURTHER, None)),
     "an epoch that nobody saw begin": Planted(election(seen=False), excused(LOSSES, None)),
     "behind what stands in the epoch": Planted(election(0), excused(LOSSES, None)),
     "long after the election": Planted(acknowledged_long_after, excused(LOSSES, None)),
@@ -179,14 +196,21 @@ PLANTED: Mapping[str, Planted] = {
     "sent without acknowledgement before others that stand": Planted(
         without_offsets(start_offset=15), excused(AFTER, None)
     ),
-    "sent over a connection that was lost": Planted(disconnect(1, SECOND), excused(AFTER, "disconnect")),
-    "another stream lost its connection": Planted(disconnect(2, SECOND), excused(AFTER, None)),
+    "sent over a connection that was lost": Planted(disconnect(1, 2 * SECOND), excused(AFTER, "disconnect")),
+    "another stream lost its connection": Planted(disconnect(2, 2 * SECOND), excused(AFTER, None)),
+    "the connection was lost before": Planted(disconnect(1, SECOND), excused(AFTER, None)),
     "the connection was lost later": Planted(disconnect(1, 10 * SECOND), excused(AFTER, None)),
-    "sent over a link that was reset": Planted(
-        broken_link("producers-b1, at the next request of the leader of t-0"), excused(AFTER, "disconnect")
+    "sent over a link that was cut until the connection was lost": Planted(
+        held_up("producers-b2"), excused(AFTER, "disconnect")
     ),
-    "a link between brokers was reset": Planted(broken_link("b2-b1, at the next request"), excused(AFTER, None)),
+    "the link was healed long before": Planted(held_up("producers-b2", healed_ns=2 * SECOND), excused(AFTER, None)),
+    "a link was cut and the connection held": Planted(held_up("producers-b2", stream=2), excused(AFTER, None)),
+    "a link to who does not lead was cut": Planted(held_up("producers-b3"), excused(AFTER, None)),
+    "a link between brokers was cut": Planted(held_up("b2-b1"), excused(AFTER, None)),
     "repeated by a retry": Planted(with_retry(stored_again, 1, 0, 2), excused(COPIES, "retry")),
+    "more were repeated than the retry had records": Planted(
+        with_retry(stored_again, 1, 0, 5, records=2), excused(COPIES, None)
+    ),
     "its neighbors were retried": Planted(with_retry(stored_again, 1, 3, 5), excused(COPIES, None)),
     "another stream was retried": Planted(with_retry(stored_again, 2, 0, 2), excused(COPIES, None)),
     "late because of a retry": Planted(
