@@ -71,7 +71,12 @@ def test_the_run_with_the_files_of_the_session_is_held_until_it_ends(tmp_path: P
 def test_a_session_that_is_killed_gives_its_run_back(tmp_path: Path, ended: list[str]) -> None:
     """What one that fails left is gone with it."""
     directory = RunDirectory(tmp_path)
-    with pytest.raises(KeyError), Sessions("local[1]") as sessions:
-        judge(directory, sessions)
-        raise KeyError
+
+    def fail() -> None:
+        with Sessions("local[1]") as sessions:
+            judge(directory, sessions)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
     assert is_free(directory) and not (directory.path / SCRATCH).exists() and ended == ["killed"]
