@@ -31,7 +31,7 @@ from verifier.evidence.run_model import RunSettings
 from verifier.evidence.values import SENTINEL_STREAM
 from verifier.expectation import DISCONNECT, ELECTION, RETRY
 from verifier.tables import Tables
-from verifier.witness import CONNECTION_NS, SLACK_NS, Election, EpochStart, Span, Witness
+from verifier.witness import CLOSED_NS, CONNECTION_NS, SLACK_NS, Election, EpochStart, Span, Witness
 
 #: The error of a delivery after which librdkafka may send again under a new producer epoch, by its own name.
 TIMED_OUT = "^_MSG_TIMED_OUT"
@@ -207,17 +207,18 @@ class Events:
             for number, place in enumerate(self._tables.places)
             for span in self.grounds[place.run].witness.held(place.final.topic, place.final.partition)
         ]
-        fields: list[tuple[str, pa.DataType]] = [
-            ("place", pa.int32()),
-            ("from_ns", pa.int64()),
-            ("until_ns", pa.int64()),
-            ("while", pa.string()),
-        ]
+        fields: list[tuple[str, pa.DataType]] = [("place", pa.int32()), ("while", pa.string())]
+        fields += [(name, pa.int64()) for name in ("from_ns", "until_ns")]
         faults = self._spark.createDataFrame(pa.Table.from_pylist(rows, schema=pa.schema(fields)))
         lost = self._tables.history.filter((F.col("f") == "disconnect") & (F.col("complete_ns") >= 0)).select(
             "place", "stream", F.col("complete_ns").alias("at"), F.col("error").alias("text")
         )
         alone = lost.withColumn("from_ns", F.col("at") - CONNECTION_NS)
+        # what was reserved and never sent is told when the client is closed
+        ended = self._tables.history.filter((F.col("f") == "unsent") & (F.col("complete_ns") >= 0)).select(
+            "place", "stream", F.col("complete_ns").alias("at"), F.lit("its producer was closed").alias("text"),
+            (F.col("complete_ns") - CLOSED_NS).alias("from_ns"),
+        )  # fmt: skip
         held = (
             lost.join(F.broadcast(faults), "place")
             .filter(F.col("at").between(F.col("from_ns"), F.col("until_ns")))
@@ -229,7 +230,7 @@ class Events:
             F.col("from_ns"), F.col("at") + CONNECTION_NS
         )
         columns = ["place", "stream", "first_sequence", "last_sequence"]
-        under_way = sent.join(F.broadcast(alone.unionByName(held)), ["place", "stream"]).filter(near)
+        under_way = sent.join(F.broadcast(alone.unionByName(held).unionByName(ended)), ["place", "stream"]).filter(near)
         events = under_way.select(*columns, _event(F.col("at"), text=F.col("text")))
         return _ranges(events.groupBy(*columns).agg(F.min("event").alias("event")))
 

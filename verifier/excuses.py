@@ -8,7 +8,8 @@ Each event is a stretch of sequences of one stream:
   up to it in the new epoch. Without an offset (acks=0) it lies, in its stream, behind the last record that stands in an
   earlier epoch.
 - ``disconnect`` an acknowledgement without an offset that was under way when its own client lost a connection: sent
-  about then (``CONNECTION_NS``), or since a fault began that held up what went to the leader and lasted until then.
+  about then (``CONNECTION_NS``), or since a fault began that held up what went to the leader and lasted until then; or
+  sent shortly before its client was closed (``CLOSED_NS``).
 - ``retry``      sequences that the client sent again, or may have, by its own account. No more values than the attempts
   that failed had records: of retries that overlap, all count together, and if they excuse more, they excuse none.
 - ``timeout``    sequences that were outstanding when a delivery of their stream timed out (``TIMEOUT_NS`` around it).

@@ -29,6 +29,10 @@ SLACK_NS = 3_000_000_000
 #: what is under way on a connection that nothing holds up arrives within milliseconds.
 CONNECTION_NS = 2_000_000_000
 
+#: What was sent so shortly before its own client was closed may have been lost with the connections that it closed. The
+#: load waits for a second; earlier ones did not.
+CLOSED_NS = 500_000_000
+
 #: How the target of a fault names the brokers, or the links from producers to brokers, that it hits.
 _BROKERS = re.compile(r"\bbrokers? (\d+(?:, \d+)*)")
 _PRODUCERS_LINK = re.compile(r"\bproducers-b(\d+)")

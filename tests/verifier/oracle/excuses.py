@@ -152,13 +152,16 @@ def cut_off(evidence: Evidence) -> Iterator[tuple[Value, int | None, Election]]:
 
 
 def disconnected(evidence: Evidence) -> set[Value]:
-    """Values without an offset that were under way when their own client lost a connection."""
+    """Values without an offset that were under way when their own client lost a connection, or was closed."""
     found = set()
     for lost in evidence.rows:
-        if lost["f"] != "disconnect" or lost["complete_ns"] < 0:
+        if lost["f"] not in ("disconnect", "unsent") or lost["complete_ns"] < 0:
             continue
         at = lost["complete_ns"]
-        since = min([at - 2 * SECOND, *(b for b, e in holding_up(evidence) if b <= at <= e + 3 * SECOND)])
+        if lost["f"] == "unsent":
+            since = at - SECOND // 2
+        else:
+            since = min([at - 2 * SECOND, *(b for b, e in holding_up(evidence) if b <= at <= e + 3 * SECOND)])
         for row in told(evidence):
             own = row["f"] == "send" and row["first_offset"] < 0 and row["stream"] == lost["stream"]
             if own and row["invoke_ns"] <= at and since <= row["complete_ns"] <= at + 2 * SECOND:

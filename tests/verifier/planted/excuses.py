@@ -146,6 +146,18 @@ def held_up(link: str, stream: int = 1, healed_ns: int = 10 * SECOND) -> Callabl
     return plant
 
 
+def closed(at_ns: int) -> Callable[[Story], None]:
+    """acks=0, no connection was lost, and the producer of the lost values was closed."""
+
+    def plant(story: Story) -> None:
+        disconnect(2, WEEK)(story)
+        story.rows["producer-1"].append(
+            row("unsent", "fail", 0, 1, 500, 509, -1)._replace(invoke_ns=at_ns, complete_ns=at_ns)
+        )
+
+    return plant
+
+
 def further_up(story: Story) -> None:
     """Three records are not in the log: an offset three above the epoch's start was never taken in another log."""
     election()(story)
@@ -205,6 +217,8 @@ PLANTED: Mapping[str, Planted] = {
     ),
     "the link was healed long before": Planted(held_up("producers-b2", healed_ns=2 * SECOND), excused(AFTER, None)),
     "a link was cut and the connection held": Planted(held_up("producers-b2", stream=2), excused(AFTER, None)),
+    "sent when its producer was closed": Planted(closed(17 * SECOND // 10), excused(AFTER, "disconnect")),
+    "sent well before its producer was closed": Planted(closed(2 * SECOND), excused(AFTER, None)),
     "a link to who does not lead was cut": Planted(held_up("producers-b3"), excused(AFTER, None)),
     "a link between brokers was cut": Planted(held_up("b2-b1"), excused(AFTER, None)),
     "repeated by a retry": Planted(with_retry(stored_again, 1, 0, 2), excused(COPIES, "retry")),
