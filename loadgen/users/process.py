@@ -39,7 +39,7 @@ T = TypeVar("T")
 POLL_INTERVAL_S = 0.002
 TICK_INTERVAL_S = 0.1
 DISPOSE_TIMEOUT_S = 2.0
-#: With acks=0, from the last record to the end of its producer: librdkafka tells of a lost connection twice a second.
+#: With acks=0, for what was sent last to arrive, and for a refusal to be told (librdkafka: twice a second).
 UNANSWERED_S = 1.0
 
 
@@ -97,11 +97,7 @@ class LoadProcess:
         return stream
 
     def finish(self, stream: ProducerStream) -> None:
-        """Wait until nothing is outstanding, at most for the flush timeout, then close the stream.
-
-        With acks=0 nobody answers: what was sent last gets ``UNANSWERED_S`` to arrive, and a broker that refuses it to
-        close the connection, which is then in the history.
-        """
+        """Wait until nothing is outstanding, at most for the flush timeout, then close the stream."""
         deadline_ns = self.clock.monotonic_ns() + int(self.settings.flush_timeout_s * 1e9)
         try:
             while stream.outstanding and self.clock.monotonic_ns() < deadline_ns:
