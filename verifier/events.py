@@ -133,11 +133,11 @@ class Events:
         process that was killed. Each sentinel row is an attempt; of what is reserved for sentinels most is never used.
         """
         history = self._tables.history
-        sequences = F.col("last_sequence") - F.col("first_sequence") + 1
+        sequences, of_load = F.col("last_sequence") - F.col("first_sequence") + 1, F.col("stream") < SENTINEL_STREAM
         attempts = (
-            F.when((F.col("f") == "reserve") & (F.col("stream") < SENTINEL_STREAM), sequences)
+            F.when((F.col("f") == "reserve") & of_load, sequences)
             .when(F.col("f") == "sentinel", sequences)
-            .when(F.col("f") == "unsent", -sequences)
+            .when((F.col("f") == "unsent") & of_load, -sequences)
             .when(F.col("f") == "retry", F.greatest("count", F.lit(0)))
         )
         known = (F.col("f") == "retry") | well_formed()

@@ -97,8 +97,10 @@ def left_over(evidence: Evidence) -> int:
             attempts += max(row["count"], 0)
         elif makes_sense(row) and row["f"] in ("reserve", "sentinel", "unsent"):
             size = row["last_sequence"] - row["first_sequence"] + 1
-            size *= {"reserve": row["stream"] < 2**31, "sentinel": 1, "unsent": -1}[row["f"]]
-            attempts += size
+            if row["f"] == "sentinel":
+                attempts += size
+            elif row["stream"] < 2**31:
+                attempts += size if row["f"] == "reserve" else -size
     return max(0, attempts - sum(slot.value is not None for slot, _ in evidence.log()))
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.support.settings import settings
-from tests.support.stories import SECOND, Story, row
+from tests.support.stories import SECOND, SENTINEL_STREAM, Story, row
 from tests.verifier.planted.model import Planted
 from tests.verifier.planted.values import append_copy, change, copy_after_timeout, lose_acked, reverse_stream
 from verifier.evidence.run_model import RunSettings
@@ -18,6 +18,7 @@ Expected = Mapping[tuple[str, str | None], Mapping[str, Any]]
 QUICK = settings(replica_lag_time_max_ms=1000, session_timeout_ms=1000)
 EARLY, UNACKNOWLEDGED = replace(QUICK, acks="1", idempotence=False), replace(QUICK, acks="0", idempotence=False)
 REPEATING = settings(idempotence=False)
+NEVER_USED = (("reserve", "invoke"), ("unsent", "fail"))
 WEEK = 7 * 86_400 * SECOND
 
 LOST = {"count": 3, "stream": 1, "sequence": 3, "offset": 6}
@@ -81,6 +82,9 @@ def election(start_offset: int = 6, asked: RunSettings = EARLY, **looks: Any) ->
         anonymous(story)
         story.settings = asked
         elect(story, start_offset, **looks)
+        # most of what is reserved for sentinels is never used
+        reserve, unsent = (row(f, kind, 0, SENTINEL_STREAM, 1, 999, -1) for f, kind in NEVER_USED)
+        story.rows["sentinel"] += [reserve, unsent]
 
     return plant
 
