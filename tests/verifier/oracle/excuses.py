@@ -61,9 +61,11 @@ def fault_spans(evidence: Evidence) -> Iterator[tuple[int, int, set[int]]]:
             ]  # fmt: skip
             words = entry["target"].replace(",", "").split()
             brokers = {int(word.removeprefix("producers-b")) for word in words if word.startswith("producers-b")}
-            for before, word in zip(["", *words], words, strict=False):
-                if word.isdecimal() and before in ("broker", "brokers"):
+            listed = False  # one broker, or several
+            for word in words:
+                if listed and word.isdecimal():
                     brokers.add(int(word))
+                listed = word in ("broker", "brokers") or (listed and word.isdecimal())
             yield entry["start_ns"], healed[0] if healed else 2**62, brokers
 
 
