@@ -55,8 +55,7 @@ class Conductor:
     """Conducts one run. ``interrupt`` may be called at any time from the loop (Ctrl-C)."""
 
     def __init__(self, settings: Experiment, schedule: Schedule, bench: Workbench, record: RunRecord) -> None:
-        self._settings = settings
-        self._schedule = schedule
+        self._settings, self._schedule = settings, schedule
         self._bench = bench
         self._record = record
         self._observer = Observer(bench.transport, bench.clock, settings.topic)
