@@ -37,7 +37,7 @@ COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 class WorkloadError(SettingsError):
-    """The workload cannot be had, or contradicts an option; the message names the field."""
+    """The workload does not exist, or contradicts an option; the message names the field."""
 
 
 @dataclass(frozen=True, slots=True)

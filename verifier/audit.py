@@ -71,7 +71,7 @@ class RunEvidence:
         histories = tuple(sorted(directory.history_dir.glob("*.arrow")))
         if deletions is None:
             deletions = deletions_of(directory, model, accounts(histories))
-        return cls(name, model, tuple(found), histories, deletions, witness(directory))
+        return cls(name, model, tuple(found), histories, deletions, witness(directory, sorted(topics)))
 
     @property
     def replicas(self) -> frozenset[tuple[str, int, int]]:

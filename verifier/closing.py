@@ -83,7 +83,7 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
     try:
         if not directory.leaders_jsonl.exists():
             raise FileNotFoundError("it is missing")
-        sightings(directory.read_leaders())
+        sightings(directory.read_leaders(), [topic.name for topic in run.topics])
     except (OSError, ValueError, TypeError, KeyError) as error:
         unreadable.append(Unreadable("leaders.jsonl", str(error)))
     series: dict[str, SeriesPoint] = {}

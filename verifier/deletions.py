@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from verifier.accounts import HistoryAccount
+from verifier.doubts import JOURNALS, Doubt
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 
@@ -57,11 +58,7 @@ def deletions(directory: RunDirectory, run: RunModel, accounts: Collection[Histo
     for account in accounts:
         for place, offset in account.deleted.items():
             asked[place] = max(offset, asked.get(place, 0))
-    by_retention = frozenset(
-        topic.name
-        for topic in run.topics
-        if any(topic.config.get(setting, KEEPS_ALL) != KEEPS_ALL for setting in RETENTION)
-    )
+    by_retention = _by_retention(run)
     unplaced = frozenset(place for account in accounts for place in account.unplaced)
     begins: dict[tuple[int, str, int], int] = {}
     for broker in directory.broker_ids():
@@ -76,9 +73,31 @@ def deletions(directory: RunDirectory, run: RunModel, accounts: Collection[Histo
     return Deletions(asked, begins, by_retention, unplaced=unplaced)
 
 
+def _by_retention(run: RunModel) -> frozenset[str]:
+    return frozenset(
+        topic.name
+        for topic in run.topics
+        if any(topic.config.get(setting, KEEPS_ALL) != KEEPS_ALL for setting in RETENTION)
+    )
+
+
+def have_begun(run: RunModel, accounts: Collection[HistoryAccount]) -> bool:
+    """Whether any record may have been deleted on purpose: a log begins above 0, or something was to make it so.
+
+    If not, every replica is to have all that its leader has, whatever became of the journals.
+    """
+    asked = any(account.deleted for account in accounts)
+    return asked or bool(_by_retention(run)) or any(final.log_start_offset > 0 for final in run.final)
+
+
+def doubts(deletions: Deletions) -> list[Doubt]:
+    """A journal that cannot be read: a replica that deleted more than its leader looks as if it had lost something."""
+    return [] if deletions.complaint is None else [Doubt(deletions.complaint, JOURNALS)]
+
+
 def complaints(deletions: Deletions, run: RunModel) -> list[str]:
-    """Why deletions keep the run from being valid: a journal that cannot be read, or retention that took something."""
-    found = [] if deletions.complaint is None else [deletions.complaint]
+    """Why deletions keep the run from being valid, though all of the evidence can be believed."""
+    found = []
     trimmed = [f for f in run.final if f.log_start_offset > 0 and f.topic in deletions.by_retention]
     if trimmed:
         names = ", ".join(f"{final.topic}-{final.partition}" for final in trimmed)

@@ -9,14 +9,16 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 #: ``histories``: what clients were told, all or part of it; ``final``: the final state in ``run.json``; ``segments``:
-#: the replicas' bytes; ``excuses``: what would excuse an anomaly that the settings permit.
-Evidence = Literal["histories", "final", "segments", "excuses"]
+#: the replicas' bytes; ``excuses``: what would excuse an anomaly that the settings permit; ``journals``: from where on
+#: each replica is to have what its leader has: the brokers' journals, and the requests to delete in the histories.
+Evidence = Literal["histories", "final", "segments", "excuses", "journals"]
 
-ALL: frozenset[Evidence] = frozenset(("histories", "final", "segments", "excuses"))
+ALL: frozenset[Evidence] = frozenset(("histories", "final", "segments", "excuses", "journals"))
 NOTHING: frozenset[Evidence] = frozenset()
-HISTORIES: frozenset[Evidence] = frozenset(("histories", "excuses"))
+HISTORIES: frozenset[Evidence] = frozenset(("histories", "excuses", "journals"))
 FINAL: frozenset[Evidence] = frozenset(("final",))
 EXCUSES: frozenset[Evidence] = frozenset(("excuses",))
+JOURNALS: frozenset[Evidence] = frozenset(("journals",))
 
 
 class Doubt(NamedTuple):

@@ -1,21 +1,34 @@
-"""Which event in the evidence excuses which anomalous value. Owns the questions to Spark; what the settings permit is
+"""Which event in the evidence excuses which anomalous value. Owns the questions to Spark.
 
-``verifier.expectation``'s matter. An excuse is one of these, and each is a stretch of sequences of one stream:
+What the settings permit is the matter of ``verifier.expectation``; where the events come from, of ``verifier.events``.
+Each event is a stretch of sequences of one stream:
 
-- ``election``   an acknowledgement at or above the start of a later leader epoch in the final log, acknowledged before
-  its stream had any record in that epoch, near the time at which the epoch began (``verifier.witness``). One without an
-  offset (acks=0) must lie, in its stream, between the last record that stands in an earlier epoch and the first in this
-  one or a later.
-- ``disconnect`` an acknowledgement without an offset of what was handed over about when the client lost a connection,
-  or when a fault of the harness broke those of producers (``CONNECTION_NS`` before and after).
-- ``retry``      sequences that the client sent again, or may have, by its own account.
+- ``election``   an acknowledgement that an election seen by the conductor cut off. Its offset lies at or above the
+  start of the new epoch and within what a log can have held, its time near the election's, and its stream has nothing
+  up to it in the new epoch. Without an offset (acks=0) it lies, in its stream, behind the last record that stands in an
+  earlier epoch.
+- ``disconnect`` an acknowledgement without an offset that was under way when its own client lost a connection: sent
+  about then (``CONNECTION_NS``), or since a fault began that held up what went to the leader and lasted until then; or
+  sent shortly before its client was closed (``CLOSED_NS``).
+- ``retry``      sequences that the client sent again, or may have, by its own account. No more values than the attempts
+  that failed had records: of retries that overlap, all count together, and if they excuse more, they excuse none.
 - ``timeout``    sequences that were outstanding when a delivery of their stream timed out (``TIMEOUT_NS`` around it).
 
-What readers were handed, and what batch headers say, has no value of its own to go by: it is excused as a whole, where
-the conductor saw an election of its partition, or a retry into it is on record, whichever the settings ask for.
+Polls and batch headers have no single value to go by. They are excused as a whole: by an election of their partition
+that the conductor saw, or by a retry into the partition, whichever their settings ask for.
 
-A lost value is excused if all its acknowledgements are; an offset, if all are that contradict the log there. What is
-excused in part is cut: the parts are counted apart.
+A lost value is excused if all its acknowledgements are; an offset, if everything that contradicts the log there is.
+What is excused in part is cut, and its parts are counted apart.
+
+A worked example (``claims.cut``). Sequences 0 to 9 of a stream were acknowledged at offsets 0 to 9. The log has 0 to 3
+and then others, and an election cut off offset 6 and all above. ``lost-write`` found one anomaly: 6 values from
+sequence 4 on. Three rows of the stream go into ``cut``, each with where it begins and its length:
+
+    anomaly (4, 6)      claim of an acknowledgement (0, 10)      election (6, 4)
+
+They begin or end at 0, 4, 6 and 10, and so there are three pieces: 0 to 3 (the claim alone), 4 and 5 (claim and
+anomaly), 6 to 9 (all three). What has no anomaly is dropped. Two parts are left of the one: sequence 4, 2 values, not
+excused; and sequence 6, 4 values, ``step`` 2 into what was found, excused by the election.
 """
 
 from __future__ import annotations
@@ -23,7 +36,7 @@ from __future__ import annotations
 from functools import reduce
 from threading import RLock
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from verifier.checks.common import COLUMNS
@@ -76,7 +89,7 @@ class Excuses:
             *(self._events(kind, "sequence") for kind in self._kinds(check)),
         ]
         together = reduce(DataFrame.unionByName, rows).join(concerned, key, "left_semi")
-        parts = _judged(_pieces(together, key, "sequence"), check)
+        parts = _within_attempts(_judged(_pieces(together, key, "sequence"), check), key)
         step = F.col("sequence") - F.col("whole.sequence")
         if check != "log-gap":
             return _result(parts, step, F.col("values"), F.col("whole.size"))
@@ -110,7 +123,7 @@ class Excuses:
         for number, place in enumerate(self._tables.places):
             grounds = self._source.grounds[place.run]
             asked = {each.excuse for each in Expectation(grounds.settings).allowances if each.check == check}
-            if ELECTION in asked and grounds.witness.saw_election(place.final.partition):
+            if ELECTION in asked and grounds.witness.saw_election(place.final.topic, place.final.partition):
                 excuse = F.when(F.col("place") == number, ELECTION).otherwise(excuse)
             elif RETRY in asked and number in retried:
                 excuse = F.when(F.col("place") == number, RETRY).otherwise(excuse)
@@ -208,6 +221,16 @@ def _judged(parts: DataFrame, check: str) -> DataFrame:
         F.when(F.col("excuse") == ELECTION, F.col(ELECTION)),
     )
     return parts.withColumn("excuse", excuse).withColumn("event", event)
+
+
+def _within_attempts(parts: DataFrame, key: list[str]) -> DataFrame:
+    """The same, without the excuse of retries that would excuse more values than their attempts had records."""
+    retried = F.col("excuse") == RETRY
+    bout = Window.partitionBy(*key, "excuse", F.col("event.bout"))
+    too_many = retried & (F.sum("values").over(bout) > F.col("event.most"))
+    kept = F.coalesce(~too_many, F.lit(True))
+    judged = parts.withColumn("kept", kept)
+    return judged.withColumns({name: F.when(F.col("kept"), F.col(name)) for name in ("excuse", "event")}).drop("kept")
 
 
 def _result(parts: DataFrame, step: Column, count: Column, size: Column, detail: Column | None = None) -> DataFrame:

@@ -10,7 +10,7 @@ clean election never takes it back).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from verifier.evidence.run_model import RunSettings
@@ -19,6 +19,14 @@ from verifier.evidence.run_model import RunSettings
 #: delivery of its stream timed out while it was outstanding.
 ELECTION, DISCONNECT, RETRY, TIMEOUT = "election", "disconnect", "retry", "timeout"
 EXCUSES = (ELECTION, DISCONNECT, RETRY, TIMEOUT)
+
+#: What each event is for people.
+EVENTS: Mapping[str, str] = {
+    ELECTION: "an election that the conductor saw",
+    DISCONNECT: "a connection that the client lost",
+    RETRY: "a retry by the client",
+    TIMEOUT: "a delivery that timed out",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from verifier import explain
 from verifier.anomalies import BY_NAME, NAMES, group
 from verifier.closing import Closing
 from verifier.completeness import incomplete
-from verifier.doubts import Evidence, blinded
+from verifier.deletions import have_begun
+from verifier.doubts import JOURNALS, Doubt, Evidence, blinded
 from verifier.effectiveness import ineffective
 from verifier.evidence.run_model import RunModel
 from verifier.expectation import Expectation
@@ -166,12 +167,18 @@ def worst(states: Sequence[State]) -> State:
     return max(states, key=_RANK.index, default="valid")
 
 
-def decide(run: RunModel, audit: Audit, closing: Closing) -> Verdict:
-    """Judge a run by its settings, its faults, what closes its evidence and what Spark found."""
-    gaps_in_evidence = incomplete(run, audit.facts, closing)
+def decide(run: RunModel, audit: Audit, closing: Closing, further: Sequence[Doubt] = ()) -> Verdict:
+    """Judge a run by its settings, its faults, what closes its evidence and what Spark found.
+
+    ``further`` are doubts about evidence that ``closing`` does not have.
+    """
+    gaps_in_evidence = [*incomplete(run, audit.facts, closing), *further]
     injected = closing.faults.injected
     doubts = [doubt.reason for doubt in gaps_in_evidence] + ineffective(run.faults_requested, injected)
     blind = blinded(gaps_in_evidence)
+    if not have_begun(run, closing.accounts):
+        # with nothing deleted no journal is asked where a replica begins: damage to one must hide no divergence
+        blind -= JOURNALS
     checks = _results(Expectation(run.settings), audit, blind, complete=not gaps_in_evidence)
     states: list[State] = [check.state for check in checks.values()]
     if doubts:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from verifier import anomaly_files
 from verifier.checks.stalled import stalled
 from verifier.closing import Closing, gather
-from verifier.deletions import Deletions, complaints, deletions
+from verifier.deletions import Deletions, complaints, deletions, doubts
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.recoveries import memory, recoveries, summary
@@ -168,7 +168,8 @@ def _judge(
 
 def conclude(run: RunModel, deleted: Deletions, found: Audit, closing: Closing) -> Verdict:
     """The verdict by everything that was found: by Spark, in this process, and in what closes the evidence. Pure."""
-    verdict = decide(run, replace(found, found=(*found.found, *stalled(run, closing))), closing)
+    whole = replace(found, found=(*found.found, *stalled(run, closing)))
+    verdict = decide(run, whole, closing, doubts(deleted))
     for complaint in complaints(deleted, run):
         verdict = verdict.doubted(complaint)
     return verdict

@@ -1,11 +1,18 @@
-"""What the harness itself saw of elections and did to connections: the witness that is independent of the logs. Pure
+"""What the harness itself saw: who led when, and which brokers it broke. This witness is independent of the logs.
 
-but for reading ``leaders.jsonl`` (the conductor's own looks) and ``faults.jsonl``. When an epoch began is known between
-bounds; how far from them an acknowledgement may lie, to have been cut off by that election, is decided here.
+Reads ``leaders.jsonl`` (the conductor's own looks) and ``faults.jsonl``; the rest is pure. It decides two reaches: how
+far from an election an acknowledgement may lie to have been cut off by it, and how far back a broken connection counts.
+
+A worked example. The looks at 10.0 s and 10.3 s saw epoch 4 and epoch 5 of a partition: epoch 5 began in between. A
+record that stands below its start was sent at 10.1 s, one that stands in it was acknowledged at 10.2 s: it began
+between these two. With ``replica.lag.time.max.ms`` 1000, a session of 1 s and ``SLACK_NS`` 3 s it can have cut off what
+was acknowledged from 10.1 - 1 - 1.5 - 3 = 4.6 s to 10.2 + 3 = 13.2 s. If the old leader was isolated from 9 s to 20 s,
+it did not hear of epoch 5 before 20 s: then the reach is 9 - 1.5 - 3 = 4.5 s to 20 + 3 = 23 s.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,49 +24,66 @@ from verifier.evidence.run_model import RunSettings
 
 #: A client may learn of an acknowledgement, and the conductor of an election, so much late on a busy machine.
 SLACK_NS = 3_000_000_000
-#: What was handed over so shortly before, or after, a connection was lost may have been lost with it.
+#: What was acknowledged so shortly before, or after, its client noted that a connection was lost may have been lost
+#: with it. A client tells within half a second (librdkafka's statistics), one whose process stands still tells later;
+#: what is under way on a connection that nothing holds up arrives within milliseconds.
 CONNECTION_NS = 2_000_000_000
 
-#: Faults that end a broker, and with it its connections; and those that break links, by their names.
-_ENDS_BROKER = frozenset({"kill-leader", "kill-follower", "kill-controller", "rolling-restart", "isolate-broker"})
-_PRODUCERS_LINK = "producers-b"
+#: What was sent so shortly before its own client was closed may have been lost with the connections that it closed. The
+#: load waits for a second; earlier ones did not.
+CLOSED_NS = 500_000_000
+
+#: How the target of a fault names the brokers, or the links from producers to brokers, that it hits.
+_BROKERS = re.compile(r"\bbrokers? (\d+(?:, \d+)*)")
+_PRODUCERS_LINK = re.compile(r"\bproducers-b(\d+)")
 
 
 class Sighting(NamedTuple):
-    """The conductor saw this epoch first at ``time_ns``; at ``before_ns`` it still saw the one before (None: never)."""
+    """The conductor saw this epoch first at ``time_ns``; at ``before_ns`` it still saw the one before (None: never).
+
+    ``leader``: who led in it, None if that is not told.
+    """
 
     epoch: int
     before_ns: int | None
     time_ns: int
+    leader: int | None = None
 
 
 class Span(NamedTuple):
-    """A fault from its injection to the end of its healing; ``connections``: it broke those of producers."""
+    """A fault from its injection to the end of its healing; ``brokers``: those between which and producers it stood."""
 
     fault: str
+    target: str
     start_ns: int
     end_ns: int
-    connections: bool
+    brokers: frozenset[int]
 
 
 class EpochStart(NamedTuple):
     """What the log and the acknowledgements say of one leader epoch.
 
     ``earliest_ns``: a record that stands before it was not sent before then; ``latest_ns``: one that stands in it, or
-    after it, was acknowledged then.
+    after it, was acknowledged then. ``end_offset``: no log that was cut off at its start can have reached up to there
+    (``verifier.events``).
     """
 
     epoch: int
     start_offset: int
+    end_offset: int
     earliest_ns: int | None
     latest_ns: int | None
 
 
 class Election(NamedTuple):
-    """An epoch began about ``about_ns``: what was acknowledged within these bounds can have been cut off by it."""
+    """An epoch began about ``about_ns``: what was acknowledged within these times, at an offset from ``start_offset``
+
+    on and below ``end_offset``, can have been cut off by it.
+    """
 
     epoch: int
     start_offset: int
+    end_offset: int
     about_ns: int
     from_ns: int
     until_ns: int
@@ -67,18 +91,35 @@ class Election(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """``sightings`` by partition, in their order."""
+    """``sightings`` by (topic, partition), in their order; ``spans``: the faults, each from injection to heal."""
 
-    sightings: Mapping[int, Sequence[Sighting]] = field(default_factory=dict)
+    sightings: Mapping[tuple[str, int], Sequence[Sighting]] = field(default_factory=dict)
     spans: tuple[Span, ...] = ()
 
-    def saw_election(self, partition: int) -> bool:
+    def saw_election(self, topic: str, partition: int) -> bool:
         """Whether the conductor saw any epoch of this partition begin."""
-        return any(each.before_ns is not None for each in self.sightings.get(partition, ()))
+        return any(each.before_ns is not None for each in self.sightings.get((topic, partition), ()))
 
-    def election(self, partition: int, start: EpochStart, settings: RunSettings) -> Election | None:
+    def held(self, topic: str, partition: int) -> list[Span]:
+        """The faults that stood between producers and the broker that led this partition meanwhile.
+
+        A leader begins to lead after the last look that saw another, and leads until the first look that does.
+        """
+        seen = self.sightings.get((topic, partition), ())
+        ends = [*(each.time_ns for each in seen[1:]), 2**62]
+        led = [(each.leader, each.before_ns or 0, end_ns) for each, end_ns in zip(seen, ends, strict=False)]
+        return [
+            span
+            for span in self.spans
+            if any(
+                leader in span.brokers and span.start_ns <= end_ns and span.end_ns >= begin_ns
+                for leader, begin_ns, end_ns in led
+            )
+        ]
+
+    def election(self, topic: str, partition: int, start: EpochStart, settings: RunSettings) -> Election | None:
         """The election that began this epoch; None if the conductor saw none: the log alone is no witness."""
-        seen = self.sightings.get(partition, ())
+        seen = self.sightings.get((topic, partition), ())
         after = next((each for each in seen if each.epoch >= start.epoch), None)
         if after is None or after.before_ns is None:
             return None
@@ -93,13 +134,17 @@ class Witness:
             # a leader that is cut off or paused does not know of its successor, and acknowledges until it is healed
             if span.start_ns <= latest_ns + SLACK_NS and span.end_ns >= earliest_ns - dead_ns - SLACK_NS:
                 from_ns, until_ns = min(from_ns, span.start_ns - behind_ns), max(until_ns, span.end_ns + SLACK_NS)
-        return Election(start.epoch, start.start_offset, latest_ns, from_ns, until_ns)
+        return Election(start.epoch, start.start_offset, start.end_offset, latest_ns, from_ns, until_ns)
 
 
-def witness(directory: RunDirectory) -> Witness:
-    """What the conductor left. A file that cannot be read gives none: it excuses nothing."""
+def witness(directory: RunDirectory, topics: Sequence[str]) -> Witness:
+    """What the conductor left of these topics.
+
+    A file that cannot be read gives nothing and excuses nothing; ``verifier.closing`` says that it cannot be read.
+    """
+    seen: Mapping[tuple[str, int], Sequence[Sighting]]
     try:
-        seen = sightings(directory.read_leaders())
+        seen = sightings(directory.read_leaders(), topics)
     except (OSError, ValueError, TypeError, KeyError):
         seen = {}
     try:
@@ -109,18 +154,28 @@ def witness(directory: RunDirectory) -> Witness:
     return Witness(seen, spans(happened))
 
 
-def sightings(entries: Iterable[Mapping[str, object]]) -> dict[int, list[Sighting]]:
-    """The epochs of each partition, each when it was first seen. Raises ``ValueError``, ``TypeError``, ``KeyError``."""
-    found: dict[int, list[Sighting]] = defaultdict(list)
+def sightings(entries: Iterable[Mapping[str, object]], topics: Sequence[str]) -> dict[tuple[str, int], list[Sighting]]:
+    """The epochs of each partition, each when it was first seen. Raises ``ValueError``, ``TypeError``, ``KeyError``.
+
+    An entry without a topic is about the only one of the run: earlier conductors did not write it.
+    """
+    found: dict[tuple[str, int], list[Sighting]] = defaultdict(list)
+    only = {"topic": topics[0]} if len(topics) == 1 else {}
     for entry in entries:
-        partition, epoch, time_ns, before_ns = (
-            entry[name] for name in ("partition", "leader_epoch", "time_ns", "before_ns")
+        topic, partition, epoch, time_ns, before_ns = (
+            (only | dict(entry))[name] for name in ("topic", "partition", "leader_epoch", "time_ns", "before_ns")
         )
-        if not (isinstance(partition, int) and isinstance(epoch, int) and isinstance(time_ns, int)):
+        if not (
+            isinstance(topic, str)
+            and isinstance(partition, int)
+            and isinstance(epoch, int)
+            and isinstance(time_ns, int)
+        ):
             raise TypeError(f"no sighting of a leader: {entry!r:.200}")
-        known = found[partition]
+        known, leader = found[topic, partition], entry.get("leader")
         if not known or epoch > known[-1].epoch:
-            known.append(Sighting(epoch, before_ns if isinstance(before_ns, int) else None, time_ns))
+            before = before_ns if isinstance(before_ns, int) else None
+            known.append(Sighting(epoch, before, time_ns, leader if isinstance(leader, int) else None))
     return dict(found)
 
 
@@ -129,10 +184,17 @@ def spans(happened: Iterable[Injected]) -> tuple[Span, ...]:
     return tuple(
         Span(
             each.fault,
+            each.target,
             each.start_ns,
             2**62 if each.end_ns is None else each.end_ns,
-            each.fault in _ENDS_BROKER or _PRODUCERS_LINK in each.target,
+            _brokers(each.target),
         )
         for each in happened
         if not each.skipped
     )
+
+
+def _brokers(target: str) -> frozenset[int]:
+    """``broker 2, leader of t-0``, ``brokers 1, 2, 3, one after the other``, ``producers-b1, requests only``."""
+    named = [number for found in _BROKERS.findall(target) for number in found.split(", ")]
+    return frozenset(map(int, [*named, *_PRODUCERS_LINK.findall(target)]))

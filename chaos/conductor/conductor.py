@@ -55,8 +55,7 @@ class Conductor:
     """Conducts one run. ``interrupt`` may be called at any time from the loop (Ctrl-C)."""
 
     def __init__(self, settings: Experiment, schedule: Schedule, bench: Workbench, record: RunRecord) -> None:
-        self._settings = settings
-        self._schedule = schedule
+        self._settings, self._schedule = settings, schedule
         self._bench = bench
         self._record = record
         self._observer = Observer(bench.transport, bench.clock, settings.topic)
@@ -65,7 +64,8 @@ class Conductor:
         self._live = Live(settings, schedule, bench, record, self._load)
         self._injector: Injector | None = None
         self._lag = LagMeter(bench.clock)
-        self._leaders = LeaderWatch(self._observer, bench.clock, bench.storage, str(bench.directory.leaders_jsonl))
+        leaders = str(bench.directory.leaders_jsonl)
+        self._leaders = LeaderWatch(self._observer, bench.clock, bench.storage, leaders, settings.topic)
         self._task: asyncio.Task[None] | None = None
         self._interrupted = False
         self._load_died = asyncio.Event()

@@ -23,13 +23,14 @@ LOOK_EVERY_S = 0.25
 
 
 class LeaderWatch:
-    """Writes a line for each partition whose leader, leader epoch or ISR is another than at the look before."""
+    """Writes a line for each partition of a topic whose leader, leader epoch or ISR is not that of the look before."""
 
-    def __init__(self, observer: Observer, clock: Clock, storage: Storage, path: str) -> None:
+    def __init__(self, observer: Observer, clock: Clock, storage: Storage, path: str, topic: str) -> None:
         self._observer = observer
         self._clock = clock
         self._storage = storage
         self._path = path
+        self._topic = topic
         self._known: dict[int, PartitionView] = {}
         self._seen_ns: dict[int, int] = {}
 
@@ -66,6 +67,7 @@ class LeaderWatch:
                     {
                         "time_ns": told_ns,
                         "before_ns": self._seen_ns.get(partition),
+                        "topic": self._topic,
                         "partition": partition,
                         "leader": now.leader,
                         "leader_epoch": now.leader_epoch,

@@ -39,6 +39,8 @@ T = TypeVar("T")
 POLL_INTERVAL_S = 0.002
 TICK_INTERVAL_S = 0.1
 DISPOSE_TIMEOUT_S = 2.0
+#: With acks=0, for what was sent last to arrive, and for a refusal to be told (librdkafka: twice a second).
+UNANSWERED_S = 1.0
 
 
 class LoadProcess:
@@ -100,6 +102,8 @@ class LoadProcess:
         try:
             while stream.outstanding and self.clock.monotonic_ns() < deadline_ns:
                 gevent.sleep(0.005)  # outcomes come by callbacks, which need the loop
+            if self.settings.acks == "0":
+                gevent.sleep(UNANSWERED_S)
         finally:
             stream.close()
 

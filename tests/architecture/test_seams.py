@@ -28,6 +28,7 @@ EXCEPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
         "the command line reads the user's files, names runs by the wall clock and starts what stays behind",
     ),
     "loadgen.documents": (("read_bytes",), "it reads the files that users write, before anything runs"),
+    "verifier.spark": (("subprocess", "write_text"), "it waits for the end of the Java process that it started"),
     "verifier.staging": (("subprocess",), "it has evidence read by a process a core"),
     "verifier.staging_part": (("os.read",), "such a process ends with its standard input"),
     "verifier.verification": (("os.open", "rmtree"), "it locks the run directory and removes its scratch"),

@@ -1,4 +1,4 @@
-"""The command line: what cannot be had is refused in one line with the fix, before anything is started."""
+"""The command line: what cannot be done is refused in one line with the fix, before anything is started."""
 
 from __future__ import annotations
 
@@ -300,7 +300,7 @@ def test_a_web_port_in_use(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         line = _refused(["run", "--web-port", str(port)], capsys)
-    assert f"--web-port {port} cannot be had: " in line and "choose another" in line
+    assert f"--web-port {port} is not available: " in line and "choose another" in line
     preflight.check_web_port(port)
 
 

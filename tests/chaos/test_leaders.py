@@ -26,7 +26,7 @@ def watch(views: list[Any], clock: ManualClock, storage: MemoryStorage) -> Leade
         return ClusterView(frozenset({1}), 1, found)
 
     storage.makedirs("/run")
-    return LeaderWatch(SimpleNamespace(view=view), clock, storage, "/run/leaders.jsonl")  # type: ignore[arg-type]
+    return LeaderWatch(SimpleNamespace(view=view), clock, storage, "/run/leaders.jsonl", "t")  # type: ignore[arg-type]
 
 
 def test_only_changes_are_written() -> None:
@@ -39,6 +39,7 @@ def test_only_changes_are_written() -> None:
         asyncio.run(watcher.look())
         clock.advance_ms(10)
     lines = [json.loads(line) for line in storage.read("/run/leaders.jsonl").decode().splitlines()]
+    assert {(e["topic"], e["partition"]) for e in lines} == {("t", 0)}
     assert [(e["leader"], e["leader_epoch"], e["isr"], e["before_ns"], e["time_ns"]) for e in lines] == [
         (1, 4, [1, 2], None, 3_000_000),
         (1, 4, [1], 13_000_000, 29_000_000),

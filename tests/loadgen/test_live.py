@@ -141,6 +141,22 @@ def test_a_whole_load(cluster: MockCluster, start: Callable[[Command], subproces
     assert {str(key[0] - SENTINEL_STREAM): offset for (key, offset) in final.items() - values.items()} == offsets
 
 
+def test_what_nobody_answers_has_time_to_arrive(
+    cluster: MockCluster, start: Callable[[Command], subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    """acks=0: a producer that ended with its last record would lose what is under way, and no history would say so."""
+    run = RunDirectory(tmp_path / "run").prepare()
+    given = {"acks": "0", "enable.idempotence": "false"}
+    (command,) = locust_commands(load_settings(cluster, readers=(), producer_config=given), run)
+    process = start(command)
+    wait_until(run, "producers", "total_acked", 500)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(40) == 0
+    ended = {row["stream"]: row["complete_ns"] for row in rows_of(run, "unsent")}
+    assert set(ended) == set(range(5))
+    assert all(ended[row["stream"]] - row["complete_ns"] >= 900_000_000 for row in rows_of(run, "send"))
+
+
 def test_a_second_signal_loses_nothing(
     cluster: MockCluster, start: Callable[[Command], subprocess.Popen[str]], tmp_path: Path
 ) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.support.stories import TOPIC, Story, clean
 from verifier.accounts import accounts
-from verifier.deletions import Deletions, complaints, deletions
+from verifier.closing import gather
+from verifier.deletions import Deletions, complaints, deletions, doubts, have_begun
+from verifier.doubts import JOURNALS
 from verifier.evidence.run_directory import RunDirectory
 
 
@@ -83,7 +86,7 @@ def test_a_replica_is_compared_from_where_it_may_begin(tmp_path: Path) -> None:
     assert [found.compared_from(broker, TOPIC, 0, 5) for broker in (1, 2, 3)] == [5, 8, 9]
 
 
-def test_a_journal_that_cannot_be_read_is_a_complaint(tmp_path: Path) -> None:
+def test_a_journal_that_cannot_be_read_is_a_doubt(tmp_path: Path) -> None:
     """It excuses nothing, and the run cannot be valid."""
     story = clean()
     directory = story.write(tmp_path)
@@ -91,7 +94,9 @@ def test_a_journal_that_cannot_be_read_is_a_complaint(tmp_path: Path) -> None:
     directory.control_jsonl(2).write_text('{"event": "log-start", "topic": "t"}\n')
     found = of(story, directory)
     assert found.complaint is not None
-    assert "broker 2" in complaints(found, story.model())[0]
+    (doubt,) = doubts(found)
+    assert "broker 2" in doubt.reason and doubt.blinds == JOURNALS
+    assert not doubts(read(story, tmp_path / "whole"))
     assert found.judged_from(TOPIC, 0, 6) == 0
 
 
@@ -107,3 +112,24 @@ def test_an_acknowledgement_without_an_offset_may_be_of_what_was_deleted(tmp_pat
     found = complaints(read(story, tmp_path), story.model())
     told = "t-0: records were deleted, and an acknowledgement without an offset may be of one of them"
     assert found == ([told] if partition == 0 else [])
+
+
+def test_what_may_have_deleted_something(tmp_path: Path) -> None:
+    """A request, the topic's retention, or a log that begins above 0 for whatever reason."""
+
+    def begun(name: str, change: Callable[[Story], object]) -> bool:
+        story = clean()
+        change(story)
+        directory = story.write(tmp_path / name)
+        return have_begun(story.model(), gather(directory, story.model()).accounts)
+
+    def keep_for_a_second(story: Story) -> None:
+        story.topic_config = {"retention.ms": "1000"}
+
+    def begin_later(story: Story) -> None:
+        story.partitions[0].log_start_offset = 3
+
+    assert not begun("clean", lambda story: None)
+    assert begun("asked", lambda story: story.delete_below(0, 9))
+    assert begun("retention", keep_for_a_second)
+    assert begun("begins", begin_later)

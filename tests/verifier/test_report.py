@@ -18,7 +18,7 @@ from verifier.anomalies import NAMES
 from verifier.effectiveness import Injected
 from verifier.evidence.run_model import DefectSetting, PhaseSpan, RunModel
 from verifier.evidence.series import SeriesPoint
-from verifier.expectation import ELECTION, RETRY
+from verifier.expectation import ELECTION, EVENTS, RETRY, Expectation
 from verifier.facts import Audit, Found
 from verifier.report.drawing import Axis
 from verifier.report.junit import junit_xml
@@ -216,6 +216,18 @@ def test_the_summary_fits_a_page_and_is_markdown(bad: Verdict) -> None:
         assert part in text, part
     many = replace(bad, doubts=tuple(f"reason {n} {'x' * 100}" for n in range(2000)))
     assert len(summary_md(run, FAULTS, many)) < LONGEST + 100
+
+
+@pytest.mark.parametrize("acks", ["0", "1", "all"])
+def test_the_page_says_which_event_each_allowance_needs(acks: str) -> None:
+    """One row for each, with the anomaly, the event without which nothing is allowed, and the reason."""
+    run = a_run(settings=run_settings(acks=acks, idempotence=False, rate=0.0))
+    html = page(run, decide(run, audit(), closing()))
+    table = html.split("What these settings allow, and what must have happened", 1)[1].split("</table>", 1)[0]
+    rows = re.findall(r'<td class="mono nowrap">([\w-]+).*?</td><td class="nowrap">(.*?)</td><td>', table)
+    allowances = Expectation(run.settings).allowances
+    assert rows == [(each.check, EVENTS[each.excuse]) for each in allowances]
+    assert len({event for _, event in rows}) == {"0": 3, "1": 2, "all": 1}[acks] + (run.settings.client == "confluent")
 
 
 ACKS_1 = run_settings(acks="1", idempotence=False, rate=0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -18,6 +19,7 @@ from tests.support.stories import Story, clean
 from verifier import verdict as rules
 from verifier.anomalies import ANOMALIES, BY_NAME, NAMES, group
 from verifier.closing import Closing, gather
+from verifier.doubts import JOURNALS, Doubt
 from verifier.effectiveness import FaultRecord, Injected
 from verifier.evidence.run_model import RunModel, RunSettings
 from verifier.evidence.seal import Difference
@@ -68,9 +70,9 @@ def closing(*injected: Injected, **changes: Any) -> Closing:
     return replace(_closing(), **{"faults": FaultRecord(tuple(injected)), **changes})
 
 
-def decide(run: RunModel, audit: Audit, closing: Closing) -> Verdict:
+def decide(run: RunModel, audit: Audit, closing: Closing, further: Sequence[Doubt] = ()) -> Verdict:
     """The verdict of a run whose evidence agrees with its settings."""
-    return rules.decide(run, audit, agreeing(run, closing))
+    return rules.decide(run, audit, agreeing(run, closing), further)
 
 
 def found(check: str, cause: str | None = None, partition: int = 0, count: int = 1, excuse: str | None = None) -> Found:
@@ -202,6 +204,33 @@ def test_what_may_have_lost_its_excuse_accuses_nobody(path: str) -> None:
     assert decide(a_run(), audit(bare), damaged).verdict == "invalid", "no event would excuse it here"
     beside = decide(run, audit(bare, found("log-reorder", "offsets")), damaged)
     assert (beside.verdict, beside.checks["log-reorder"].state) == ("invalid", "invalid")
+
+
+DELETED = replace(a_run(), final=[replace(each, log_start_offset=3) for each in a_run().final])
+
+
+@pytest.mark.parametrize("path", ["nodes/2/control.jsonl", "history/reader-1.arrow"])
+def test_a_damaged_journal_accuses_no_follower_of_what_it_may_have_deleted(path: str) -> None:
+    """Where records were deleted, replicas are compared from where their journals say; elsewhere none is asked."""
+    damaged = closing(differences=(Difference(path, "changed"),))
+    lacking = found("log-divergence", "missing")
+    verdict = decide(DELETED, audit(lacking), damaged)
+    assert (verdict.verdict, verdict.checks["log-divergence"].withheld) == ("unknown", True)
+    assert decide(a_run(), audit(lacking), damaged).verdict == "invalid", "nothing was deleted here"
+    assert decide(DELETED, audit(lacking), closing()).verdict == "invalid", "nothing is damaged here"
+    beside = decide(DELETED, audit(lacking, found("log-corrupt", "batch")), damaged)
+    assert (beside.verdict, beside.checks["log-corrupt"].state) == ("invalid", "invalid")
+
+
+def test_a_journal_that_cannot_be_read_accuses_no_follower() -> None:
+    """As one that was changed."""
+    unreadable = Doubt("the journal of broker 2 cannot be read", JOURNALS)
+    lacking = found("log-divergence", "missing")
+    verdict = decide(DELETED, audit(lacking), closing(), [unreadable])
+    assert (verdict.verdict, verdict.checks["log-divergence"].withheld) == ("unknown", True)
+    assert verdict.doubts[0] == unreadable.reason
+    verdict = decide(a_run(), audit(lacking), closing(), [unreadable])
+    assert (verdict.verdict, verdict.doubts) == ("invalid", (unreadable.reason,))
 
 
 @pytest.mark.parametrize("excuse", EXCUSES)

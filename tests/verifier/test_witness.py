@@ -7,75 +7,109 @@ from pathlib import Path
 import pytest
 
 from tests.support.settings import run_model, settings
+from verifier.closing import gather
 from verifier.effectiveness import Injected
 from verifier.evidence.run_directory import RunDirectory
+from verifier.evidence.run_model import TopicSpec
 from verifier.explain.events import event_text
 from verifier.witness import SLACK_NS, EpochStart, Sighting, Span, Witness, sightings, spans, witness
 
 SECOND = 1_000_000_000
 SETTINGS = settings(replica_lag_time_max_ms=2000, session_timeout_ms=1000)
-SEEN = {0: [Sighting(1, None, 0), Sighting(3, 99 * SECOND, 101 * SECOND)]}
+SEEN = {("t", 0): [Sighting(1, None, 0), Sighting(3, 99 * SECOND, 101 * SECOND)]}
 
 
 def test_an_election_reaches_as_far_as_its_settings() -> None:
     """Back by the lag of a follower in sync and the time a dead leader goes unnoticed; forward by the slack alone."""
-    found = Witness(SEEN).election(0, EpochStart(3, 70, None, None), SETTINGS)
+    found = Witness(SEEN).election("t", 0, EpochStart(3, 70, 80, None, None), SETTINGS)
     assert found is not None
-    assert (found.epoch, found.start_offset, found.about_ns) == (3, 70, 101 * SECOND)
+    assert (found.epoch, found.start_offset, found.end_offset, found.about_ns) == (3, 70, 80, 101 * SECOND)
     assert (found.from_ns, found.until_ns) == (95 * SECOND - SLACK_NS, 101 * SECOND + SLACK_NS)
 
 
 def test_records_tell_more_closely_than_looks_when_an_epoch_began() -> None:
     """Not before one that stands below it was sent, and not after one that stands in it was acknowledged."""
-    found = Witness(SEEN).election(0, EpochStart(2, 70, 100 * SECOND, 100 * SECOND + 5), SETTINGS)
+    found = Witness(SEEN).election("t", 0, EpochStart(2, 70, 80, 100 * SECOND, 100 * SECOND + 5), SETTINGS)
     assert found is not None
     assert (found.about_ns, found.until_ns) == (100 * SECOND + 5, 100 * SECOND + 5 + SLACK_NS)
     assert found.from_ns == 96 * SECOND - SLACK_NS
 
 
-@pytest.mark.parametrize(("partition", "epoch"), [(0, 1), (0, 0), (0, 4), (1, 3)])
-def test_an_epoch_that_the_conductor_did_not_see_begin_is_no_election(partition: int, epoch: int) -> None:
-    """The first one was there at the first look; of a later one, or of another partition, it knows nothing."""
-    assert Witness(SEEN).election(partition, EpochStart(epoch, 70, None, None), SETTINGS) is None
+@pytest.mark.parametrize(
+    ("topic", "partition", "epoch"), [("t", 0, 1), ("t", 0, 0), ("t", 0, 4), ("t", 1, 3), ("u", 0, 3)]
+)
+def test_an_epoch_that_the_conductor_did_not_see_begin_is_no_election(topic: str, partition: int, epoch: int) -> None:
+    """The first one was there at the first look; of a later one, another partition or topic it knows nothing."""
+    assert Witness(SEEN).election(topic, partition, EpochStart(epoch, 70, 80, None, None), SETTINGS) is None
 
 
 def test_a_fault_that_lasts_makes_an_election_reach_further() -> None:
     """A leader that is cut off acknowledges until it is healed; one that was over long before changes nothing."""
-    lasting, over = Span("isolate-broker", 98 * SECOND, 120 * SECOND, True), Span("reset", 1, 2, True)
-    found = Witness(SEEN, (over, lasting)).election(0, EpochStart(3, 70, None, None), SETTINGS)
+    lasting, over = span(98, 120), span(1, 2)
+    found = Witness(SEEN, (over, lasting)).election("t", 0, EpochStart(3, 70, 80, None, None), SETTINGS)
     assert found is not None and found.until_ns == 120 * SECOND + SLACK_NS
 
 
-def test_faults_that_break_connections_of_producers_are_told_from_others() -> None:
-    """By their kind, or by the link; what was skipped broke nothing, and what was not healed lasts."""
+def span(start_s: int, end_s: int, *brokers: int) -> Span:
+    return Span("reset", "of these brokers", start_s * SECOND, end_s * SECOND, frozenset(brokers))
 
-    def injected(fault: str, target: str, end_ns: int | None = 9, skipped: bool = False) -> Injected:
-        return Injected(fault, target, 5, end_ns, effective=not skipped, skipped=skipped, probe={})
+
+def test_the_brokers_between_which_and_producers_a_fault_stood_are_known_by_its_target() -> None:
+    """The brokers that it names, or the links; links between brokers are none. What was skipped hit nothing."""
+
+    def injected(target: str, end_ns: int | None = 9, skipped: bool = False) -> Injected:
+        return Injected("a fault", target, 5, end_ns, effective=not skipped, skipped=skipped, probe={})
 
     happened = [
-        injected("kill-leader", "broker 1"), injected("reset", "producers-b2, at the next request"),
-        injected("cut-link", "b1-b2, requests only, lossy"), injected("reset", "none", skipped=True),
-        injected("pause-leader", "broker 3", None),
+        injected("broker 12, leader of t-0, 7 links"), injected("brokers 1, 2, 3, one after the other"),
+        injected("producers-b1, producers-b2, requests 50 ms later"), injected("6 links of broker 3", None),
+        injected("b1-b2, b3-b2, requests only, lossy"), injected("ZooKeeper, pid 4"),
+        injected("broker 1", skipped=True),
     ]  # fmt: skip
-    assert [(each.connections, each.end_ns) for each in spans(happened)] == [
-        (True, 9), (True, 9), (False, 9), (False, 2**62),
+    assert [(set(each.brokers), each.end_ns) for each in spans(happened)] == [
+        ({12}, 9), ({1, 2, 3}, 9), ({1, 2}, 9), ({3}, 2**62), (set(), 9), (set(), 9),
     ]  # fmt: skip
+
+
+def test_a_fault_counts_for_the_partitions_that_its_broker_led_meanwhile() -> None:
+    """From the last look that saw another leader to the first that did again; without a leader, never."""
+    seen = {
+        ("t", 0): [Sighting(1, None, 0, 1), Sighting(2, 20 * SECOND, 30 * SECOND, 2)],
+        ("t", 1): [Sighting(1, None, 0)],
+    }
+    first, second = span(29, 90, 1), span(10, 19, 2)
+    both, neither = span(10, 20, 1, 2), span(31, 90, 1)
+    found = Witness(seen, (first, second, both, neither))
+    assert found.held("t", 0) == [first, both]
+    assert found.held("t", 1) == found.held("u", 0) == []
 
 
 def test_only_the_first_look_at_an_epoch_counts() -> None:
     """A change of the ISR is no election."""
     looks = [(1, None, 0), (1, 5, 10), (2, 15, 20), (2, 25, 30)]
     entries = [{"partition": 4, "leader_epoch": e, "before_ns": before, "time_ns": at} for e, before, at in looks]
-    assert sightings(entries) == {4: [Sighting(1, None, 0), Sighting(2, 15, 20)]}
+    first, second = Sighting(1, None, 0), Sighting(2, 15, 20)
+    assert sightings(entries, ["t"]) == {("t", 4): [first, second]}
+
+
+def test_looks_at_two_topics_are_told_apart() -> None:
+    """Each line names its topic; one that does not is about the only topic of the run, and cannot be of several."""
+    at = {"partition": 0, "before_ns": None, "time_ns": 5}
+    entries = [{**at, "topic": "t", "leader_epoch": 1, "leader": 2}, {**at, "topic": "u", "leader_epoch": 1}]
+    assert sightings(entries, ["t", "u"]) == {("t", 0): [Sighting(1, None, 5, 2)], ("u", 0): [Sighting(1, None, 5)]}
+    with pytest.raises(KeyError):
+        sightings([{**at, "leader_epoch": 1}], ["t", "u"])
 
 
 @pytest.mark.parametrize("text", ["[]\n", "{}\n", "nonsense\n", '{"partition": 0, "leader_epoch": null}\n'])
-def test_a_witness_that_cannot_be_read_excuses_nothing(tmp_path: Path, text: str) -> None:
-    """Nor does one that is not there."""
+def test_a_witness_that_cannot_be_read_excuses_nothing_and_says_so(tmp_path: Path, text: str) -> None:
+    """Nor does one that is not there; that it is missing is seen by the seal."""
     directory = RunDirectory(tmp_path)
-    assert witness(directory) == Witness()
+    assert witness(directory, ["t"]) == Witness()
     directory.leaders_jsonl.write_text(text)
-    assert witness(directory) == Witness()
+    assert witness(directory, ["t"]) == Witness()
+    unreadable = gather(directory, run_model(topics=[TopicSpec("t", 1, 3, "", {})])).unreadable
+    assert [each.path for each in unreadable if each.path == "leaders.jsonl"] == ["leaders.jsonl"]
 
 
 def test_events_are_told_with_their_time() -> None:

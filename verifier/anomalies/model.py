@@ -11,6 +11,8 @@ from verifier.doubts import Evidence
 CLIENTS_AND_LOG: frozenset[Evidence] = frozenset(("histories", "final", "segments"))
 #: What is stored, regardless of what clients were told.
 LOG_ALONE: frozenset[Evidence] = frozenset(("final", "segments"))
+#: What is stored on one replica, beside what is stored on another: each may have deleted records at another moment.
+REPLICAS: frozenset[Evidence] = LOG_ALONE | {"journals"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from verifier.anomalies.model import LOG_ALONE, Anomaly
+from verifier.anomalies.model import LOG_ALONE, REPLICAS, Anomaly
 
 _COPIES = {
     "broker": "the copies carry the same producer id and epoch: the broker failed to recognize the duplicate",
@@ -76,7 +76,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
             "extra": "the replica has a batch that the leader lacks",
             "different": "both have the batch, with different content",
         },
-        needs=LOG_ALONE,
+        needs=REPLICAS,
     ),
     Anomaly(
         "inconsistent-offsets",

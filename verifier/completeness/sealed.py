@@ -7,18 +7,20 @@ everything. A replica's changed bytes stay in the judgment: they are the cluster
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 
 from verifier.closing import Closing
 from verifier.completeness.together import together
-from verifier.doubts import ALL, EXCUSES, HISTORIES, NOTHING, Doubt, Evidence
+from verifier.doubts import ALL, EXCUSES, HISTORIES, JOURNALS, NOTHING, Doubt, Evidence
 
-#: What a changed file makes blind, by the beginning of its path; the first that fits.
+#: What a changed file makes blind, by its path; the first that fits.
 _BLINDS: tuple[tuple[str, frozenset[Evidence]], ...] = (
     ("run.json", ALL),
-    ("history/", HISTORIES),
+    ("history/*", HISTORIES),
     ("faults.jsonl", EXCUSES),
     ("leaders.jsonl", EXCUSES),
-    ("", NOTHING),
+    ("nodes/*/control.jsonl", JOURNALS),
+    ("*", NOTHING),
 )
 #: So many files are named; the others are counted.
 MOST_NAMED = 6
@@ -47,4 +49,4 @@ def _told(complaints: list[tuple[str, str]], blinds: frozenset[Evidence]) -> Ite
 
 def blind_for(path: str) -> frozenset[Evidence]:
     """What a file makes blind that is not as it was."""
-    return next(blinds for beginning, blinds in _BLINDS if path.startswith(beginning))
+    return next(blinds for pattern, blinds in _BLINDS if fnmatchcase(path, pattern))

@@ -7,6 +7,7 @@ from typing import Any
 
 from verifier import explain
 from verifier.anomalies import BY_NAME
+from verifier.expectation import EVENTS
 from verifier.facts import Found
 from verifier.report.pictures import picture
 from verifier.surroundings.model import Link, Surroundings
@@ -99,9 +100,8 @@ class Cards:
 
 
 def _excuse(found: Found) -> str:
-    """Which event excused it, in words, where an example carries that."""
-    excuse = getattr(found, "excuse", None) or found.detail.get("excuse")
-    return str(excuse) if excuse else ""
+    """Which kind of event excused it, in words; the reason names the very event."""
+    return EVENTS.get(found.excuse or "", "")
 
 
 def evidence_rows(found: Found) -> list[dict[str, Any]]:

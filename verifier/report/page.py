@@ -16,7 +16,7 @@ from verifier.anomalies import ANOMALIES, BY_NAME
 from verifier.effectiveness import Injected
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import SeriesPoint
-from verifier.expectation import Expectation
+from verifier.expectation import EVENTS, Expectation
 from verifier.report import tables
 from verifier.report.groups import Cards, evidence_rows, told_rows
 from verifier.report.html import self_contained
@@ -108,6 +108,7 @@ def _page(
         begin_ns=begin_ns,
         started=_moment(run.started),
         expectation=expectation[: amount.rows],
+        events=EVENTS,
         settings=_settings(run),
         causes={anomaly.name: anomaly.causes for anomaly in ANOMALIES},
     )

@@ -119,7 +119,7 @@ def send_again(story: Story, random: Random, target: tuple[list[HistoryRow], int
     again = each._replace(
         f=random.choice(["retry", "retry", "disconnect"]), type="info", first_offset=-1, last_offset=-1,
         first_sequence=first, last_sequence=first + random.choice([0, 1, 2, 5]), invoke_ns=at_ns, complete_ns=at_ns,
-        count=1, error="told",
+        count=random.choice([0, 1, 3]), error="told",
     )  # fmt: skip
     rows.append(again)
     if random.random() < 0.5:

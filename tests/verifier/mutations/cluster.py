@@ -7,6 +7,7 @@ from random import Random
 
 from tests.support.stories import (
     SECOND,
+    TOPIC,
     Batch,
     Partition,
     Story,
@@ -99,8 +100,11 @@ def elect(story: Story, random: Random, place: Partition) -> None:
     looks = [(0, None, epoch - 1), (at_ns, at_ns - SECOND // 5, epoch)]
     for time_ns, before_ns, seen in looks[random.choice([0, 0, 0, 1]) : random.choice([1, 2, 2, 2])]:
         story.leaders.append(
-            {"time_ns": time_ns, "before_ns": before_ns, "partition": number_of(story, place), "leader_epoch": seen}
-        )
+            {
+                "time_ns": time_ns, "before_ns": before_ns, "partition": number_of(story, place), "leader_epoch": seen,
+                "leader": random.choice([1, 2]), **random.choice([{}, {"topic": TOPIC}]),
+            }
+        )  # fmt: skip
     break_link(story, random)
 
 
@@ -109,7 +113,7 @@ def break_link(story: Story, random: Random, place: Partition) -> None:
     """Legal: the harness breaks something, of producers or of others, and heals it, or not."""
     start_ns = random.choice([1, 10, 15, 90]) * SECOND // 10
     fault = random.choice(["reset", "kill-leader", "cut-link", "pause-leader"])
-    target = random.choice(["producers-b1, requests", "b1-b2, responses", "broker 2"])
+    target = random.choice(["producers-b1, requests", "b1-b2, responses", "broker 2", "brokers 1, 2, one by one"])
     number = 1 + max((entry["number"] for entry in story.faults), default=-1)
     span = {"start_ns": start_ns, "end_ns": start_ns + SECOND}
     for phase in random.choice([["inject"], ["inject", "heal"], ["inject", "heal"]]):

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from tests.verifier.oracle.model import Evidence, Value, makes_sense
+from tests.verifier.oracle.model import Anomaly, Evidence, Value, makes_sense
 
 SECOND = 1_000_000_000
-KILLS = ("kill-leader", "kill-follower", "kill-controller", "rolling-restart", "isolate-broker")
 
 
 class Excuse(NamedTuple):
@@ -21,6 +20,7 @@ class Excuse(NamedTuple):
 class Election(NamedTuple):
     epoch: int
     start: int
+    end: int
     about: int
     since: int
     until: int
@@ -51,16 +51,59 @@ def last_before(evidence: Evidence, stream: int, epoch: int) -> int | None:
     return max(found, default=None)
 
 
-def fault_spans(evidence: Evidence) -> Iterator[tuple[int, int, bool]]:
-    """From the injection to the end of the healing, and whether it broke connections of producers."""
+def fault_spans(evidence: Evidence) -> Iterator[tuple[int, int, set[int]]]:
+    """From the injection to the end of the healing, and the brokers that the target names, or whose producers' link."""
     for index, entry in enumerate(evidence.faults):
         if entry["phase"] == "inject":
             healed = [
                 later["end_ns"] for later in evidence.faults[index:]
                 if later["phase"] == "heal" and later["number"] == entry["number"]
             ]  # fmt: skip
-            breaks = entry["fault"] in KILLS or "producers-b" in entry["target"]
-            yield entry["start_ns"], healed[0] if healed else 2**62, breaks
+            words = entry["target"].replace(",", "").split()
+            brokers = {int(word.removeprefix("producers-b")) for word in words if word.startswith("producers-b")}
+            listed = False  # one broker, or several
+            for word in words:
+                if listed and word.isdecimal():
+                    brokers.add(int(word))
+                listed = word in ("broker", "brokers") or (listed and word.isdecimal())
+            yield entry["start_ns"], healed[0] if healed else 2**62, brokers
+
+
+def epochs_seen(evidence: Evidence) -> list[dict[str, Any]]:
+    """What the conductor saw of this partition, without what is no new epoch."""
+    seen: list[dict[str, Any]] = []
+    for entry in evidence.leaders:
+        place = (entry.get("topic", evidence.final.topic), entry["partition"])
+        mine = place == (evidence.final.topic, evidence.final.partition)
+        if mine and (not seen or entry["leader_epoch"] > seen[-1]["leader_epoch"]):
+            seen.append(entry)
+    return seen
+
+
+def holding_up(evidence: Evidence) -> Iterator[tuple[int, int]]:
+    """Faults that stood between producers and who led the partition meanwhile."""
+    seen = epochs_seen(evidence)
+    for begin, end, brokers in fault_spans(evidence):
+        for index, entry in enumerate(seen):
+            led_from, led_to = entry["before_ns"] or 0, seen[index + 1]["time_ns"] if index + 1 < len(seen) else 2**62
+            if entry.get("leader") in brokers and begin <= led_to and end >= led_from:
+                yield begin, end
+                break
+
+
+def left_over(evidence: Evidence) -> int:
+    """Attempts to send a record that left none in the final log."""
+    attempts = 0
+    for row in evidence.rows:
+        if row["f"] == "retry":
+            attempts += max(row["count"], 0)
+        elif makes_sense(row) and row["f"] in ("reserve", "sentinel", "unsent"):
+            size = row["last_sequence"] - row["first_sequence"] + 1
+            if row["f"] == "sentinel":
+                attempts += size
+            elif row["stream"] < 2**31:
+                attempts += size if row["f"] == "reserve" else -size
+    return max(0, attempts - sum(slot.value is not None for slot, _ in evidence.log()))
 
 
 def elections(evidence: Evidence) -> list[Election]:
@@ -68,12 +111,11 @@ def elections(evidence: Evidence) -> list[Election]:
     limit = evidence.limit(evidence.final.leader)
     batches = [batch for batch in evidence.leader.batches if batch.base_offset < limit]
     sends = [row for row in told(evidence) if row["f"] == "send"]
+    room = left_over(evidence)
     found = []
     for epoch in sorted({batch.leader_epoch for batch in batches}):
         start = min(batch.base_offset for batch in batches if batch.leader_epoch >= epoch)
-        looks = [
-            e for e in evidence.leaders if e["partition"] == evidence.final.partition and e["leader_epoch"] >= epoch
-        ]
+        looks = [e for e in epochs_seen(evidence) if e["leader_epoch"] >= epoch]
         if not looks or looks[0]["before_ns"] is None:
             continue
         sent = [row["invoke_ns"] for row in sends if 0 <= row["first_offset"] < start]
@@ -90,7 +132,7 @@ def elections(evidence: Evidence) -> list[Election]:
         for begin, end, _ in fault_spans(evidence):
             if begin <= latest + 3 * SECOND and end >= earliest - dead - 3 * SECOND:
                 since, until = min(since, begin - behind), max(until, end + 3 * SECOND)
-        found.append(Election(epoch, start, latest, since, until))
+        found.append(Election(epoch, start, start + room, latest, since, until))
     return found
 
 
@@ -108,34 +150,65 @@ def cut_off(evidence: Evidence) -> Iterator[tuple[Value, int | None, Election]]:
                 if first is not None and sequence >= first:
                     continue
                 if (offset is None and (last is None or sequence > last)) or (
-                    offset is not None and offset >= election.start
+                    offset is not None and election.start <= offset < election.end
                 ):
                     yield (stream, sequence), offset, election
 
 
 def disconnected(evidence: Evidence) -> set[Value]:
-    """Values without an offset that were handed over about when a connection was lost."""
-    lost: list[tuple[int | None, int, int]] = [
-        (row["stream"], row["invoke_ns"], row["complete_ns"])
-        for row in evidence.rows if row["f"] == "disconnect" and row["complete_ns"] >= 0
-    ]  # fmt: skip
-    lost += [(None, begin, end) for begin, end, breaks in fault_spans(evidence) if breaks]
+    """Values without an offset that were under way when their own client lost a connection, or was closed."""
     found = set()
-    for row in told(evidence):
-        if row["f"] == "send" and row["first_offset"] < 0:
-            for stream, begin, end in lost:
-                near = row["invoke_ns"] <= end + 2 * SECOND and row["complete_ns"] >= begin - 2 * SECOND
-                if stream in (None, row["stream"]) and near:
-                    found |= {(row["stream"], s) for s in range(row["first_sequence"], row["last_sequence"] + 1)}
+    for lost in evidence.rows:
+        if lost["f"] not in ("disconnect", "unsent") or lost["complete_ns"] < 0:
+            continue
+        at = lost["complete_ns"]
+        if lost["f"] == "unsent":
+            since = at - SECOND // 2
+        else:
+            since = min([at - 2 * SECOND, *(b for b, e in holding_up(evidence) if b <= at <= e + 3 * SECOND)])
+        for row in told(evidence):
+            own = row["f"] == "send" and row["first_offset"] < 0 and row["stream"] == lost["stream"]
+            if own and row["invoke_ns"] <= at and since <= row["complete_ns"] <= at + 2 * SECOND:
+                found |= {(row["stream"], s) for s in range(row["first_sequence"], row["last_sequence"] + 1)}
     return found
+
+
+def retries(evidence: Evidence) -> list[dict[str, Any]]:
+    return [row for row in evidence.rows if row["f"] == "retry" and row["stream"] >= 0 and makes_sense(row)]
 
 
 def retried(evidence: Evidence) -> set[Value]:
     return {
         (row["stream"], sequence)
-        for row in evidence.rows if row["f"] == "retry" and row["stream"] >= 0 and makes_sense(row)
+        for row in retries(evidence)
         for sequence in range(row["first_sequence"], row["last_sequence"] + 1)
-    }  # fmt: skip
+    }
+
+
+def within_attempts(evidence: Evidence, found: list[Anomaly]) -> list[Anomaly]:
+    """Of one check: retries that overlap excuse no more values than they had records together, or none."""
+    refused: set[Value] = set()
+    for stream in {row["stream"] for row in retries(evidence)}:
+        bouts: list[list[int]] = []  # first, last, records
+        for row in sorted(retries(evidence), key=lambda row: (row["first_sequence"], row["last_sequence"])):
+            if row["stream"] == stream:
+                if bouts and row["first_sequence"] <= bouts[-1][1]:
+                    bouts[-1][1] = max(bouts[-1][1], row["last_sequence"])
+                    bouts[-1][2] += max(row["count"], 0)
+                else:
+                    bouts.append([row["first_sequence"], row["last_sequence"], max(row["count"], 0)])
+        for first, last, records in bouts:
+            excused = [
+                each for each in found
+                if each.excuse == "retry" and each.stream == stream
+                and each.sequence is not None and first <= each.sequence <= last
+            ]  # fmt: skip
+            if len(excused) > records:
+                refused |= {(stream, each.sequence) for each in excused if each.sequence is not None}
+    return [
+        each._replace(excuse=None) if each.excuse == "retry" and (each.stream, each.sequence) in refused else each
+        for each in found
+    ]
 
 
 def timed_out(evidence: Evidence) -> set[Value]:
@@ -197,7 +270,7 @@ def of_repeated(evidence: Evidence, value: Value, cause: str | None) -> Excuse |
 def of_partition(evidence: Evidence, check: str) -> str | None:
     """What readers were handed and what headers say: excused as a whole, by an election that was seen, or a retry."""
     settings = evidence.run.settings
-    seen = [entry for entry in evidence.leaders if entry["partition"] == evidence.final.partition]
+    seen = epochs_seen(evidence)
     if settings.unclean_leader_election and check in UNDER_UNCLEAN and any(e["before_ns"] is not None for e in seen):
         return "election"
     forgetful = settings.unknown_producer != "gapless" and settings.retries > 0

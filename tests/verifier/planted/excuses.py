@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.support.settings import settings
-from tests.support.stories import SECOND, Story, row
+from tests.support.stories import SECOND, SENTINEL_STREAM, Story, row
 from tests.verifier.planted.changes import (
     anonymous,
     append_copy,
@@ -25,6 +25,7 @@ Expected = Mapping[tuple[str, str | None], Mapping[str, Any]]
 QUICK = settings(replica_lag_time_max_ms=1000, session_timeout_ms=1000)
 EARLY, UNACKNOWLEDGED = replace(QUICK, acks="1", idempotence=False), replace(QUICK, acks="0", idempotence=False)
 REPEATING = settings(idempotence=False)
+NEVER_USED = (("reserve", "invoke"), ("unsent", "fail"))
 WEEK = 7 * 86_400 * SECOND
 
 LOST = {"count": 3, "stream": 1, "sequence": 3, "offset": 6}
@@ -35,6 +36,12 @@ LOSSES = {
     ("lost-write", None): LOST,
     ("inconsistent-offsets", "acknowledged"): ANOTHER,
     ("log-gap", "sequences"): GAP,
+}
+#: Above what stands in the log there is none to contradict the one that took its place: others were told these offsets.
+FURTHER = {
+    ("lost-write", None): {**LOST, "offset": 9},
+    ("inconsistent-offsets", "acknowledged"): {"count": 3, "offset": 9},
+    ("log-gap", "sequences"): {**GAP, "offset": 9},
 }
 COPIED = {"count": 3, "stream": 1, "sequence": 0, "offset": 0}
 COPIES = {("duplicate", "unidentified"): COPIED, ("log-duplicate", "unidentified"): COPIED}
@@ -70,6 +77,9 @@ def election(start_offset: int = 6, asked: RunSettings = EARLY, **looks: Any) ->
         anonymous(story)
         story.settings = asked
         elect(story, start_offset, **looks)
+        # most of what is reserved for sentinels is never used
+        reserve, unsent = (row(f, kind, 0, SENTINEL_STREAM, 1, 999, -1) for f, kind in NEVER_USED)
+        story.rows["sentinel"] += [reserve, unsent]
 
     return plant
 
@@ -125,24 +135,46 @@ def _in_one_epoch(batches: list[Any]) -> None:
     batches[:] = [replace(each, leader_epoch=1) for each in batches]
 
 
-def broken_link(target: str) -> Callable[[Story], None]:
-    """acks=0, and the harness reset a link while the lost values were handed over."""
+def held_up(link: str, stream: int = 1, healed_ns: int = 10 * SECOND) -> Callable[[Story], None]:
+    """acks=0, the harness cut a link for long, and then a client lost a connection; broker 2 leads."""
 
     def plant(story: Story) -> None:
-        disconnect(2, WEEK)(story)
-        story.faults = fault("reset", target, SECOND, 2 * SECOND)
+        disconnect(stream, 10 * SECOND)(story)
+        story.faults = fault("cut-link", f"{link}, requests only, lossy", SECOND, healed_ns)
 
     return plant
 
 
-def with_retry(damage: Callable[[Story], None], stream: int, first: int, last: int) -> Callable[[Story], None]:
+def closed(at_ns: int) -> Callable[[Story], None]:
+    """acks=0, no connection was lost, and the producer of the lost values was closed."""
+
+    def plant(story: Story) -> None:
+        disconnect(2, WEEK)(story)
+        story.rows["producer-1"].append(
+            row("unsent", "fail", 0, 1, 500, 509, -1)._replace(invoke_ns=at_ns, complete_ns=at_ns)
+        )
+
+    return plant
+
+
+def further_up(story: Story) -> None:
+    """Three records are not in the log: an offset three above the epoch's start was never taken in another log."""
+    election()(story)
+    change(story, "send", (1, 3), first_offset=9, last_offset=11)
+
+
+def with_retry(
+    damage: Callable[[Story], None], stream: int, first: int, last: int, records: int = 3
+) -> Callable[[Story], None]:
     """A damage, and the client says that it sent these sequences again."""
 
     def plant(story: Story) -> None:
         damage(story)
         anonymous(story)
         story.settings = REPEATING
-        again = row("retry", "info", 0, stream, first, last, -1)._replace(error="retry: NETWORK_EXCEPTION", count=3)
+        again = row("retry", "info", 0, stream, first, last, -1)._replace(
+            error="retry: NETWORK_EXCEPTION", count=records
+        )
         story.rows["producer-1"].append(again)
 
     return plant
@@ -166,6 +198,9 @@ def excused(found: Expected, excuse: str | None) -> Expected:
 PLANTED: Mapping[str, Planted] = {
     "cut off by an election": Planted(election(), excused(LOSSES, "election")),
     "one offset below the epoch": Planted(election(9), excused(LOSSES, None), neighbor="cut off by an election"),
+    "further up than a log can have reached": Planted(
+        further_up, excused(FURTHER, None), neighbor="cut off by an election"
+    ),
     "an epoch that nobody saw begin": Planted(
         election(seen=False), excused(LOSSES, None), neighbor="cut off by an election"
     ),
@@ -180,20 +215,47 @@ PLANTED: Mapping[str, Planted] = {
         excused(AFTER, None),
         neighbor="sent without acknowledgement to who was replaced",
     ),
-    "sent over a connection that was lost": Planted(disconnect(1, SECOND), excused(AFTER, "disconnect")),
+    "sent over a connection that was lost": Planted(disconnect(1, 2 * SECOND), excused(AFTER, "disconnect")),
     "another stream lost its connection": Planted(
-        disconnect(2, SECOND), excused(AFTER, None), neighbor="sent over a connection that was lost"
+        disconnect(2, 2 * SECOND), excused(AFTER, None), neighbor="sent over a connection that was lost"
+    ),
+    "the connection was lost before": Planted(
+        disconnect(1, SECOND), excused(AFTER, None), neighbor="sent over a connection that was lost"
     ),
     "the connection was lost later": Planted(
         disconnect(1, 10 * SECOND), excused(AFTER, None), neighbor="sent over a connection that was lost"
     ),
-    "sent over a link that was reset": Planted(
-        broken_link("producers-b1, at the next request of the leader of t-0"), excused(AFTER, "disconnect")
+    "sent over a link that was cut until the connection was lost": Planted(
+        held_up("producers-b2"), excused(AFTER, "disconnect")
     ),
-    "a link between brokers was reset": Planted(
-        broken_link("b2-b1, at the next request"), excused(AFTER, None), neighbor="sent over a link that was reset"
+    "the link was healed long before": Planted(
+        held_up("producers-b2", healed_ns=2 * SECOND),
+        excused(AFTER, None),
+        neighbor="sent over a link that was cut until the connection was lost",
+    ),
+    "a link was cut and the connection held": Planted(
+        held_up("producers-b2", stream=2),
+        excused(AFTER, None),
+        neighbor="sent over a link that was cut until the connection was lost",
+    ),
+    "sent when its producer was closed": Planted(closed(17 * SECOND // 10), excused(AFTER, "disconnect")),
+    "sent well before its producer was closed": Planted(
+        closed(2 * SECOND), excused(AFTER, None), neighbor="sent when its producer was closed"
+    ),
+    "a link to who does not lead was cut": Planted(
+        held_up("producers-b3"),
+        excused(AFTER, None),
+        neighbor="sent over a link that was cut until the connection was lost",
+    ),
+    "a link between brokers was cut": Planted(
+        held_up("b2-b1"),
+        excused(AFTER, None),
+        neighbor="sent over a link that was cut until the connection was lost",
     ),
     "repeated by a retry": Planted(with_retry(stored_again, 1, 0, 2), excused(COPIES, "retry")),
+    "more were repeated than the retry had records": Planted(
+        with_retry(stored_again, 1, 0, 5, records=2), excused(COPIES, None), neighbor="repeated by a retry"
+    ),
     "its neighbors were retried": Planted(
         with_retry(stored_again, 1, 3, 5), excused(COPIES, None), neighbor="repeated by a retry"
     ),
