@@ -19,22 +19,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.evidence import sources
-from tests.evidence.fuzzer import Outcome, fuzz
+from tests.evidence.coverage import table
+from tests.evidence.fuzzer import OUTCOMES, Outcome, fuzz
 from tests.evidence.judge import judge
 from verifier import spark as sessions
 
 #: Copies that are judged in one Spark job.
 TOGETHER = 250
-KINDS = ("unknown", "invalid", "valid_equivalent", "falsely_valid", "falsely_invalid", "crashed")
-
-
-def kind_of(path: str) -> str:
-    """A path with its numbers and names left out: history/*.arrow."""
-    parts = Path(path).parts
-    if len(parts) == 1:
-        return path
-    last = Path(path)
-    return f"{parts[0]}/.../*{last.suffix}" if last.suffix else f"{parts[0]}/.../{last.name}"
 
 
 def main() -> int:
@@ -64,30 +55,28 @@ def main() -> int:
             seeds = range(first, min(first + arguments.together, end))
             for outcome in fuzz(started.spark, runs, seeds, home, resealed=arguments.resealed):
                 outcomes.append(outcome)
-                if outcome.is_false and not arguments.resealed:
-                    sys.stdout.write(f"{outcome}\n    {_again(outcome, arguments.run)}\n")
+                if outcome.is_false:
+                    sys.stdout.write(f"{outcome}\n    {_again(outcome, arguments)}\n")
+                    sys.stdout.flush()
             rate = len(outcomes) / (time.monotonic() - began)
             false = sum(each.is_false for each in outcomes)
             sys.stderr.write(f"{len(outcomes)} of {arguments.count} mutations, {rate:.1f}/s, {false} false\n")
     return _result(outcomes, resealed=arguments.resealed)
 
 
-def _again(outcome: Outcome, run: Path | None) -> str:
-    source = f" --run {run}" if run is not None else ""
-    return f".venv/bin/python -m tests.evidence.run --first {outcome.seed} --count 1{source}"
+def _again(outcome: Outcome, arguments: argparse.Namespace) -> str:
+    options = f" --run {arguments.run}" if arguments.run is not None else ""
+    options += " --resealed" if arguments.resealed else ""
+    return f".venv/bin/python -m tests.evidence.run --first {outcome.seed} --count 1{options}"
 
 
 def _result(outcomes: list[Outcome], *, resealed: bool) -> int:
+    sys.stdout.write("".join(f"{line}\n" for line in table(outcomes)))
     counts = Counter(each.what for each in outcomes)
-    if resealed:
-        for what in ("falsely_valid", "falsely_invalid", "crashed"):
-            passed = Counter(kind_of(each.tampering.path) for each in outcomes if each.what == what)
-            for kind, count in passed.most_common():
-                sys.stdout.write(f"{count:6d} {what:16s} {kind}\n")
-    numbers = " ".join(f"{kind}={counts[kind]}" for kind in KINDS)
+    numbers = " ".join(f"{what}={counts[what]}" for what in OUTCOMES)
     words = "RESULT resealed" if resealed else "RESULT"
     sys.stdout.write(f"{words} mutations={len(outcomes)} {numbers}\n")
-    return int(not resealed and any(each.is_false for each in outcomes))
+    return int(any(each.is_false for each in outcomes))
 
 
 if __name__ == "__main__":

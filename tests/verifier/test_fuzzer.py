@@ -14,7 +14,8 @@ from tests.evidence import sources
 from tests.evidence.equivalents import SEALED
 from tests.evidence.fuzzer import Outcome, classify, draw, outcomes
 from tests.evidence.judge import Judgement, judge
-from tests.evidence.tampering import Tampering, remove_message
+from tests.evidence.rows import remove_message
+from tests.evidence.tampering import Tampering
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
@@ -66,7 +67,9 @@ CASES: dict[str, Case] = {
     "a segment removed": ("noticed", "nodes/1/data/t-0/00000000000000000000.log", _unlink),
     "the end and the exit status changed": ("run.json", "run.json", _with(ended="2030-01-01", exit_status=0)),
     "the seal written otherwise": ("seal.json", "seal.json", _with()),
-    "a file added at the top": ("*", "notes.txt", lambda path: path.write_text("mine", encoding="utf-8")),
+    "the verdict edited": ("unsealed", "verdict.json", lambda path: path.write_text("{}", encoding="utf-8")),
+    "a log of ZooKeeper removed": ("unsealed", "nodes/zookeeper/zookeeper.log", _unlink),
+    "a file added at the top": ("beside", "notes.txt", lambda path: path.write_text("mine", encoding="utf-8")),
 }
 
 
@@ -117,7 +120,7 @@ def test_a_doctored_run_is_noticed(
         assert judgement.verdict in wanted, judgement.reasons
         return
     assert judgement.verdict == "valid", judgement.reasons
-    entry = next(each for each in SEALED if each.pattern == expected)
+    entry = next(each for each in SEALED if each.name == expected)
     assert entry.holds(valid_runs["plain"], doctored[1] / name), entry.reason
     told = classify(Tampering(path, "changed"), judgement, valid_runs["plain"], doctored[1] / name)
     assert told == "valid_equivalent"
@@ -125,7 +128,7 @@ def test_a_doctored_run_is_noticed(
 
 def test_every_equivalent_has_its_case() -> None:
     """No entry stands on the list without a run that shows it."""
-    assert {each.pattern for each in SEALED} == {expected for expected, _path, _change in CASES.values()} - {
+    assert {each.name for each in SEALED} == {expected for expected, _path, _change in CASES.values()} - {
         "unknown", "noticed",
     }  # fmt: skip
 
