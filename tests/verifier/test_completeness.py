@@ -244,6 +244,17 @@ def test_a_broker_that_a_fault_killed_may_end_by_a_signal() -> None:
     assert incomplete(run, facts(), closing(replace(KILL, probe={"pid": 103}))) != []
 
 
+@pytest.mark.parametrize("steps", [None, 7, {"pid": 102}, [7, None, {"pid": 102}]])
+def test_a_probe_that_makes_no_sense_raises_nothing(steps: object) -> None:
+    """The steps of a fault are what its record says: a damaged one names no process, or fewer."""
+    killed = replace(KILL, probe={"steps": steps})
+    run = a_run(
+        children=[*children(broker_2=-9), ChildProcess("broker-2", 300, 2.0, 0)], faults_requested=["kill-leader"]
+    )
+    doubted = any("no fault had killed it" in each.reason for each in incomplete(run, FACTS, closing(killed)))
+    assert doubted == (not isinstance(steps, list))
+
+
 def test_a_loaded_broker_is_not_an_overloaded_harness() -> None:
     """The brokers' own lag is part of what is under test; so is a lag below half a session."""
     lags = HarnessHealth(event_loop_lag_s={"conductor": 0.1, "proxy": 0.9, "broker-1": 9.0})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from verifier.closing import Closing
 from verifier.doubts import Doubt
@@ -96,7 +96,8 @@ def _children(run: RunModel, closing: Closing) -> Iterator[str]:
 def is_killed(name: str, pid: int, closing: Closing) -> bool:
     """Whether a fault on record ended this process: its probe, or a step in it, names the pid or the process."""
     probes = [each.probe for each in closing.faults.injected if not each.skipped]
-    steps = [step for probe in probes for step in probe.get("steps", [])]
+    listed = [probe["steps"] for probe in probes if isinstance(probe.get("steps"), list)]
+    steps = [step for every in listed for step in every if isinstance(step, Mapping)]
     return any(seen.get("pid") == pid or seen.get("process") == name for seen in [*probes, *steps])
 
 

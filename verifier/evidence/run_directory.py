@@ -221,7 +221,7 @@ def append_json_line(path: Path, value: Any) -> None:
 
 def read_json(path: Path) -> dict[str, Any]:
     """One JSON object. Raises ``FileNotFoundError``, or ``ValueError`` if it is not an object."""
-    value = json.loads(path.read_text(encoding="utf-8"))
+    value = _parsed(path.read_text(encoding="utf-8"))
     if not isinstance(value, dict):
         raise ValueError(f"{path}: expected a JSON object, found {type(value).__name__}")
     return value
@@ -236,7 +236,34 @@ def read_json_lines(path: Path) -> Iterator[dict[str, Any]]:
         return
     *lines, _unfinished = path.read_text(encoding="utf-8").split("\n")
     for number, line in enumerate(lines, start=1):
-        value = json.loads(line)
+        value = _parsed(line)
         if not isinstance(value, dict):
             raise ValueError(f"{path}:{number}: expected a JSON object")
         yield value
+
+
+#: No number that a run writes is as large; and what takes it as 64 bits would fail far from here.
+_BEYOND = 1 << 63
+
+
+def _parsed(text: str) -> Any:
+    """Any JSON. Raises ``ValueError`` also for a number beyond 64 bits, and for what is none (``NaN``)."""
+    return json.loads(text, parse_int=_integer, parse_float=_number, parse_constant=_constant)
+
+
+def _integer(text: str) -> int:
+    value = int(text)
+    if not -_BEYOND <= value < _BEYOND:
+        raise ValueError(f"the number {text:.30} is beyond 64 bits")
+    return value
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if not -_BEYOND <= value < _BEYOND:
+        raise ValueError(f"the number {text:.30} is beyond 64 bits")
+    return value
+
+
+def _constant(text: str) -> float:
+    raise ValueError(f"{text} is no JSON")
