@@ -19,6 +19,7 @@ from verifier.evidence import seal as seals
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import SeriesPoint, read_series
+from verifier.witness import sightings
 
 #: What a log line of a process must not say if all is well.
 #: What kafka-python calls an error is a connection that broke, which is what faults are for; its history has the rest.
@@ -42,7 +43,8 @@ class Closing:
     """``seal`` is the digest of the seal, None if there is no usable one (``seal_problem`` says why).
 
     ``series`` is the last point of each process, ``lag_ms`` the worst lag of its event loop; ``topic_ids`` what each
-    replica's ``partition.metadata`` says, by (broker, topic, partition), None for one that cannot be read.
+    replica's ``partition.metadata`` says, by (broker, topic, partition), None for one that cannot be read;
+    ``leader_epochs`` the last epoch of each partition that the conductor saw.
     """
 
     seal: str | None = None
@@ -54,6 +56,7 @@ class Closing:
     lag_ms: Mapping[str, float] = field(default_factory=dict)
     alarms: tuple[LogAlarm, ...] = ()
     topic_ids: Mapping[tuple[int, str, int], str | None] = field(default_factory=dict)
+    leader_epochs: Mapping[int, int] = field(default_factory=dict)
     unreadable: tuple[str, ...] = ()
 
 
@@ -66,6 +69,11 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
         faults = fault_record(directory.read_faults(), run.evidence.planned_faults)
     except (OSError, ValueError, TypeError) as error:
         unreadable.append(f"faults.jsonl cannot be read: {error}")
+    epochs: dict[int, int] = {}
+    try:
+        epochs = {number: seen[-1].epoch for number, seen in sightings(directory.read_leaders()).items()}
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        unreadable.append(f"leaders.jsonl cannot be read: {error}")
     series: dict[str, SeriesPoint] = {}
     lag_ms: dict[str, float] = {}
     for path in sorted(directory.loadgen_dir.glob("*.series.jsonl")):
@@ -85,6 +93,7 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
         lag_ms=lag_ms,
         alarms=tuple(_alarms(directory)),
         topic_ids=dict(_topic_ids(directory)),
+        leader_epochs=epochs,
         unreadable=tuple(unreadable),
     )
 

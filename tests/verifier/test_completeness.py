@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError
 
+from chaos.experiment.asked import Asked
+from chaos.experiment.resolve import resolve
+from chaos.experiment.verdict import settings_of
 from cluster.client.producer.outcomes import recorded_outcome
 from cluster.protocol.errors import ErrorCode
 from loadgen.clients.confluent import failure_of
@@ -17,7 +20,7 @@ from tests.support.settings import settings
 from tests.support.stories import Story, clean
 from tests.verifier.test_verdict import a_run, closing, closing_of, facts
 from verifier.closing import Closing, LogAlarm, gather
-from verifier.completeness import incomplete
+from verifier.completeness import asked, incomplete
 from verifier.doubts import ALL, EXCUSES, FINAL, HISTORIES, NOTHING, Evidence
 from verifier.effectiveness import Injected
 from verifier.evidence.history import HistoryRow
@@ -203,6 +206,10 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
     ("faults.jsonl: missing since", EXCUSES, RUN, FACTS, closing(differences=(Difference("faults.jsonl", "missing"),))),
     ("nodes/9/x: not there when", NOTHING, RUN, FACTS, closing(differences=(Difference("nodes/9/x", "new"),))),
     ("faults.jsonl cannot be read", EXCUSES, RUN, FACTS, closing(unreadable=("faults.jsonl cannot be read: x",))),
+    ("run.json judges by acks 1, and the run was made with all", ALL,
+     a_run(settings=settings(acks="1"), experiment={"resolved": {"producer": {"acks": "all"}}}), FACTS, CLOSING),
+    ("t-0: it ended in leader epoch 3, and leaders.jsonl knows none after 2", EXCUSES, final(leader_epoch=3), FACTS,
+     closing(leader_epochs={0: 2})),
     ("injection 0 is kill-leader, which was not asked for", EXCUSES, RUN, FACTS, closing(KILL)),
     ("nothing was sent while kill-leader on b1 lasted (10.0 s)", NOTHING, FAULTY, facts(acked=4000), closing(KILL)),
 ]  # fmt: skip
@@ -253,6 +260,34 @@ def test_a_probe_that_makes_no_sense_raises_nothing(steps: object) -> None:
     )
     doubted = any("no fault had killed it" in each.reason for each in incomplete(run, FACTS, closing(killed)))
     assert doubted == (not isinstance(steps, list))
+
+
+@pytest.mark.parametrize("options", [{}, {"client": "native"}, {"acks": "1", "idempotence": False, "rate": 50.0}])
+def test_settings_and_experiment_say_the_same(options: dict[str, Any]) -> None:
+    """As ``gapless run`` writes them; and each setting that is changed alone is told, but for the rate's."""
+    experiment = resolve(Asked(seed=1, **options))[0]
+    made = settings_of(experiment)
+    run = replace(a_run(), settings=made, experiment=experiment.to_json())
+    assert list(asked.doubts(run)) == []
+    for each in fields(made):
+        value = getattr(made, each.name)
+        if isinstance(value, bool):
+            other: Any = not value
+        elif isinstance(value, int | float):
+            other = value + 1
+        else:
+            other = (*value, "x") if isinstance(value, tuple) else value + "x"
+        told = [doubt.reason for doubt in asked.doubts(replace(run, settings=replace(made, **{each.name: other})))]
+        assert bool(told) == (each.name != "rate"), each.name
+        assert all(f"by {each.name} " in reason for reason in told)
+
+
+def test_leaders_that_cannot_be_read_excuse_nothing(tmp_path: Path) -> None:
+    """Lines of another file in its place, too."""
+    directory = clean().write(tmp_path / "run")
+    directory.leaders_jsonl.write_text('{"time_ns": 5, "rss_bytes": {}}\n', encoding="utf-8")
+    run = RunModel.from_json(directory.read_run())
+    assert any("leaders.jsonl cannot be read" in each for each in gather(directory, run).unreadable)
 
 
 def test_a_loaded_broker_is_not_an_overloaded_harness() -> None:

@@ -137,6 +137,8 @@ def test_a_run_of_another_version_is_not_guessed_at() -> None:
         ({"settings": {**WHOLE["settings"], "readers": "native"}}, "RunModel.settings.readers: expected list"),
         ({"settings": {**WHOLE["settings"], "readers": [1]}}, r"RunModel.settings.readers\[0\]: expected str"),
         ({"final": [{**WHOLE["final"][0], "log_end_offsets": {"x": 1}}]}, "key 'x' is no integer"),
+        ({"final": [{**WHOLE["final"][0], "high_watermark": 10**20}]}, "high_watermark: the number is beyond 64 bits"),
+        ({"settings": {**WHOLE["settings"], "rate": 10**400}}, "rate: the number is beyond 64 bits"),
         ({"faults_requested": "kill-leader"}, "RunModel.faults_requested: expected list"),
         ({"ended": 3}, "RunModel.ended: expected str"),
     ],
