@@ -79,6 +79,8 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
     for path in sorted(directory.loadgen_dir.glob("*.series.jsonl")):
         try:
             for point in read_series(path):
+                if (before := series.get(point.process)) is not None and not _follows(point, before):
+                    raise ValueError(f"the point at {point.time_ns} does not follow the one at {before.time_ns}")
                 series[point.process] = point
                 lag_ms[point.process] = max(point.loop_lag_ms, lag_ms.get(point.process, 0.0))
         except (OSError, ValueError, TypeError) as error:
@@ -96,6 +98,12 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
         leader_epochs=epochs,
         unreadable=tuple(unreadable),
     )
+
+
+def _follows(point: SeriesPoint, before: SeriesPoint) -> bool:
+    """Whether a point is later than another one of its process, and none of its totals is less."""
+    totals = ("total_acked", "total_read", "total_failed", "total_unknown", "total_errors", "total_fatal")
+    return point.time_ns > before.time_ns and all(getattr(point, name) >= getattr(before, name) for name in totals)
 
 
 def _seal(directory: RunDirectory) -> tuple[str | None, str | None, tuple[seals.Difference, ...]]:
@@ -138,6 +146,8 @@ def _topic_ids(directory: RunDirectory) -> Iterator[tuple[tuple[int, str, int], 
 def _topic_id(path: Path) -> str | None:
     try:
         fields = dict(line.split(": ", 1) for line in path.read_text(encoding="utf-8").splitlines() if line)
+        if fields["version"].strip() != "0":
+            return None
         return str(uuid.UUID(bytes=urlsafe_b64decode(fields["topic_id"].strip() + "==")))
     except (OSError, ValueError, KeyError):
         return None

@@ -1,7 +1,7 @@
 """What may be tampered with and leave the run valid, each with its reason. Everything else must be noticed.
 
-``SEALED``: of a run that is as it was left but for one thing. ``RESEALED``: of one that was sealed again afterwards, so
-that the rules alone stand against it. An entry is a path's pattern and a test of what was done to it.
+An entry is a path's pattern and a test of what was done to it. Of a run that was sealed again afterwards the rules see
+less: docs/verifier.md lists what they cannot.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
@@ -179,6 +180,7 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
      account("reader-1", read={("t", 0): 11})),
     ("the run has no phase recovery", NOTHING,
      a_run(phases=[each for each in RUN.phases if each.name != "recovery"]), FACTS, CLOSING),
+    ("says that the run began at 'soon', which is no time", NOTHING, a_run(started="soon"), FACTS, CLOSING),
     ("are not in their order", NOTHING, a_run(phases=RUN.phases[::-1]), FACTS, CLOSING),
     ("phase stop has no end", NOTHING,
      a_run(phases=[*RUN.phases[:-1], replace(RUN.phases[-1], end_ns=None)]), FACTS, CLOSING),
@@ -280,6 +282,27 @@ def test_settings_and_experiment_say_the_same(options: dict[str, Any]) -> None:
         told = [doubt.reason for doubt in asked.doubts(replace(run, settings=replace(made, **{each.name: other})))]
         assert bool(told) == (each.name != "rate"), each.name
         assert all(f"by {each.name} " in reason for reason in told)
+
+
+@pytest.mark.parametrize("change", [{}, {"time_ns": 51 * SECOND, "total_acked": 3}, {"time_ns": 1}])
+def test_a_series_goes_on(tmp_path: Path, change: dict[str, int]) -> None:
+    """A line that is there twice, a total that falls and a time that goes back are no series."""
+    directory = clean().write(tmp_path / "run")
+    run = RunModel.from_json(directory.read_run())
+    assert gather(directory, run).unreadable == ()
+    path = directory.series_jsonl("producer-1")
+    line = path.read_text(encoding="utf-8")
+    path.write_text(line + json.dumps(json.loads(line) | change) + "\n", encoding="utf-8")
+    assert any("does not follow" in each for each in gather(directory, run).unreadable)
+    path.write_text(line + json.dumps(json.loads(line) | {"time_ns": 51 * SECOND}) + "\n", encoding="utf-8")
+    assert gather(directory, run).unreadable == ()
+
+
+def test_partition_metadata_of_another_version_tells_no_topic_id(tmp_path: Path) -> None:
+    directory = clean().write(tmp_path / "run")
+    path = directory.node(1) / "data" / "t-0" / "partition.metadata"
+    path.write_text(path.read_text(encoding="utf-8").replace("version: 0", "version: 7"), encoding="utf-8")
+    assert gather(directory, RunModel.from_json(directory.read_run())).topic_ids[1, "t", 0] is None
 
 
 def test_leaders_that_cannot_be_read_excuse_nothing(tmp_path: Path) -> None:

@@ -235,7 +235,7 @@ def _of(kind: type, value: Any, where: str) -> Any:
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise RunModelError(f"{where}: expected {kind.__name__}, found {value!r:.80}")
     # a seed may be of any size; what else is beyond 64 bits no table can hold
-    if kind is int and where != "RunModel.seed" and not -(1 << 63) <= value < 1 << 63:
+    if isinstance(value, int) and where != "RunModel.seed" and not -(1 << 63) <= value < 1 << 63:
         raise RunModelError(f"{where}: the number is beyond 64 bits")
     return value
 
