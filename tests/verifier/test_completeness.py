@@ -299,6 +299,7 @@ def test_a_series_goes_on(tmp_path: Path, change: dict[str, int]) -> None:
 
 
 def test_partition_metadata_of_another_version_tells_no_topic_id(tmp_path: Path) -> None:
+    """Nobody knows what another version means by its lines."""
     directory = clean().write(tmp_path / "run")
     path = directory.node(1) / "data" / "t-0" / "partition.metadata"
     path.write_text(path.read_text(encoding="utf-8").replace("version: 0", "version: 7"), encoding="utf-8")

@@ -46,6 +46,7 @@ def test_every_file_of_a_run_is_of_a_kind(runs: list[Path]) -> None:
 
 
 def test_a_kind_finds_the_files_that_it_holds(runs: list[Path]) -> None:
+    """What is drawn from and what a path is told to be are the same files."""
     for run in runs:
         for kind in KINDS:
             if not kind.directories:
@@ -67,25 +68,38 @@ def test_every_operation_is_there_at_every_unit_where_it_makes_sense() -> None:
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_every_way_can_be_drawn_and_changes_something(kind: Kind, runs: list[Path], tmp_path: Path) -> None:
     """Of one made-up run at least; and it touches nothing else than it says, but for a swapped peer."""
-    copy = tmp_path / "run"
+    copies = [Path(shutil.copytree(run, tmp_path / run.name)) for run in runs]
+    whole = [_contents(run) for run in runs]
     for cell in sorted(kind.ways):
         for seed in range(TRIES):
-            source = runs[seed % len(runs)]
-            shutil.copytree(source, copy)
+            copy, before = copies[seed % len(runs)], whole[seed % len(runs)]
             done = tamper_with(copy, kind, cell, Random(seed))
-            before, after = _contents(source), _contents(copy)
-            shutil.rmtree(copy)
             if done is not None:
                 break
         assert done is not None, f"{kind.name}: nothing to {cell}"
         assert (done.kind, done.cell) == (kind.name, cell)
+        after = _contents(copy)
         changed = {path for path in {*before, *after} if before.get(path) != after.get(path)}
         assert changed, f"{kind.name}: {cell}: {done.how}"
         if cell != SWAP_FILES:
             assert {Path(path).parts[:-1] for path in changed} == {Path(done.path).parts[:-1]} or kind.directories
+        _restore(copy, before, changed)
+
+
+def _restore(run: Path, before: dict[str, bytes], changed: set[str]) -> None:
+    """As it was: copying all of it for each way would take most of the time."""
+    for path in changed:
+        (run / path).unlink(missing_ok=True)
+        if path in before:
+            (run / path).parent.mkdir(parents=True, exist_ok=True)
+            (run / path).write_bytes(before[path])
+    for folder in sorted((each for each in run.rglob("*") if each.is_dir()), reverse=True):
+        if not any(folder.iterdir()):
+            folder.rmdir()
 
 
 def test_a_seed_draws_the_same_thing_again(runs: list[Path], tmp_path: Path) -> None:
+    """A false verdict can be looked at again by its seed alone."""
     for seed in range(12):
         drawn, left = [], []
         for number in range(2):

@@ -112,6 +112,7 @@ def test_a_number_that_no_reader_can_hold_is_no_evidence(tmp_path: Path, number:
 
 
 def test_the_largest_number_of_64_bits_is_read(tmp_path: Path) -> None:
+    """Both ends of the range are still evidence."""
     path = tmp_path / "x.jsonl"
     entry = {"flush_messages": 2**63 - 1, "least": -(2**63), "rate": 0.5}
     append_json_line(path, entry)
@@ -119,6 +120,7 @@ def test_the_largest_number_of_64_bits_is_read(tmp_path: Path) -> None:
 
 
 def test_a_run_may_have_a_seed_of_any_size(tmp_path: Path) -> None:
+    """No table holds a seed: it may be larger than 64 bits."""
     path = tmp_path / "run.json"
     write_json_atomic(path, {"seed": 10**30})
     assert read_json(path) == {"seed": 10**30}
