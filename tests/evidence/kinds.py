@@ -127,7 +127,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("logs of brokers", 2, ("nodes/*/broker.log", "nodes/*/process.log"), TEXT),
     Kind("log of the proxy", 1, ("proxy.log",), TEXT),
     Kind("schedule", 1, ("schedule.yaml",), TEXT),
-    Kind("replicas", 2, ("nodes/*/data/*-[0-9]*",), DIRECTORY, directories=True),
+    Kind("replicas", 2, ("nodes/[0-9]*/data/*-[0-9]*",), DIRECTORY, directories=True),
     Kind("segments", 5, ("nodes/*/data/*/*.log",), _of_rows(records.BATCHES)),
     Kind("offset indexes", 2, ("nodes/*/data/*/*.index",), _of_rows(records.OFFSETS)),
     Kind("time indexes", 2, ("nodes/*/data/*/*.timeindex",), _of_rows(records.TIMES)),
