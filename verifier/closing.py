@@ -52,9 +52,10 @@ class Closing:
     """``seal`` is the digest of the seal, None if there is no usable one (``seal_problem`` says why).
 
     ``series`` is the last point of each process, ``lag_ms`` the worst lag of its event loop; ``topic_ids`` what each
-    replica's ``partition.metadata`` says, by (broker, topic, partition), None for one that cannot be read; ``load`` is
-    what the load processes were handed, None if it cannot be read. ``strangers`` are files that no declared process,
-    broker or partition leaves.
+    replica's ``partition.metadata`` says, by (broker, topic, partition), None for one that cannot be read;
+    ``leader_epochs`` the last epoch that the conductor saw, by (topic, partition); ``load`` is what the load processes
+    were handed, None if it cannot be read. ``strangers`` are files that no declared process, broker or partition
+    leaves.
     """
 
     seal: str | None = None
@@ -66,6 +67,7 @@ class Closing:
     lag_ms: Mapping[str, float] = field(default_factory=dict)
     alarms: tuple[LogAlarm, ...] = ()
     topic_ids: Mapping[tuple[int, str, int], str | None] = field(default_factory=dict)
+    leader_epochs: Mapping[tuple[str, int], int] = field(default_factory=dict)
     unreadable: tuple[Unreadable, ...] = ()
     load: Mapping[str, Any] | None = None
     strangers: tuple[str, ...] = ()
@@ -80,10 +82,12 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
         faults = fault_record(directory.read_faults(), run.evidence.planned_faults)
     except (OSError, ValueError, TypeError) as error:
         unreadable.append(Unreadable("faults.jsonl", str(error)))
+    epochs: dict[tuple[str, int], int] = {}
     try:
         if not directory.leaders_jsonl.exists():
             raise FileNotFoundError("it is missing")
-        sightings(directory.read_leaders(), [topic.name for topic in run.topics])
+        seen = sightings(directory.read_leaders(), [topic.name for topic in run.topics])
+        epochs = {place: looks[-1].epoch for place, looks in seen.items()}
     except (OSError, ValueError, TypeError, KeyError) as error:
         unreadable.append(Unreadable("leaders.jsonl", str(error)))
     series: dict[str, SeriesPoint] = {}
@@ -94,6 +98,8 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
             for point in read_series(path):
                 if point.process != process.name:
                     raise ValueError(f"it is of {point.process}")
+                if (before := series.get(point.process)) is not None and not _follows(point, before):
+                    raise ValueError(f"the point at {point.time_ns} does not follow the one at {before.time_ns}")
                 series[point.process] = point
                 lag_ms[point.process] = max(point.loop_lag_ms, lag_ms.get(point.process, 0.0))
         except (OSError, ValueError, TypeError) as error:
@@ -113,10 +119,17 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
         lag_ms=lag_ms,
         alarms=tuple(_alarms(directory)),
         topic_ids=dict(_topic_ids(directory)),
+        leader_epochs=epochs,
         unreadable=tuple(unreadable),
         load=load,
         strangers=tuple(strangers(directory, run)),
     )
+
+
+def _follows(point: SeriesPoint, before: SeriesPoint) -> bool:
+    """Whether a point is later than another one of its process, and none of its totals is less."""
+    totals = ("total_acked", "total_read", "total_failed", "total_unknown", "total_errors", "total_fatal")
+    return point.time_ns > before.time_ns and all(getattr(point, name) >= getattr(before, name) for name in totals)
 
 
 def _seal(directory: RunDirectory) -> tuple[str | None, str | None, tuple[seals.Difference, ...]]:
@@ -159,6 +172,8 @@ def _topic_ids(directory: RunDirectory) -> Iterator[tuple[tuple[int, str, int], 
 def _topic_id(path: Path) -> str | None:
     try:
         fields = dict(line.split(": ", 1) for line in path.read_text(encoding="utf-8").splitlines() if line)
+        if fields["version"].strip() != "0":
+            return None
         return str(uuid.UUID(bytes=urlsafe_b64decode(fields["topic_id"].strip() + "==")))
     except (OSError, ValueError, KeyError):
         return None

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.evidence.tampering import remove_message
+from tests.evidence.rows import remove_message
 
 #: What is expected, the file that was touched, and how.
 Case = tuple[str, str, Callable[[Path], Any]]
@@ -55,5 +55,7 @@ CASES: dict[str, Case] = {
     "a segment removed": ("noticed", "nodes/1/data/t-0/00000000000000000000.log", unlink),
     "the end and the exit status changed": ("run.json", "run.json", with_fields(ended="2030-01-01", exit_status=0)),
     "the seal written otherwise": ("seal.json", "seal.json", with_fields()),
-    "a file added at the top": ("*", "notes.txt", lambda path: path.write_text("mine", encoding="utf-8")),
+    "the verdict edited": ("unsealed", "verdict.json", lambda path: path.write_text("{}", encoding="utf-8")),
+    "a log of ZooKeeper removed": ("unsealed", "nodes/zookeeper/zookeeper.log", unlink),
+    "a file added at the top": ("beside", "notes.txt", lambda path: path.write_text("mine", encoding="utf-8")),
 }

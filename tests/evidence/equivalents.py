@@ -1,7 +1,7 @@
 """What may be tampered with and leave the run valid, each with its reason. Everything else must be noticed.
 
-``SEALED``: of a run that is as it was left but for one thing. ``RESEALED``: of one that was sealed again afterwards, so
-that the rules alone stand against it. An entry is a path's pattern and a test of what was done to it.
+An entry is a path's pattern and a test of what was done to it. Of a run that was sealed again afterwards the rules see
+less: docs/verifier.md lists what they cannot.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from verifier.evidence.run_directory import RunDirectory
 class Equivalent(NamedTuple):
     """A file, whether this change of it changes nothing, and why."""
 
+    name: str
     pattern: str
     holds: Callable[[Path, Path], bool]
     reason: str
@@ -47,18 +48,29 @@ def _only_beside(before: Path, after: Path) -> bool:
 
 
 def _contents(run: Path) -> dict[str, bytes]:
-    """Every file but what judging writes."""
+    """Every file but what judging writes, and ZooKeeper's own."""
     found = {str(path.relative_to(run)): path.read_bytes() for path in run.rglob("*") if path.is_file()}
     judged = {name for name in found if name in seal.OUTPUTS and name not in ("run.json", "seal.json")}
-    judged |= {name for name in found if name.startswith("anomalies/")}
+    judged |= {name for name in found if name.startswith(("anomalies/", "nodes/zookeeper/"))}
     return {name: data for name, data in found.items() if name not in judged}
 
 
+def _unsealed(before: Path, after: Path) -> bool:
+    """Byte by byte: every file of the evidence is as it was."""
+    return _contents(before) == _contents(after)
+
+
 SEALED: tuple[Equivalent, ...] = (
-    Equivalent("run.json", _same_run, "only fields that are written after the verdict, or blanks, changed"),
-    Equivalent("seal.json", _same_seal, "the seal says the same"),
+    Equivalent("run.json", "run.json", _same_run, "only fields that are written after the verdict, or blanks, changed"),
+    Equivalent("seal.json", "seal.json", _same_seal, "the seal says the same"),
     Equivalent(
-        "*", _only_beside, "a file was added at the top, where nothing is looked for; all that was sealed is whole"
+        "beside",
+        "*",
+        _only_beside,
+        "a file was added at the top, where nothing is looked for; the sealed ones are whole",
+    ),
+    Equivalent(
+        "unsealed", "*", _unsealed, "no evidence changed: verdict, reports, what goes on afterwards, ZooKeeper's files"
     ),
 )
 

@@ -22,10 +22,13 @@ from verifier.evidence.run_directory import RunDirectory
 #: The cluster's own data: whoever damages it, the bytes are what a reader would be handed.
 DATA = "nodes/*/data/*"
 
+#: What can come of a tampered copy.
+OUTCOMES = ("unknown", "invalid", "valid_equivalent", "falsely_valid", "falsely_invalid", "crashed")
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One tampered copy. ``what``: unknown, invalid, valid_equivalent, falsely_valid, falsely_invalid or crashed."""
+    """One tampered copy. ``what`` is one of ``OUTCOMES``."""
 
     seed: int
     source: str

@@ -6,13 +6,18 @@
 
 from __future__ import annotations
 
+import json
+import struct
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import crc32c
+
+from tests.evidence.records import PRODUCERS
 from tests.support.settings import settings
-from tests.support.stories import SECOND, Story, clean
+from tests.support.stories import MADE_MS, SECOND, Batch, Story, clean
 from tests.verifier.planted import planted_story
 from verifier.evidence import seal
 from verifier.evidence.run_directory import RunDirectory, append_json_line
@@ -24,10 +29,17 @@ def plain() -> Story:
     """Two partitions in several segments, two faults, two final readers."""
     story = clean(partitions=2, streams=4, batches=6, final_readers=2)
     story.split_at, story.index_interval = 5, 1
+    for number in story.partitions:
+        story.everywhere(number, _at_different_times)
     story.faults_requested = ["kill-leader", "cut-link"]
     story.faults = [*_fault(0, "kill-leader", {"pid": 101, "steps": [{"pid": 101}]}), *_fault(1, "cut-link", {})]
     story.settings = replace(settings(), rate=0.0)
     return _led(story)
+
+
+def _at_different_times(batches: list[Batch]) -> None:
+    """A second from one to the next, or a time index has a single entry."""
+    batches[:] = [replace(each, timestamp_ms=MADE_MS + 1000 * at) for at, each in enumerate(batches)]
 
 
 def elected() -> Story:
@@ -58,15 +70,53 @@ def write(name: str, path: Path) -> RunDirectory:
         (directory.node(broker) / "broker.log").write_text(LOG, encoding="utf-8")
         loaded = {"event": "logs-loaded", "clean": True, "logs": 2, "bytes": 900, "elapsed_ms": 3.0}
         append_json_line(directory.control_jsonl(broker), loaded | {"unflushed_bytes": 0, "time_ns": SECOND})
+        for epoch in (31, 32):
+            registered = {"event": "registered", "broker_epoch": epoch, "monotonic_ns": epoch * SECOND // 10}
+            append_json_line(directory.control_jsonl(broker), registered)
+        _of_broker(directory, broker)
     for number in range(3):
         sample = {"time_ns": number * SECOND, "rss_bytes": {"broker-1": 50_000_000 + number}, "disk_free_bytes": 10**10}
         append_json_line(directory.resources_jsonl, sample)
     live = story.evidence().of_role("producers", "readers")
     for process in live:
-        last = directory.series_jsonl(process.name).read_text(encoding="utf-8").splitlines()[-1]
-        directory.status_json(process.name).write_text(last, encoding="utf-8")
+        last = json.loads(directory.series_jsonl(process.name).read_text(encoding="utf-8").splitlines()[-1])
+        earlier = {name: 0 if name.startswith("total_") else value for name, value in last.items()}
+        series = [earlier | {"time_ns": last["time_ns"] - SECOND}, last]
+        directory.series_jsonl(process.name).write_text("".join(f"{json.dumps(each)}\n" for each in series))
+        directory.status_json(process.name).write_text(json.dumps(last, indent=2) + "\n", encoding="utf-8")
+        (directory.loadgen_dir / f"{process.name}.log").write_text(LOG, encoding="utf-8")
+        (directory.loadgen_dir / f"{process.name}_stats.csv").write_text("Type,Name\n,send\n", encoding="utf-8")
+        (directory.loadgen_dir / f"{process.name}.html").write_text("<html>\n</html>\n", encoding="utf-8")
+        (directory.loadgen_dir / f"{process.name}.json").write_text('[{"name": "send"}]\n', encoding="utf-8")
+    zookeeper = path / "nodes" / "zookeeper"
+    (zookeeper / "data" / "version-2").mkdir(parents=True)
+    (zookeeper / "zookeeper.log").write_text(LOG, encoding="utf-8")
+    (zookeeper / "data" / "version-2" / "log.1").write_bytes(b"ZKLG" + bytes(60))
+    (path / "run.log").write_text(LOG, encoding="utf-8")
     seal.take(directory)
     return directory
+
+
+def _of_broker(directory: RunDirectory, broker: int) -> None:
+    """What a broker leaves beside what Kafka's leaves, or what the verifier makes nothing of."""
+    data = directory.node(broker) / "data"
+    (directory.node(broker) / "process.log").write_text("", encoding="utf-8")
+    (data / ".lock").write_text("", encoding="utf-8")
+    (data / ".gapless_clean_state").write_text('1 c77f89a1\n{"t-0": []}\n', encoding="utf-8")
+    (data / "meta.properties").write_text(f"version=0\nbroker.id={broker}\ncluster.id=x\n", encoding="utf-8")
+    (data / "cleaner-offset-checkpoint").write_text("0\n0\n", encoding="utf-8")
+    for snapshot in sorted(data.glob("*/*.snapshot")):
+        snapshot.with_suffix(".producers").write_bytes(_with_batches(snapshot))
+
+
+def _with_batches(snapshot: Path) -> bytes:
+    """The broker's own ``.producers`` beside this snapshot: each producer with its newest batch."""
+    body = struct.pack(">ii", 3, len(PRODUCERS.split(snapshot).rows))
+    for row in PRODUCERS.split(snapshot).rows:
+        producer, epoch, sequence, offset, delta, timestamp, *_ = struct.unpack(">qhiqiqiq", row)
+        batch = (sequence - delta, sequence, offset - delta, offset, timestamp)
+        body += struct.pack(">10q", producer, epoch, 1, timestamp, 1, *batch)
+    return struct.pack(">hI", 1, crc32c.crc32c(body)) + body
 
 
 def _fault(number: int, fault: str, probe: dict[str, Any]) -> list[dict[str, Any]]:

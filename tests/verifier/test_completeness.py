@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -190,6 +191,7 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
      account("reader-1", read={("t", 0): 11})),
     ("the run has no phase recovery", NOTHING,
      a_run(phases=[each for each in RUN.phases if each.name != "recovery"]), FACTS, CLOSING),
+    ("says that the run began at 'soon', which is no time", NOTHING, a_run(started="soon"), FACTS, CLOSING),
     ("are not in their order", NOTHING, a_run(phases=RUN.phases[::-1]), FACTS, CLOSING),
     ("phase stop has no end", NOTHING,
      a_run(phases=[*RUN.phases[:-1], replace(RUN.phases[-1], end_ns=None)]), FACTS, CLOSING),
@@ -217,6 +219,8 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
     ("faults.jsonl: missing since", EXCUSES, RUN, FACTS, closing(differences=(Difference("faults.jsonl", "missing"),))),
     ("nodes/9/x: not there when", NOTHING, RUN, FACTS, closing(differences=(Difference("nodes/9/x", "new"),))),
     ("faults.jsonl cannot be read", EXCUSES, RUN, FACTS, closing(unreadable=(Unreadable("faults.jsonl", "x"),))),
+    ("t-0: it ended in leader epoch 3, and leaders.jsonl knows none after 2", EXCUSES, final(leader_epoch=3), FACTS,
+     closing(leader_epochs={("t", 0): 2})),
     ("injection 0 is kill-leader, which was not asked for", EXCUSES, RUN, FACTS, closing(KILL)),
     ("nothing was sent while kill-leader on b1 lasted (10.0 s)", NOTHING, FAULTY, facts(acked=4000), closing(KILL)),
 ]  # fmt: skip
@@ -232,6 +236,38 @@ def test_each_gap_in_the_evidence_is_named(
     assert doubt is not None, doubts
     assert doubt.blinds == blinds
     assert len(doubts) <= 3, doubts
+
+
+@pytest.mark.parametrize("steps", [None, 7, {"pid": 102}, [7, None, {"pid": 102}]])
+def test_a_probe_that_makes_no_sense_raises_nothing(steps: object) -> None:
+    """The steps of a fault are what its record says: a damaged one names no process, or fewer."""
+    killed = replace(KILL, probe={"steps": steps})
+    run = a_run(
+        children=[*children(broker_2=-9), ChildProcess("broker-2", 300, 2.0, 0)], faults_requested=["kill-leader"]
+    )
+    assert any("no fault had killed it" in each.reason for each in incomplete(run, FACTS, closing(killed)))
+
+
+@pytest.mark.parametrize("change", [{}, {"time_ns": 51 * SECOND, "total_acked": 3}, {"time_ns": 1}])
+def test_a_series_goes_on(tmp_path: Path, change: dict[str, int]) -> None:
+    """A line that is there twice, a total that falls and a time that goes back are no series."""
+    directory = clean().write(tmp_path / "run")
+    run = RunModel.from_json(directory.read_run())
+    assert gather(directory, run).unreadable == ()
+    path = directory.series_jsonl("producer-1")
+    line = path.read_text(encoding="utf-8")
+    path.write_text(line + json.dumps(json.loads(line) | change) + "\n", encoding="utf-8")
+    assert any("does not follow" in each.error for each in gather(directory, run).unreadable)
+    path.write_text(line + json.dumps(json.loads(line) | {"time_ns": 51 * SECOND}) + "\n", encoding="utf-8")
+    assert gather(directory, run).unreadable == ()
+
+
+def test_partition_metadata_of_another_version_tells_no_topic_id(tmp_path: Path) -> None:
+    """Nobody knows what another version means by its lines."""
+    directory = clean().write(tmp_path / "run")
+    path = directory.node(1) / "data" / "t-0" / "partition.metadata"
+    path.write_text(path.read_text(encoding="utf-8").replace("version: 0", "version: 7"), encoding="utf-8")
+    assert gather(directory, RunModel.from_json(directory.read_run())).topic_ids[1, "t", 0] is None
 
 
 def test_a_loaded_broker_is_not_an_overloaded_harness() -> None:

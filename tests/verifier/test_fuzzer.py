@@ -44,7 +44,7 @@ def test_a_doctored_run_is_noticed(judgements: dict[str, Judgement], copies: Cop
         return
     assert judgement.verdict == "valid", judgement.reasons
     plain = copies.sources["plain"]
-    entry = next(each for each in SEALED if each.pattern == expected)
+    entry = next(each for each in SEALED if each.name == expected)
     assert entry.holds(plain, copies.home / name), entry.reason
     told = classify(Tampering(path, "changed"), judgement, plain, copies.home / name)
     assert told == "valid_equivalent"
@@ -52,7 +52,7 @@ def test_a_doctored_run_is_noticed(judgements: dict[str, Judgement], copies: Cop
 
 def test_every_equivalent_has_its_case() -> None:
     """No entry stands on the list without a run that shows it."""
-    assert {each.pattern for each in SEALED} == {expected for expected, _path, _change in CASES.values()} - {
+    assert {each.name for each in SEALED} == {expected for expected, _path, _change in CASES.values()} - {
         "unknown", "noticed",
     }  # fmt: skip
 

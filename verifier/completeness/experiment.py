@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from verifier.closing import Closing
 from verifier.completeness.killed import KILLED, killer
@@ -50,7 +51,11 @@ def _overloaded(run: RunModel, closing: Closing) -> Iterator[str]:
 
 
 def _phases(run: RunModel) -> Iterator[str]:
-    """All phases are there, in their order, one after the other, each with its end."""
+    """The beginning is known; all phases are there, in their order, one after the other, each with its end."""
+    try:
+        datetime.fromisoformat(run.started)
+    except ValueError:
+        yield f"run.json says that the run began at {run.started!r:.40}, which is no time"
     names = [phase.name for phase in run.phases]
     if names != list(PHASES):
         missing = [name for name in PHASES if name not in names]

@@ -1,4 +1,4 @@
-"""Whether the record of faults can be believed, and something was attempted while each lasted. Pure."""
+"""Whether the records of faults and leaders can be believed, and something was attempted in each fault. Pure."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from verifier.accounts import INTERVAL_NS
 from verifier.closing import Closing
 from verifier.completeness.load import unreadable
+from verifier.completeness.together import together
 from verifier.doubts import EXCUSES, Doubt
 from verifier.effectiveness import Injected
 from verifier.evidence.run_model import RunModel
@@ -22,9 +23,24 @@ def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
     for each in closing.faults.injected:
         if not each.skipped and each.fault not in run.faults_requested:
             yield Doubt(f"injection {each.number} is {each.fault}, which was not asked for", EXCUSES)
+    for reason in _elections(run, closing):
+        yield Doubt(reason, EXCUSES)
     if not unreadable(run, closing, "producers"):
         for reason in _windows(run, closing):
             yield Doubt(reason)
+
+
+def _elections(run: RunModel, closing: Closing) -> Iterator[str]:
+    """The conductor looks for leaders until the brokers stop: it knows every epoch that the final phase knows."""
+    complaints = [
+        (
+            f"{final.topic}-{final.partition}",
+            f"it ended in leader epoch {final.leader_epoch}, and leaders.jsonl knows none after {seen}",
+        )
+        for final in run.final
+        if (seen := closing.leader_epochs.get((final.topic, final.partition), final.leader_epoch)) < final.leader_epoch
+    ]
+    yield from together(complaints)
 
 
 def _windows(run: RunModel, closing: Closing) -> Iterator[str]:

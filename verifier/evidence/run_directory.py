@@ -6,6 +6,7 @@ Whole files appear by write-then-rename, so that whoever looks sees all of a fil
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -228,7 +229,7 @@ def append_json_line(path: Path, value: Any) -> None:
 
 def read_json(path: Path) -> dict[str, Any]:
     """One JSON object. Raises ``FileNotFoundError``, or ``ValueError`` if it is not an object."""
-    value = json.loads(path.read_text(encoding="utf-8"))
+    value = json.loads(path.read_text(encoding="utf-8"), parse_float=_number, parse_constant=_constant)
     if not isinstance(value, dict):
         raise ValueError(f"{path}: expected a JSON object, found {type(value).__name__}")
     return value
@@ -237,13 +238,35 @@ def read_json(path: Path) -> dict[str, Any]:
 def read_json_lines(path: Path) -> Iterator[dict[str, Any]]:
     """The objects of a JSON-lines file; none if it is absent. A last line without its end (a kill) is left out.
 
-    Raises ``ValueError`` for any other line that is no object.
+    Raises ``ValueError`` for any other line that is no object, or has a number beyond 64 bits: whatever takes it for
+    64 bits would raise far from here.
     """
     if not path.exists():
         return
     *lines, _unfinished = path.read_text(encoding="utf-8").split("\n")
     for number, line in enumerate(lines, start=1):
-        value = json.loads(line)
+        value = json.loads(line, parse_int=_integer, parse_float=_number, parse_constant=_constant)
         if not isinstance(value, dict):
             raise ValueError(f"{path}:{number}: expected a JSON object")
         yield value
+
+
+def _integer(text: str) -> int:
+    return within_64_bits(int(text))
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    within_64_bits(int(value) if math.isfinite(value) else 1 << 64)
+    return value
+
+
+def _constant(text: str) -> float:
+    raise ValueError(f"{text} is no JSON")
+
+
+def within_64_bits(value: int) -> int:
+    """The same number. Raises ``ValueError`` for one that takes more than 64 bits with its sign."""
+    if not -(1 << 63) <= value < 1 << 63:
+        raise ValueError(f"a number of {value.bit_length()} bits and its sign is beyond 64 bits")
+    return value

@@ -216,7 +216,7 @@ def _decode(kind: Any, value: Any, where: str) -> Any:
         items = _of(dict, value, where).items()
         return {_key(arguments[0], key, where): _decode(arguments[1], item, f"{where}.{key}") for key, item in items}
     if kind is float and type(value) is int:
-        return float(value)
+        return float(_of(int, value, where))
     return _of(kind, value, where)
 
 
@@ -234,6 +234,9 @@ def _decode_dataclass(kind: type, value: dict[str, Any], where: str) -> Any:
 def _of(kind: type, value: Any, where: str) -> Any:
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise RunModelError(f"run.json: {where or 'it'} must be {_JSON[kind]}, not {json.dumps(value):.80}")
+    # a seed may be of any size; what else is beyond 64 bits no table can hold
+    if isinstance(value, int) and where != "seed" and not -(1 << 63) <= value < 1 << 63:
+        raise RunModelError(f"run.json: {where}: the number is beyond 64 bits")
     return value
 
 
@@ -241,6 +244,8 @@ def _key(kind: Any, key: str, where: str) -> Any:
     if kind is not int:
         return key
     try:
-        return int(key)
+        return int(_of(int, int(key), where))
+    except RunModelError:
+        raise
     except ValueError:
         raise RunModelError(f"run.json: {where}: the key {key!r} is no integer") from None

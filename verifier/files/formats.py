@@ -129,7 +129,7 @@ def snapshot(data: bytes) -> list[Producer]:
     _check(data, version, crc)
     if len(data) != _SNAPSHOT_HEAD.size + count * _SNAPSHOT_ENTRY.size:
         raise FormatError(f"{len(data)} bytes for {count} producers")
-    return [Producer._make(row[:6]) for row in _SNAPSHOT_ENTRY.iter_unpack(data[_SNAPSHOT_HEAD.size :])]
+    return _once([Producer._make(row[:6]) for row in _SNAPSHOT_ENTRY.iter_unpack(data[_SNAPSHOT_HEAD.size :])])
 
 
 def histories(data: bytes) -> list[Producer]:
@@ -151,6 +151,16 @@ def histories(data: bytes) -> list[Producer]:
         at = end
     if at != len(numbers):
         raise FormatError(f"{len(data)} bytes for {count} producers")
+    return _once(found)
+
+
+def _once(found: list[Producer]) -> list[Producer]:
+    """The same producers, each of which is there once."""
+    known: set[int] = set()
+    for producer in found:
+        if producer.producer_id in known:
+            raise FormatError(f"producer {producer.producer_id} is there twice")
+        known.add(producer.producer_id)
     return found
 
 

@@ -100,3 +100,27 @@ def test_broker_ids(tmp_path: Path) -> None:
         (run.nodes_dir / name).mkdir()
     (run.nodes_dir / "7").write_text("")
     assert run.broker_ids() == [2, 10]
+
+
+@pytest.mark.parametrize("number", ["1" + "0" * 30, "-9223372036854775809", "1e999", "-1e19", "NaN", "Infinity"])
+def test_a_number_that_no_reader_can_hold_is_no_evidence(tmp_path: Path, number: str) -> None:
+    """It is refused where it is read: what takes it for 64 bits would raise, and so tell of no damage at all."""
+    path = tmp_path / "x.jsonl"
+    path.write_text(f'{{"start_ns": {number}}}\n', encoding="utf-8")
+    with pytest.raises(ValueError, match=r"beyond 64 bits|no JSON"):
+        list(read_json_lines(path))
+
+
+def test_the_largest_number_of_64_bits_is_read(tmp_path: Path) -> None:
+    """Both ends of the range are still evidence."""
+    path = tmp_path / "x.jsonl"
+    entry = {"flush_messages": 2**63 - 1, "least": -(2**63), "rate": 0.5}
+    append_json_line(path, entry)
+    assert list(read_json_lines(path)) == [entry]
+
+
+def test_a_run_may_have_a_seed_of_any_size(tmp_path: Path) -> None:
+    """No table holds a seed: it may be larger than 64 bits."""
+    path = tmp_path / "run.json"
+    write_json_atomic(path, {"seed": 10**30})
+    assert read_json(path) == {"seed": 10**30}

@@ -137,6 +137,8 @@ def test_a_run_of_another_version_is_not_guessed_at() -> None:
         ({"settings": {**WHOLE["settings"], "readers": "native"}}, "settings.readers must be a list"),
         ({"settings": {**WHOLE["settings"], "readers": [1]}}, r"settings.readers\[0\] must be a text"),
         ({"final": [{**WHOLE["final"][0], "log_end_offsets": {"x": 1}}]}, "key 'x' is no integer"),
+        ({"final": [{**WHOLE["final"][0], "high_watermark": 10**20}]}, "high_watermark: the number is beyond 64 bits"),
+        ({"settings": {**WHOLE["settings"], "rate": 10**400}}, "rate: the number is beyond 64 bits"),
         ({"faults_requested": "kill-leader"}, "faults_requested must be a list"),
         ({"ended": 3}, "ended must be a text"),
     ],

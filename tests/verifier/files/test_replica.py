@@ -16,7 +16,8 @@ from cluster.protocol.batch import parse_header
 from cluster.protocol.records import NewRecord, build_batch
 from cluster.seams.clock import ManualClock
 from cluster.seams.os_storage import OsStorage
-from verifier.files.formats import histories, snapshot
+from tests.support import side_files
+from verifier.files.formats import FormatError, histories, snapshot
 from verifier.files.replica import ReplicaDirectory, check, is_clean
 
 NOW_MS = 1_700_000_000_000
@@ -115,3 +116,11 @@ def test_snapshots_are_read_as_they_were_written(tmp_path: Path) -> None:
     found = snapshot(newest.read_bytes())
     assert sorted(found) == sorted(histories(newest.with_suffix(".producers").read_bytes()))
     assert {producer.producer_id: producer.last_sequence + 1 for producer in found} == broker.sequences
+
+
+def test_a_producer_stands_in_a_snapshot_once() -> None:
+    """The second entry would hide the first, whatever it says."""
+    one, other = (1000, 0, 2, 2, 2, 5), (1001, 0, 2, 5, 2, 5)
+    assert len(snapshot(side_files.snapshot_of([one, other]))) == 2
+    with pytest.raises(FormatError, match="producer 1000 is there twice"):
+        snapshot(side_files.snapshot_of([one, other, one]))

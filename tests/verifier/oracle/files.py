@@ -201,7 +201,7 @@ Producer = tuple[int, int, int, int, int, int]
 
 
 def producers(path: Path) -> dict[int, Producer] | None:
-    """By id: (id, epoch, last sequence, last offset, offset delta, timestamp); None if it is no snapshot."""
+    """By id: (id, epoch, last sequence, last offset, offset delta, timestamp); None: no snapshot."""
     data = path.read_bytes()
     if len(data) < 10 or data[:2] != b"\0\1" or crc32c.crc32c(data[6:]) != int.from_bytes(data[2:6], "big"):
         return None
@@ -209,7 +209,8 @@ def producers(path: Path) -> dict[int, Producer] | None:
     if len(data) != 10 + 46 * count:
         return None
     rows = [struct.unpack_from(">qhiqiq", data, 10 + 46 * index) for index in range(count)]
-    return {row[0]: row for row in rows}
+    found = {row[0]: row for row in rows}  # one that is there twice hides what it was
+    return found if len(found) == len(rows) else None
 
 
 def replay(batches: list[Batch], offset: int) -> dict[int, Producer]:
