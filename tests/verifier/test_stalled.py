@@ -68,5 +68,5 @@ def test_a_stalled_partition_makes_the_run_invalid_also_without_a_sentinel() -> 
     evidence = told(None, 63.0)
     verdict = decide(run(), audit(*stalled(run(), evidence)), evidence)
     assert verdict.verdict == "invalid"
-    assert verdict.accusations[0].startswith("stalled: a partition takes no more writes")
+    assert verdict.accusations[0].startswith("stalled: a partition takes no writes")
     assert "nothing was ever acknowledged in it" in verdict.checks["stalled"].examples[0].text
