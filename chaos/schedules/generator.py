@@ -41,7 +41,8 @@ class Kind:
         both = {self.hits, other.hits}
         if "everything" in both or both in ({"broker"}, {"zookeeper"}):
             return False
-        return both != {"broker", "traffic"}
+        # what would carry the traffic may be down, or be the very link that is cut
+        return "traffic" not in both or not both & {"broker", "link"}
 
 
 def generate(

@@ -10,6 +10,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+from cluster.metadata.store import SessionExpiredError
+
 logger = logging.getLogger(__name__)
 
 _Result = TypeVar("_Result")
@@ -83,7 +85,10 @@ class EventQueue:
                     raise
                 logger.exception("an event of %s was cancelled from inside", self._name)
             except Exception as error:
-                if done is None:
+                if done is None and isinstance(error, SessionExpiredError):
+                    # What it knew of the cluster is void: the next session reads everything again.
+                    logger.info("an event of %s was given up: %s", self._name, error)
+                elif done is None:
                     logger.exception("an event of %s failed", self._name)
                 elif not done.done():
                     done.set_exception(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from types import SimpleNamespace
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from cluster.broker.control.metadata_cache import FULL, MetadataCache
 from cluster.broker.control.requests import PARTITIONS_AT_ONCE, ControlRequest, RequestBuilder
 from cluster.controller.context import Partition, PartitionState, Topic, TopicPartition
 from cluster.controller.outbox import Outbox
+from cluster.metadata.store import SessionExpiredError
 from cluster.metadata.znodes import BrokerRegistration
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
@@ -80,6 +82,28 @@ def test_a_failing_event_is_its_caller_s_and_a_closed_queue_says_so(caplog):
 
     run(body())
     assert "an event of test failed" in caplog.text
+
+
+def test_an_event_that_a_lost_session_ends_is_no_error(caplog):
+    """The next session reads everything again; who waits for the event is told all the same."""
+    caplog.set_level(logging.INFO)
+
+    async def body():
+        queue = EventQueue("test")
+        queue.start()
+
+        async def expire():
+            raise SessionExpiredError("the session ended")
+
+        queue.post(expire)
+        with pytest.raises(SessionExpiredError):
+            await queue.run(expire)
+        await queue.close()
+
+    run(body())
+    assert [(each.levelname, each.exc_info) for each in caplog.records if "an event of test" in each.message] == [
+        ("INFO", None)
+    ]
 
 
 class ScriptedPeer:
