@@ -32,8 +32,10 @@ class CutLink(Fault):
     async def choose(self) -> str:
         wanted = self.injection.target.get("link")
         leader, _ = await self._leader()
-        fetching = [f"b{broker}-b{leader}" for broker in self.cluster.broker_ids if broker != leader]
+        fetching = [f"b{broker}-b{leader}" for broker in await self._followers(leader)]
         if wanted == "followers":
+            if not fetching:
+                raise PreconditionMissing(f"no follower of broker {leader} runs")
             self._links = fetching
         elif wanted is not None:
             self._links = [str(wanted)]
@@ -48,6 +50,12 @@ class CutLink(Fault):
         self._lossless = bool(parameters.get("lossless", self.random.random() < 0.5))
         how = "lossless" if self._lossless else "lossy"
         return f"{', '.join(self._links)}, {self._direction}s only, {how}"
+
+    async def _followers(self, leader: int) -> list[int]:
+        """The other brokers that fetch now: a dead one, or one that is not registered yet, leaves nothing to cut."""
+        alive = await self.cluster.alive()
+        others = (broker for broker in self.cluster.broker_ids if broker != leader)
+        return [broker for broker in others if broker in alive and self.cluster.process(broker).is_running()]
 
     async def inject(self) -> None:
         self._before = await self._stats()

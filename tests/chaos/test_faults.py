@@ -248,3 +248,22 @@ def test_a_fault_without_its_precondition_is_skipped_with_the_reason() -> None:
     assert record[0]["phase"] == "skip"
     assert "no leader" in str(record[0]["probe"])
     assert record[0]["effective"] is False
+
+
+@pytest.mark.parametrize("dead", [2, 3])
+def test_a_link_of_a_dead_broker_is_not_cut(dead: int) -> None:
+    """Nothing flows on it, so that a cut would not bite: of the followers, only one that runs has its link cut."""
+    cluster = FakeCluster()
+    cluster.processes[dead].running = False
+    how = {"direction": "response", "lossless": True}
+    first = _conduct(cluster, Injection(0.0, "cut-link", 0.01, {"link": "followers"}, how))[0]
+    assert first["target"] == f"b{5 - dead}-b1, responses only, lossless"
+
+
+def test_without_a_follower_there_is_no_link_to_cut() -> None:
+    """That is on record as a skipped injection."""
+    cluster = FakeCluster()
+    cluster.processes[2].running = cluster.processes[3].running = False
+    record = _conduct_with_little_patience(cluster, Injection(0.0, "cut-link", 0.01, {"link": "followers"}))
+    assert (record[0]["phase"], record[0]["effective"]) == ("skip", False)
+    assert "no follower of broker 1 runs" in str(record[0]["probe"])
