@@ -28,6 +28,8 @@ from verifier.verdict import result_lines, undecidable
 VERIFY_TIMEOUT_S = 900.0
 VERIFIED_BYTES_PER_S = 2_000_000
 END_TIMEOUT_S = 5.0
+#: How often it is looked whether a run has a verdict meanwhile.
+LOOK_S = 0.5
 
 
 def judge(directory: RunDirectory, spark_master: str, *, as_json: bool) -> str:
@@ -41,14 +43,17 @@ def judge_all(directories: Sequence[RunDirectory], spark_master: str) -> dict[Ru
     """Verify several run directories in one Spark session; for each, None or why it has no verdict.
 
     If the verifier fails over a run, that is left unknown, for that reason; if it dies, it is started again for those
-    behind it. A run that another verifier judges, or whose ``run.json`` cannot be read, has no verdict.
+    behind it. A run that another verifier judges, or whose ``run.json`` cannot be read, has no verdict. A line on
+    stderr says how far it is.
     """
     told: dict[RunDirectory, str | None] = {}
+    progress = _Progress(len(directories))
     while len(told) < len(directories):
         left = [each for each in directories if each not in told]
         with Supervisor(str(left[0].path)) as supervisor:
             outcomes = Path(supervisor.temporary_directory()) / "outcomes.jsonl"
-            ended = _run_job(supervisor, left, spark_master, ["--outcomes", str(outcomes)])
+            progress.begin(outcomes, len(told))
+            ended = _run_job(supervisor, left, spark_master, ["--outcomes", str(outcomes)], look=progress.look)
             found = {str(line["run"]): line for line in read_json_lines(outcomes)}
         for each in left:
             line = found.get(str(each.path))
@@ -61,6 +66,26 @@ def judge_all(directories: Sequence[RunDirectory], spark_master: str) -> dict[Ru
                 error = _left_unknown(each, f"the verifier has no verdict: {error}; see {ended.log_path}")
             told[each] = error
     return told
+
+
+class _Progress:
+    """A line for each of several runs that has been judged, as soon as the verifier says so."""
+
+    def __init__(self, runs: int) -> None:
+        self._runs = runs
+        self._before = self._here = 0
+        self._outcomes = Path()
+
+    def begin(self, outcomes: Path, done: int) -> None:
+        """A job writes its outcomes here; ``done`` runs were judged before it."""
+        self._before, self._here, self._outcomes = done, 0, outcomes
+
+    def look(self) -> None:
+        """Print what is new."""
+        for line in list(read_json_lines(self._outcomes))[self._here :]:
+            self._here += 1
+            outcome = line["error"] or read_json(RunDirectory(Path(line["run"])).verdict_json)["verdict"]
+            print(f"judged {self._before + self._here} of {self._runs}: {line['run']}: {outcome}", file=sys.stderr)
 
 
 def _left_unknown(directory: RunDirectory, reason: str) -> str | None:
@@ -102,8 +127,9 @@ def _run_job(
     spark_master: str,
     options: Sequence[str] = (),
     on_start: Callable[[Child], None] | None = None,
+    look: Callable[[], None] = lambda: None,
 ) -> _Ended:
-    """Run the job, whose log is in the first of the directories, and wait for it."""
+    """Run the job, whose log is in the first of the directories, and wait for it; ``look`` is called meanwhile."""
     log_path = str(directories[0].path / "verifier.log")
     log_start = os.path.getsize(log_path) if os.path.exists(log_path) else 0
     command = _command(directories, spark_master, options)
@@ -114,7 +140,7 @@ def _run_job(
     size_bytes = sum(directory.size_bytes() for directory in directories)
     try:
         timeout_s = len(directories) * VERIFY_TIMEOUT_S + size_bytes / VERIFIED_BYTES_PER_S
-        code = child.wait(timeout_s)
+        code = _wait(child, timeout_s, look)
     finally:
         for each, handler in previous.items():
             signal.signal(each, handler)
@@ -123,6 +149,16 @@ def _run_job(
             child.terminate()
             child.wait(END_TIMEOUT_S)
     return _Ended(code, timeout_s, _last_words(log_path, log_start), log_path)
+
+
+def _wait(child: Child, timeout_s: float, look: Callable[[], None]) -> int | None:
+    """The exit status, or None if it still runs after ``timeout_s``."""
+    code, left_s = None, timeout_s
+    while code is None and left_s > 0:
+        code = child.wait(min(LOOK_S, left_s))
+        left_s -= LOOK_S
+        look()
+    return code
 
 
 def _command(directories: Sequence[RunDirectory], spark_master: str, options: Sequence[str]) -> list[str]:

@@ -230,17 +230,22 @@ def test_runs_and_histories_together(
 
 
 def test_a_verifier_that_dies_over_one_run_is_started_for_the_rest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What was judged before stays, the run it died over is unknown, and another process judges the others."""
     runs = [clean().write(tmp_path / name) for name in ("one", "two", "three")]
     started = []
 
-    def run_job(supervisor: object, directories: list[RunDirectory], master: str, options: list[str]) -> judging._Ended:
+    def run_job(
+        supervisor: object, directories: list[RunDirectory], master: str, options: list[str], look: Callable[[], None]
+    ) -> judging._Ended:
         started.append([each.path.name for each in directories])
+        look()
         # the first time it dies over the second run
         line = json.dumps({"run": str(directories[0].path), "error": None, "refused": False})
+        directories[0].verdict_json.write_text('{"verdict": "valid"}')
         Path(options[1]).write_text(line + "\n")
+        look()
         return judging._Ended(-9 if len(directories) == 3 else 0, 900.0, "", "its log")
 
     monkeypatch.setattr(judging, "_run_job", run_job)
@@ -250,6 +255,8 @@ def test_a_verifier_that_dies_over_one_run_is_started_for_the_rest(
     verdict = json.loads(runs[1].verdict_json.read_text())
     assert verdict["verdict"] == "unknown"
     assert verdict["reasons"] == ["the verifier was killed by signal 9 (SIGKILL); see its log"]
+    told_lines = capsys.readouterr().err.splitlines()
+    assert told_lines == [f"judged 1 of 3: {runs[0].path}: valid", f"judged 3 of 3: {runs[2].path}: valid"]
 
 
 def test_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
