@@ -157,6 +157,11 @@ class LocalLog:
 
     # -- cutting ------------------------------------------------------------------------------------------------------
 
+    def end_after_cut(self, offset: int) -> int:
+        """Where the log would end after ``truncate_to(offset)``: at most there, as batches go whole."""
+        last = self.segments.before(offset)
+        return last.end_after_cut(offset, holes_allowed=self.holes_allowed)
+
     def truncate_to(self, offset: int) -> None:
         """Remove everything at or above ``offset``, which is not below the first segment. Raises ``StorageFailed``."""
         self.cuts += 1

@@ -195,11 +195,17 @@ class LogManager:
                 if self._offsets.get(RECOVERY_POINT_FILE, topic_partition) > log.recovery_point:
                     self.checkpoint_recovery_points()
 
+        def on_log_start_lowered() -> None:
+            with self._offsets.lock:
+                if self._offsets.get(LOG_START_FILE, topic_partition) > log.log_start_offset:
+                    self._offsets.update(LOG_START_FILE, {topic_partition: log.log_start_offset})
+
         def on_log_start_moved(before: int, reason: str) -> None:
             if self.on_log_start_moved is not None:
                 self.on_log_start_moved(log, before, reason)
 
         log.on_recovery_point_lowered = on_recovery_point_lowered
+        log.on_log_start_lowered = on_log_start_lowered
         log.on_log_start_moved = on_log_start_moved
         self._logs[topic_partition] = log
         return log

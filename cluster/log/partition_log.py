@@ -60,6 +60,8 @@ class PartitionLog:
         self.verified_bytes = opened.verified_bytes
         #: Called after a truncation that took back what a recovery-point checkpoint may call synced.
         self.on_recovery_point_lowered: Callable[[], None] | None = None
+        #: Called before a cut that lets the log begin lower than a log-start checkpoint may say.
+        self.on_log_start_lowered: Callable[[], None] | None = None
         #: Called with (start before, why) when the log start has moved.
         self.on_log_start_moved: Callable[[int, str], None] | None = None
         self._snapshots = opened.snapshots
@@ -219,7 +221,8 @@ class PartitionLog:
     def truncate_to(self, offset: int) -> int:
         """Remove everything at or above ``offset``, also a batch that begins before it; returns the records removed.
 
-        Epochs and producers go back with the log. Raises ``StorageFailed``.
+        Epochs and producers go back with the log. Below the log start the log is empty afterwards and begins where it
+        ends, as in Kafka's ``UnifiedLog.truncateTo``. Raises ``StorageFailed``.
         """
         local = self._local
         local.check()
@@ -230,6 +233,8 @@ class PartitionLog:
             return before - first_offset
         if offset < before:
             recovery_point = local.recovery_point
+            if offset < self.log_start_offset:
+                self._lower_log_start(self._end_after_cut(offset))
             self._drop_snapshots_above(offset)
             local.truncate_to(offset)
             if self.producers.holds_above(local.log_end_offset):
@@ -246,11 +251,13 @@ class PartitionLog:
         local = self._local
         local.check()
         recovery_point = local.recovery_point
+        start_before = self.log_start_offset
+        if offset < start_before:
+            self._lower_log_start(offset)
         self._drop_snapshots_above(-1)
         local.start_over(offset)
         self.producers.clear()
         self.epochs.clear()
-        start_before = self.log_start_offset
         self.log_start_offset = offset
         self._announce_recovery_point(recovery_point)
         self._announce_log_start(start_before, "the leader's log begins later")
@@ -354,6 +361,20 @@ class PartitionLog:
     def _announce_recovery_point(self, before: int) -> None:
         if self._local.recovery_point < before and self.on_recovery_point_lowered is not None:
             self.on_recovery_point_lowered()
+
+    def _lower_log_start(self, offset: int) -> None:
+        """Before the files are cut: a start that finds a log end below its checkpointed start wipes the log and begins
+        there (Kafka's ``LogLoader`` too), and so would lack for good what the leader has in between.
+        """
+        self.log_start_offset = min(self.log_start_offset, offset)
+        if self.on_log_start_lowered is not None:
+            self.on_log_start_lowered()
+
+    def _end_after_cut(self, offset: int) -> int:
+        try:
+            return self._local.end_after_cut(offset)
+        except (OSError, CorruptBatch) as error:
+            raise self._local.fail(f"looking for {offset} to truncate there: {error}") from error
 
     def _rebuild_producers(self) -> None:
         """From the newest mark that is left, or the log's first batch, replay the headers."""

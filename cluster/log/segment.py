@@ -282,13 +282,26 @@ class Segment:
         With ``holes_allowed`` the segment ends at ``offset`` even if its last batch ends before: what was between has
         been compacted. Raises ``StorageFailed``.
         """
+        place = self._place_of_cut(offset)
+        if place is not None:
+            self.cut(*place)
+        elif holes_allowed:
+            self.next_offset = max(self.next_offset, offset)
+
+    def end_after_cut(self, offset: int, *, holes_allowed: bool = False) -> int:
+        """Where the segment would end after ``truncate_to``. Raises ``OSError`` or ``CorruptBatch``."""
+        place = self._place_of_cut(offset)
+        if place is not None:
+            return place[1]
+        return max(self.next_offset, offset) if holes_allowed else self.next_offset
+
+    def _place_of_cut(self, offset: int) -> tuple[int, int] | None:
+        """(size, next offset) without the batches that reach ``offset``; None if there are none."""
         position = self.locate(offset)
         if position is None:
-            if holes_allowed:
-                self.next_offset = max(self.next_offset, offset)
-            return
+            return None
         (_, header) = next(scan_batches(self.file, position, self.size_bytes, chunk_bytes=LOOKUP_CHUNK_BYTES))
-        self.cut(position, min(offset, header.base_offset))
+        return position, min(offset, header.base_offset)
 
     def cut(self, size: int, next_offset: int) -> None:
         """Cut the file to its first ``size`` bytes, the end of a batch, so that the segment ends at ``next_offset``."""

@@ -49,6 +49,7 @@ class Transcript(MemoryCluster):
             "topic": self._topic,
             "write": self._write,
             "answer": self._answer,
+            "delete": self._delete,
             "cut": self._cut,
             "heal": self._heal,
             "mute": self._mute,
@@ -129,6 +130,13 @@ class Transcript(MemoryCluster):
     async def _answer(self, value: str) -> str:
         """answer m1: wait for what became of an earlier write."""
         return await self._writing[value]
+
+    async def _delete(self, offset: str, to: str) -> str:
+        """delete 3 1: DeleteRecords below an offset, asked of a broker."""
+        client = Client(await self.connect(int(to)))
+        error, low_watermark = await client.delete_records(TOPIC, int(offset))
+        assert error is ErrorCode.NONE, error
+        return f"all live replicas begin at {low_watermark} or above"
 
     # Faults
 

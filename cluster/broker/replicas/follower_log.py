@@ -121,18 +121,18 @@ class FollowerLog:
         self.high_watermark = offset
 
     def _truncate(self, offset: int) -> None:
+        """Also below our own log start: a leader may end before it (Kafka's ``UnifiedLog.truncateTo``)."""
         log = self._log
         log_end_offset = log.log_end_offset
-        offset = max(offset, log.log_start_offset)
         below = offset < self.high_watermark
         logger.log(
             logging.WARNING if below else logging.INFO,
             "%s-%d: cutting the log from %d to %d, %s the watermark %d",
             *self._key, log_end_offset, offset, "below" if below else "not below", self.high_watermark,
         )  # fmt: skip
-        log.truncate_to(offset)
-        self._counters.truncated_records += log_end_offset - offset
-        self.high_watermark = min(self.high_watermark, offset)
+        self._counters.truncated_records += log_end_offset - max(offset, log.log_start_offset)
+        self._rules.truncate(log, offset)
+        self.high_watermark = min(self.high_watermark, log.log_end_offset)
 
 
 def _error_code(number: int) -> ErrorCode:
