@@ -100,13 +100,16 @@ class LocalLog:
             segment.note(header.last_offset, header.max_timestamp, header.size_bytes)
         self.log_end_offset = segment.next_offset
 
-    def roll(self, reason: str) -> int:
+    def roll(self, reason: str, first_offset: int = 0) -> int:
         """Begin a new segment at the log's end and return its base offset. Raises ``StorageFailed``.
+
+        The next batch's ``first_offset`` may lie above that end, where compaction has left a hole: then the segment
+        begins with the batch (Kafka's ``LocalLog.roll``), so that its offsets are near its base.
 
         The old one is not synced here: an fsync of a whole segment would stall everything else. It waits for the
         next flush, and until then the recovery point stays below it.
         """
-        base_offset = self.log_end_offset
+        base_offset = max(self.log_end_offset, first_offset)
         try:
             self.segments.active.seal()
             self.segments.add(self._new_segment(base_offset))

@@ -190,6 +190,26 @@ def test_a_compacted_log_may_have_holes(on):
     assert open_log(on, LogConfig(cleanup_policy=("compact",))).log_end_offset == 10
 
 
+@pytest.mark.parametrize("has_a_batch", [False, True], ids=["an empty log", "after a batch"])
+@pytest.mark.parametrize("clean", [False, True])
+def test_a_batch_far_above_a_compacted_log_s_end_begins_a_segment_of_its_own(on, has_a_batch, clean):
+    """No index entry could point at it in the segment that is there; the log is closed and opened all the same."""
+    config = LogConfig(cleanup_policy=("compact",), index_interval_bytes=0)
+    log = open_log(on, config)
+    batches = [make_batch(2)] if has_a_batch else []
+    batches += [make_batch(2, base_offset=2**31 + 7), make_batch(3, base_offset=2**33), make_batch(1, base_offset=2**40)]
+    log.append_as_follower(replicated(*batches))
+    assert log.segment_base_offsets == [0, 2**31 + 7, 2**33, 2**40]
+    assert read_all(log) == b"".join(batches)
+    log.close(clean)
+    again = open_log(on, config, clean=clean)
+    assert (again.segment_base_offsets, again.log_end_offset) == ([0, 2**31 + 7, 2**33, 2**40], 2**40 + 1)
+    assert read_all(again) == b"".join(batches)
+    again.truncate_to(2**31 + 8)
+    again.append_as_follower(replicated(make_batch(1, base_offset=2**34)))
+    assert again.log_end_offset == 2**34 + 1
+
+
 def test_a_damaged_batch_is_refused_with_all_that_came_with_it(on):
     """CORRUPT_MESSAGE for a checksum that does not hold or a header that cannot be; nothing is written."""
     log = open_log(on)
