@@ -237,6 +237,7 @@ class PartitionLog:
                 self._lower_log_start(self._end_after_cut(offset))
             self._drop_snapshots_above(offset)
             local.truncate_to(offset)
+            self.producers.drop_marks_above(local.log_end_offset)
             if self.producers.holds_above(local.log_end_offset):
                 self._rebuild_producers()
             self.log_start_offset = min(self.log_start_offset, local.log_end_offset)

@@ -161,6 +161,28 @@ def test_truncation_rolls_the_sequence_check_back(on):
     assert produce(log, 6).first_offset == 6 and not produce(log, 7).duplicate
 
 
+def test_truncation_forgets_what_was_noted_of_producers_above_it(on):
+    """Also where the only producers there have expired: else a later cut would bring back a batch that is in no log."""
+    log = open_log(on, LogConfig(segment_bytes=250))
+    for _ in range(6):
+        append(log)
+    assert produce(log, 0).first_offset == 6
+    for _ in range(6):
+        append(log)  # the roll notes producer 7
+    for now_ms in (0, 1):
+        log.producers.expire(NOW_MS + 1, now_ms, 1)
+    assert len(log.producers) == 0
+    log.truncate_to(5)
+    log.update_config(LogConfig())  # other rolls than before
+    for _ in range(10):
+        append(log)
+    append(log, producer_id=8, producer_epoch=0, base_sequence=0)
+    log.truncate_to(log.log_end_offset - 1)
+    assert log.producers.get(7) is None and log.producers.get(8) is None
+    info = produce(log, 0)
+    assert (info.first_offset, info.duplicate) == (15, False)
+
+
 def test_truncate_fully_and_start_at(on):
     """Nothing of the old log is left: segments, snapshots, epochs, producers."""
     log = open_log(on, LogConfig(segment_bytes=150))
