@@ -17,7 +17,7 @@ from cluster.broker.replicas.waiters import Waiters
 from cluster.log.appending import AppendInfo
 from cluster.log.errors import LogError
 from cluster.log.partition_log import PartitionLog
-from cluster.protocol.batch import CODEC_MASK, TRANSACTIONAL_BIT, BatchHeader, validate_from_client
+from cluster.protocol.batch import TRANSACTIONAL_BIT, BatchHeader, validate_from_client
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchResult
 from cluster.replication.follower import FetchPosition, Reaction, Restart
@@ -168,8 +168,7 @@ class Partition:
             )
         config = self.settings.log
         validate_from_client(records, header, config.max_message_bytes)
-        if header.attributes & CODEC_MASK or config.looks_inside:
-            records, header = check_inside(records, header, self.log, wall_ms)
+        records, header = check_inside(records, header, self.log, wall_ms)
         if header.attributes & TRANSACTIONAL_BIT:
             raise Refused(ErrorCode.INVALID_TXN_STATE, "there is no transaction")
         counters, epoch = self._host.counters, leader.leader_epoch
