@@ -150,16 +150,18 @@ class Node:
         return client
 
     async def start(self) -> int:
-        """Recover the logs, register, and serve; returns the broker epoch.
+        """Claim the data directory, recover the logs, register, and serve; returns the broker epoch.
 
-        Raises ``LogError``, ``BrokerIdTaken``, ``TimeoutError`` (no ZooKeeper).
+        That is the order of Kafka's ``KafkaServer.startup``: a directory of another broker or cluster is not touched,
+        and its logs are never given a role. Raises ``LogError``, ``BrokerIdTaken``, ``TimeoutError`` (no ZooKeeper).
         """
         self.logs.lock()
+        control = self._control = self._make_control()
+        self.logs.claim(self.config.broker_id, await control.open())
         self._journal.write(LOADED, loaded := load_logs(self.logs, self._seams.clock))
         self.counters.log_load_ns = int(loaded["elapsed_ms"] * 1_000_000)
         loop = asyncio.get_running_loop()
         config, clock = self.config, self._seams.clock
-        control = self._control = self._make_control()
         self._proposals = IsrProposals(control.propose_isr, clock, loop)
         replicas = self._replicas = ReplicaManager(
             broker_id=config.broker_id,
@@ -193,7 +195,6 @@ class Node:
         control.settings_changed = roles.configure
         self.metadata.on_update(self._metadata_updated)
         await control.start()
-        self.logs.claim(config.broker_id, self.metadata.cluster_id or "")
         replicas.start()
         checkpoints.start()
         self._housekeeping.start()
