@@ -12,6 +12,8 @@ import pytest
 
 from cluster.broker.rules import Rules
 from cluster.controller.alter_partition import IsrProposal, check_proposal
+from cluster.protocol.errors import ErrorCode
+from cluster.replication.leader import LeaderState
 from tests.simulation.removals import acknowledge_early, cut_to_the_watermark, keep_the_tail
 from tests.simulation.transcript import GOLDEN, Transcript, commands_of, play
 
@@ -35,6 +37,27 @@ def forget_broker_epochs(rules: Rules) -> Rules:
 def keep_the_log_start(rules: Rules) -> Rules:
     """A follower is not cut below its own log start."""
     return replace(rules, truncate=lambda log, offset: rules.truncate(log, max(offset, log.log_start_offset)))
+
+
+def answer_every_bump(rules: Rules) -> Rules:
+    """A write is confirmed in the leader epoch of its append alone."""
+
+    def acknowledge(leader: LeaderState | None, append_epoch: int, required_offset: int) -> ErrorCode | None:
+        if leader is not None and leader.leader_epoch != append_epoch:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return rules.acknowledgement(leader, append_epoch, required_offset)
+
+    return replace(rules, acknowledgement=acknowledge)
+
+
+def refuses(value: str) -> Callable[[Transcript], None]:
+    """It is in the log of the one that leads, and its producer was told that it is not."""
+
+    def check(transcript: Transcript) -> None:
+        assert value in transcript.values(transcript.leader("t"))
+        assert value not in transcript.acknowledged
+
+    return check
 
 
 def loses(*values: str) -> Callable[[Transcript], None]:
@@ -64,6 +87,7 @@ WITHOUT = {
     "kafka-7128-joining-at-the-watermark": (join_at_the_watermark, loses("m2")),
     "kip-903-a-former-life": (forget_broker_epochs, loses("m1", "m2")),
     "a-leader-that-ends-below-our-start": (keep_the_log_start, loses("a3", "b0", "b1", "b2")),
+    "an-epoch-bump-during-a-write": (answer_every_bump, refuses("m2")),
     "split-brain": (acknowledge_early, loses("stray")),
 }
 

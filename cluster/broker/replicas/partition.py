@@ -83,6 +83,7 @@ class Partition:
         """Become the leader of ``role.leader_epoch``, or go on leading in a newer one."""
         log_end_offset = self.log.log_end_offset
         self.log.epochs.assign(role.leader_epoch, log_end_offset)
+        before = self.leader
         leader = LeaderState(
             broker_id=self._host.broker_id,
             replicas=role.replicas,
@@ -97,6 +98,7 @@ class Partition:
             now_ms=now_ms,
             eligible=self._host.is_alive,
             may_join=self._host.rules.may_join,
+            leading_since=role.leader_epoch if before is None else before.leading_since,
         )
         self.leader = leader
         self._take_over(role)
