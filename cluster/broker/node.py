@@ -99,6 +99,7 @@ class Node:
         self._proposals: IsrProposals | None = None
         self._fetchers = Fetchers(self._make_fetcher)
         self._replicas: ReplicaManager | None = None
+        self._roles: Roles | None = None
         self._checkpoints: Checkpoints | None = None
         self._housekeeping: Housekeeping | None = None
 
@@ -177,9 +178,9 @@ class Node:
             sessions=FetchSessions(self._seams.random, config["max.incremental.fetch.session.cache.slots"]),
             journal=self._journal.write,
         )
-        roles = Roles(
+        roles = self._roles = Roles(
             replicas, self._fetchers, self.logs, topic_settings=self._topic_settings, clock=clock,
-            storage=self._seams.storage, blocking=self._blocking,
+            storage=self._seams.storage, blocking=self._blocking, storage_failed=self._storage_failed,
         )  # fmt: skip
         checkpoints = self._checkpoints = Checkpoints(
             self.logs, replicas.high_watermarks, config, clock, self._storage_failed, self._blocking

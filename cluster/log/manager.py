@@ -34,7 +34,7 @@ from cluster.log.directories import (
     replica_directory_name,
     retire_directory,
 )
-from cluster.log.errors import CheckpointError, LogError, StorageFailed
+from cluster.log.errors import CheckpointError, LogError, LogOffline, StorageFailed
 from cluster.log.flush import PendingFlush
 from cluster.log.offset_files import OffsetFiles
 from cluster.log.partition_log import PartitionLog
@@ -68,7 +68,7 @@ class LogManager:
         self._config = config
         self._check_sequence = check_sequence
         self._logs: dict[TopicPartition, PartitionLog] = {}
-        self._offline: dict[TopicPartition, StorageFailed] = {}
+        self._offline: dict[TopicPartition, LogOffline] = {}
         self._offsets = OffsetFiles(data_dir, storage)
         self._doomed = Doomed(clock)
         self._lock: Lock | None = None
@@ -139,7 +139,7 @@ class LogManager:
                 )
             except LogError as error:
                 logger.error("log %s-%d is offline: %s", *topic_partition, error)
-                self._offline[topic_partition] = StorageFailed(error.message)
+                self._offline[topic_partition] = LogOffline(error.message)
                 if RECOVERY_POINT_FILE in missing:
                     self._offsets.update(RECOVERY_POINT_FILE, {topic_partition: UNKNOWN})
         if RECOVERY_POINT_FILE in missing:  # from now on there is one, so that its loss is seen
@@ -217,7 +217,7 @@ class LogManager:
         """The log of a replica, with ``config`` from now on.
 
         Raises ``LogError``: INCONSISTENT_TOPIC_ID if the log is that of a former topic of this name,
-        ``StorageFailed`` if it is offline or cannot be made.
+        ``LogOffline`` if it could not be opened at the start, ``StorageFailed`` if it cannot be made.
         """
         topic_partition = (topic, partition)
         if topic_partition in self._offline:

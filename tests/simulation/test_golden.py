@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from cluster.broker.replicas.roles import Roles
 from cluster.broker.rules import Rules
 from cluster.controller.alter_partition import IsrProposal, check_proposal
 from cluster.protocol.errors import ErrorCode
@@ -79,6 +80,20 @@ def differ(one: list[str], other: list[str]) -> Callable[[Transcript], None]:
     return check
 
 
+def has_no_leader(transcript: Transcript) -> None:
+    """Brokers 2 and 3 live and are well, and neither leads."""
+    assert set(transcript.processes) >= {2, 3}
+    assert transcript.leader("t") == -1
+
+
+def as_they_are(rules: Rules) -> Rules:
+    """Nothing of the rules is taken away, but something of the code around them: see ``PATCHED``."""
+    return rules
+
+
+#: scenario -> what is patched away: its owner and its name
+PATCHED: dict[str, tuple[object, str]] = {"a-disk-that-fails-while-a-role-is-taken": (Roles, "_failed")}
+
 #: scenario -> the rule that is taken away, and what is then seen in the end
 WITHOUT = {
     "kip-101-cut-to-the-watermark": (cut_to_the_watermark, loses("m2")),
@@ -87,6 +102,7 @@ WITHOUT = {
     "kafka-7128-joining-at-the-watermark": (join_at_the_watermark, loses("m2")),
     "kip-903-a-former-life": (forget_broker_epochs, loses("m1", "m2")),
     "a-leader-that-ends-below-our-start": (keep_the_log_start, loses("a3", "b0", "b1", "b2")),
+    "a-disk-that-fails-while-a-role-is-taken": (as_they_are, has_no_leader),
     "an-epoch-bump-during-a-write": (answer_every_bump, refuses("m2")),
     "split-brain": (acknowledge_early, loses("stray")),
 }
@@ -103,8 +119,10 @@ def test_golden(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_without_its_rule_the_anomaly_is_there(name: str) -> None:
+def test_without_its_rule_the_anomaly_is_there(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each scenario goes wrong in its own way if the rule that protects from it is removed."""
+    if name in PATCHED:
+        monkeypatch.setattr(*PATCHED[name], lambda *_arguments: None)
     removal, anomaly = WITHOUT[name]
     _, transcript = play((GOLDEN / f"{name}.txt").read_text(), removal(Rules()))
     anomaly(transcript)

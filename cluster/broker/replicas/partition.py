@@ -80,7 +80,7 @@ class Partition:
     # Roles
 
     def lead(self, role: Role, now_ms: int) -> None:
-        """Become the leader of ``role.leader_epoch``, or go on leading in a newer one."""
+        """Become the leader of ``role.leader_epoch``, or go on leading in a newer one. Raises ``LogError``."""
         log_end_offset = self.log.log_end_offset
         self.log.epochs.assign(role.leader_epoch, log_end_offset)
         before = self.leader
@@ -106,12 +106,16 @@ class Partition:
         self._role_changed()
 
     def follow(self, role: Role) -> None:
-        """Become a follower in ``role.leader_epoch`` (of nobody if there is no leader)."""
+        """Become a follower in ``role.leader_epoch`` (of nobody if there is no leader). Raises ``LogError``: then it
+        leads no more, and its epoch is the former one."""
         self._follower_log.high_watermark = self.high_watermark
         self.leader = None
-        self._take_over(role)
-        self._follower_log.begin()
-        self._role_changed()
+        try:
+            self._follower_log.begin()
+            # Not before: a request that failed is news when it is repeated.
+            self._take_over(role)
+        finally:
+            self._role_changed()
 
     def told_again(self, role: Role, now_ms: int) -> None:
         """The controller speaks of the leader epoch that we are in already: only the ISR may be news."""
@@ -226,6 +230,8 @@ class Partition:
                 return empty_answer(self.log, wanted, leader.high_watermark)
             found = self.log.read(wanted.fetch_offset, max_bytes, upper_bound_offset, at_least_one)
         except (Refused, LogError) as error:
+            if isinstance(error.__cause__, OSError) and isinstance(error, LogError):
+                self._host.storage_failed(error)
             return fetch_error(wanted.topic, wanted.partition, error.error_code)
         result = empty_answer(self.log, wanted, leader.high_watermark)
         return result if found.records is None else result._replace(records=found.records)
