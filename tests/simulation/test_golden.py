@@ -10,9 +10,11 @@ from dataclasses import replace
 
 import pytest
 
+from cluster.broker.replicas.follower_log import FollowerLog
 from cluster.broker.replicas.roles import Roles
 from cluster.broker.rules import Rules
 from cluster.controller.alter_partition import IsrProposal, check_proposal
+from cluster.log import opening
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.leader import LeaderState
 from tests.simulation.removals import acknowledge_early, cut_to_the_watermark, keep_the_tail
@@ -87,12 +89,16 @@ def has_no_leader(transcript: Transcript) -> None:
 
 
 def as_they_are(rules: Rules) -> Rules:
-    """Nothing of the rules is taken away, but something of the code around them: see ``PATCHED``."""
+    """Nothing of the rules is taken away: see ``PATCHED``."""
     return rules
 
 
-#: scenario -> what is patched away: its owner and its name
-PATCHED: dict[str, tuple[object, str]] = {"a-disk-that-fails-while-a-role-is-taken": (Roles, "_failed")}
+#: scenario -> what is patched away beside the rule: its owner and its name
+PATCHED: dict[str, list[tuple[object, str]]] = {
+    "a-disk-that-fails-while-a-role-is-taken": [(Roles, "_failed")],
+    "a-leader-that-ends-below-our-start": [(FollowerLog, "_lacks_what_is_below")],
+    "an-empty-follower-of-another-history": [(opening, "_load_epochs"), (FollowerLog, "_lacks_what_is_below")],
+}
 
 #: scenario -> the rule that is taken away, and what is then seen in the end
 WITHOUT = {
@@ -103,12 +109,16 @@ WITHOUT = {
     "kip-903-a-former-life": (forget_broker_epochs, loses("m1", "m2")),
     "a-leader-that-ends-below-our-start": (keep_the_log_start, loses("a3", "b0", "b1", "b2")),
     "a-disk-that-fails-while-a-role-is-taken": (as_they_are, has_no_leader),
+    "an-empty-follower-of-another-history": (as_they_are, loses("a0", "a1", "b0", "b1")),
     "an-epoch-bump-during-a-write": (answer_every_bump, refuses("m2")),
     "split-brain": (acknowledge_early, loses("stray")),
 }
 
 #: Scenarios in which what was acknowledged is lost with the disk, or by an unclean election, whatever the rules.
-LOSING = ("kip-101-divergence", "kip-279-three-elections", "a-leader-that-ends-below-our-start")
+LOSING = (
+    *("kip-101-divergence", "kip-279-three-elections"),
+    *("a-leader-that-ends-below-our-start", "an-empty-follower-of-another-history"),
+)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -121,8 +131,8 @@ def test_golden(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_without_its_rule_the_anomaly_is_there(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each scenario goes wrong in its own way if the rule that protects from it is removed."""
-    if name in PATCHED:
-        monkeypatch.setattr(*PATCHED[name], lambda *_arguments: None)
+    for owner, attribute in PATCHED.get(name, []):
+        monkeypatch.setattr(owner, attribute, lambda *_arguments: None)
     removal, anomaly = WITHOUT[name]
     _, transcript = play((GOLDEN / f"{name}.txt").read_text(), removal(Rules()))
     anomaly(transcript)

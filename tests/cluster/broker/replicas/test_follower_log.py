@@ -104,3 +104,12 @@ def test_a_log_is_cut_below_its_own_start() -> None:
     assert (log.log_start_offset, log.log_end_offset, found.high_watermark) == (5, 5, 5)
     assert found.request(EPOCH, 1000).fetch_offset == 5
     assert log.epochs.entries == ()
+
+
+def test_a_blank_log_begins_where_its_leader_s_does() -> None:
+    """It may have been left at another leader's start: what this one has below that is not passed over."""
+    found, log = follower(48)
+    assert apply(found, log, make_batch(3, base_offset=48, leader_epoch=EPOCH)) is Reaction.APPEND
+    assert (log.log_start_offset, log.log_end_offset, found.high_watermark) == (START, START, START)
+    assert apply(found, log, make_batch(3, base_offset=START, leader_epoch=EPOCH)) is Reaction.APPEND
+    assert (log.log_start_offset, log.log_end_offset) == (START, START + 3)
