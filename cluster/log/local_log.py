@@ -10,6 +10,7 @@ failed for good: it answers KAFKA_STORAGE_ERROR until it is opened again. A fail
 from __future__ import annotations
 
 import logging
+import posixpath
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -55,6 +56,7 @@ class LocalLog:
         doomed: Doomed,
         cleaned_to: int,
         holes_allowed: bool,
+        names_synced: bool,
     ) -> None:
         self.directory = directory
         self.segments = segments
@@ -67,6 +69,10 @@ class LocalLog:
         self._doomed = doomed
         #: How often the files were changed otherwise than by appends.
         self.cuts = 0
+        #: How often a file was given a name in the directory, and how many of these names are known to be synced; -1
+        #: while that of the directory itself may not be.
+        self._names = 0
+        self._names_synced = 0 if names_synced else -1
         #: All below was compacted.
         self.cleaned_to = cleaned_to
         self._holes_allowed = holes_allowed
@@ -120,6 +126,7 @@ class LocalLog:
         return base_offset
 
     def _new_segment(self, base_offset: int) -> Segment:
+        self._names += 1
         segment = Segment(self.directory, base_offset, self.config, self._storage, self._clock.wall_ms())
         segment.flush_indexes()
         return segment
@@ -244,7 +251,21 @@ class LocalLog:
         files = [
             segment.file for segment in self.segments.from_offset(self.recovery_point) if segment.base_offset < offset
         ]
-        return PendingFlush(tuple(files), offset, self.cuts)
+        return PendingFlush(tuple(files), offset, self.cuts, self._names, self._unsynced_directories(), self._storage)
+
+    def _unsynced_directories(self) -> tuple[str, ...]:
+        """Where new segments, and this log as a whole, have their names: without these the files are lost however
+        well they were synced (KAFKA-3968, Kafka's ``LocalLog.flush``)."""
+        if self._names_synced == self._names:
+            return ()
+        parent = posixpath.dirname(self.directory) or "."
+        return (self.directory, parent) if self._names_synced < 0 else (self.directory,)
+
+    def sync_names(self) -> None:
+        """Sync what a flush leaves out because the log holds nothing to sync. Raises ``OSError``."""
+        for directory in self._unsynced_directories():
+            self._storage.sync_directory(directory)
+        self._names_synced = self._names
 
     def finish_flush(self, pending: PendingFlush, error: OSError | None = None) -> None:
         """Take note that ``pending`` ran, or with what ``error``. It proves nothing if the log was cut meanwhile.
@@ -257,6 +278,7 @@ class LocalLog:
         if error is not None:
             raise self.fail(f"syncing: {error}") from error
         self.recovery_point = max(self.recovery_point, pending.offset)
+        self._names_synced = max(self._names_synced, pending.names)
 
     def flush(self, up_to: int | None = None) -> None:
         """Sync everything below ``up_to`` (default: all) and move the recovery point. Raises ``StorageFailed``."""

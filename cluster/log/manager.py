@@ -25,7 +25,7 @@ from cluster.log.checkpoints import (
     clean_shutdown_text,
     read_text,
 )
-from cluster.log.claiming import claim_directory, lock_directory
+from cluster.log.claiming import claim_directory, lock_directory, make_directory
 from cluster.log.clean_state import CLEAN_STATE_FILE, LogState, clean_state_text, parse_clean_state
 from cluster.log.config import LogConfig
 from cluster.log.directories import (
@@ -100,7 +100,7 @@ class LogManager:
         concerned. Raises ``StorageFailed`` if the directory itself cannot be used.
         """
         try:
-            self._storage.makedirs(self.data_dir)
+            make_directory(self.data_dir, self._storage)
             marker = self._path(CLEAN_SHUTDOWN_FILE)
             clean = self._storage.exists(marker)
             # First of all: a crash from here on is not clean any more.

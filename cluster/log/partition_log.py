@@ -48,6 +48,7 @@ class PartitionLog:
         doomed: Doomed,
         cleaned_to: int,
         holes_allowed: bool,
+        names_synced: bool,
     ) -> None:
         self.directory = directory
         self.topic = topic
@@ -67,7 +68,16 @@ class PartitionLog:
         self._snapshots = opened.snapshots
         self._doomed = doomed
         self._local = LocalLog(
-            directory, opened.segments, config, storage, clock, recovery_point, doomed, cleaned_to, holes_allowed
+            directory,
+            opened.segments,
+            config,
+            storage,
+            clock,
+            recovery_point,
+            doomed,
+            cleaned_to,
+            holes_allowed,
+            names_synced,
         )
         self._appender = Appender(self._local, self.epochs, self.producers, self._snapshots, clock, check_sequence)
         self._storage = storage
@@ -100,6 +110,8 @@ class PartitionLog:
         Raises ``StorageFailed`` if the disk fails or what was stored safely is damaged.
         """
         holes_allowed = cleaned_to is not None or config.is_compacted
+        # Only a clean stop knows of itself that all names were synced.
+        names_synced = clean and storage.exists(directory)
         opened = open_log(
             directory,
             config,
@@ -126,6 +138,7 @@ class PartitionLog:
             Doomed(clock) if doomed is None else doomed,
             cleaned_to or 0,
             holes_allowed,
+            names_synced,
         )
 
     def __repr__(self) -> str:
@@ -434,6 +447,7 @@ class PartitionLog:
         try:
             if clean:
                 local.flush()
+                local.sync_names()
                 local.segments.active.seal()
                 self._snapshots.write(local.log_end_offset, self.producers)
                 records = tuple(segment.record() for segment in local.segments)

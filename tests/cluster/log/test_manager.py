@@ -127,7 +127,7 @@ def test_an_unclean_close_leaves_no_marker(on):
     made.close(clean=False)
     assert not on.storage.exists("data/.kafka_cleanshutdown")
     on.storage.power_loss()
-    assert manager(on).get("t", 0).log_end_offset == 0
+    assert manager(on).get_or_create("t", 0, FIRST_ID, SMALL).log_end_offset == 0
 
 
 def test_a_clean_stop_survives_a_power_loss(on):

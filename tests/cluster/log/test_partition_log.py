@@ -255,6 +255,39 @@ def test_flush_moves_the_recovery_point(on):
     assert open_log(on, recovery_point=5).log_end_offset == 5
 
 
+def test_a_flush_syncs_the_names_of_new_segments_and_of_the_log(on):
+    """KAFKA-3968: bytes that were synced are lost with a name that was not."""
+    log = open_log(on, LogConfig(segment_bytes=150))
+    for _ in range(7):
+        append(log)
+    log.flush()
+    assert len(log.segment_base_offsets) > 2
+    on.storage.power_loss()
+    again = open_log(on, recovery_point=7)
+    assert (again.log_end_offset, again.recovery_point) == (7, 7)
+
+
+def test_a_clean_close_syncs_the_name_of_an_empty_segment(on):
+    """It alone says where the log begins."""
+    log = open_log(on)
+    log.truncate_fully_and_start_at(48)
+    log.close(clean=True)
+    on.storage.power_loss()
+    assert open_log(on, clean=True).log_start_offset == 48
+
+
+def test_a_roll_during_a_flush_is_left_to_the_next(on):
+    """The plan knows no name that was given after it was made."""
+    log = open_log(on)
+    append(log)
+    pending = log.begin_flush()
+    log._appender.roll("for the test")
+    append(log)
+    pending.run()
+    log.finish_flush(pending)
+    assert log.begin_flush().directories == ("data/t-0",)
+
+
 def test_flush_messages_and_flush_ms(on):
     """flush.messages syncs after so many records, flush.ms is told by flush_due."""
     log = open_log(on, LogConfig(flush_messages=3, flush_ms=1000))
