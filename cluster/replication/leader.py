@@ -286,8 +286,8 @@ class LeaderState:
 def acknowledgement(leader: LeaderState | None, append_epoch: int, required_offset: int) -> ErrorCode | None:
     """The answer to a write under acks=all, or None while it must wait (docs/produce-checks.md, row 23).
 
-    ``append_epoch`` is the leader epoch in which it was appended. As in Kafka's ``DelayedProduce`` a newer epoch changes
-    nothing for a broker that goes on leading: its log holds the write where it was put. One that has stopped leading in
+    ``append_epoch`` is the leader epoch in which it was appended. As in Kafka's ``DelayedProduce`` a newer epoch is
+    nothing to a broker that goes on leading: its log holds the write where it was put. One that has stopped leading in
     between confirms nothing, even if its high watermark is beyond the offset: another leader may have put something
     else there (Redpanda issue 3003).
     """

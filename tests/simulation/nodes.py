@@ -260,7 +260,9 @@ class MemoryCluster:
         leading = [
             (found.leader_epoch, broker_id)
             for broker_id, node in self.nodes.items()
-            if node.is_started and (found := node.replicas.partitions.get((topic, partition))) is not None and found.leader is not None
+            if node.is_started
+            and (found := node.replicas.partitions.get((topic, partition))) is not None
+            and found.leader is not None
         ]
         return max(leading)[1] if leading else -1
 

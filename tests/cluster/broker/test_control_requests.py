@@ -244,9 +244,7 @@ def failing(*_arguments: object, **_named: object) -> int:
 
 
 @pytest.mark.parametrize("leads", [True, False], ids=["to lead", "to follow"])
-def test_a_disk_that_fails_while_a_role_is_taken_ends_the_broker(
-    leads: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_fails_while_a_role_is_taken_ends_the_broker(leads: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error code for the controller is not enough; and the role that was not taken may be given again."""
 
     async def check(cluster: MemoryCluster, client: Client) -> None:

@@ -245,7 +245,11 @@ def test_a_batch_far_above_a_compacted_log_s_end_begins_a_segment_of_its_own(on,
     config = LogConfig(cleanup_policy=("compact",), index_interval_bytes=0)
     log = open_log(on, config)
     batches = [make_batch(2)] if has_a_batch else []
-    batches += [make_batch(2, base_offset=2**31 + 7), make_batch(3, base_offset=2**33), make_batch(1, base_offset=2**40)]
+    batches += [
+        make_batch(2, base_offset=2**31 + 7),
+        make_batch(3, base_offset=2**33),
+        make_batch(1, base_offset=2**40),
+    ]
     log.append_as_follower(replicated(*batches))
     assert log.segment_base_offsets == [0, 2**31 + 7, 2**33, 2**40]
     assert read_all(log) == b"".join(batches)
