@@ -87,6 +87,8 @@ class Node:
         self._listeners: dict[str, Listener] = {}
         self._apis: dict[str, dict[int, Api]] = {}
         self._held: list[ClientConnection] | None = []
+        #: Peers that came before there was anything to answer them with.
+        self._early: list[ClientConnection] = []
         self._log_defaults = LogConfig(unknown_producer=config["gapless.unknown.producer"])
         self.logs = LogManager(
             config.data_directory,
@@ -148,6 +150,9 @@ class Node:
         if self._held is not None and listener != self.config.inter_broker_listener_name:
             client.hold()
             self._held.append(client)
+        elif not self._table(listener):
+            client.hold()
+            self._early.append(client)
         return client
 
     async def start(self) -> int:
@@ -225,6 +230,9 @@ class Node:
             is_for_brokers = name == self.config.inter_broker_listener_name
             # Filled in place: connections that were accepted before hold the same table.
             self._table(name).update(api_table(services, metadata, for_brokers=is_for_brokers))
+        early, self._early = self._early, []
+        for client in early:
+            client.release()
 
     def _table(self, listener: str) -> dict[int, Api]:
         return self._apis.setdefault(listener, {})

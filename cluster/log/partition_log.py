@@ -433,6 +433,7 @@ class PartitionLog:
         path = f"{self.directory}/{PARTITION_METADATA_FILE}"
         try:
             self._storage.write_atomic(path, partition_metadata_text(topic_id).encode())
+            self._local.sync_names()
         except OSError as error:
             raise StorageFailed(f"writing {path}: {error}") from error
         self.topic_id = topic_id
