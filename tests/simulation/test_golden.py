@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from cluster.broker.control.channels import BrokerChannel
 from cluster.broker.replicas.follower_log import FollowerLog
 from cluster.broker.replicas.roles import Roles
 from cluster.broker.rules import Rules
@@ -95,7 +96,7 @@ def as_they_are(rules: Rules) -> Rules:
 
 #: scenario -> what is patched away beside the rule: its owner and its name
 PATCHED: dict[str, list[tuple[object, str]]] = {
-    "a-disk-that-fails-while-a-role-is-taken": [(Roles, "_failed")],
+    "a-disk-that-fails-while-a-role-is-taken": [(Roles, "_failed"), (BrokerChannel, "_note_partition_errors")],
     "a-leader-that-ends-below-our-start": [(FollowerLog, "_lacks_what_is_below")],
     "an-empty-follower-of-another-history": [(opening, "_load_epochs"), (FollowerLog, "_lacks_what_is_below")],
 }

@@ -280,7 +280,7 @@ def led_in_between(rules: Rules) -> tuple[Cluster, list[str]]:
 
 
 def test_a_write_of_a_leadership_that_ended_is_never_confirmed():
-    """Redpanda issue 3003: when the broker leads again, its watermark is beyond the offset, but it stands on another record."""
+    """Redpanda issue 3003: its watermark is beyond the offset when it leads again, but stands on another record."""
     assert led_in_between(Rules())[1] == []
 
 
