@@ -87,6 +87,8 @@ class Node:
         self._listeners: dict[str, Listener] = {}
         self._apis: dict[str, dict[int, Api]] = {}
         self._held: list[ClientConnection] | None = []
+        #: Peers that came before there was anything to answer them with.
+        self._early: list[ClientConnection] = []
         self._log_defaults = LogConfig(unknown_producer=config["gapless.unknown.producer"])
         self.logs = LogManager(
             config.data_directory,
@@ -99,6 +101,7 @@ class Node:
         self._proposals: IsrProposals | None = None
         self._fetchers = Fetchers(self._make_fetcher)
         self._replicas: ReplicaManager | None = None
+        self._roles: Roles | None = None
         self._checkpoints: Checkpoints | None = None
         self._housekeeping: Housekeeping | None = None
 
@@ -147,19 +150,24 @@ class Node:
         if self._held is not None and listener != self.config.inter_broker_listener_name:
             client.hold()
             self._held.append(client)
+        elif not self._table(listener):
+            client.hold()
+            self._early.append(client)
         return client
 
     async def start(self) -> int:
-        """Recover the logs, register, and serve; returns the broker epoch.
+        """Claim the data directory, recover the logs, register, and serve; returns the broker epoch.
 
-        Raises ``LogError``, ``BrokerIdTaken``, ``TimeoutError`` (no ZooKeeper).
+        That is the order of Kafka's ``KafkaServer.startup``: a directory of another broker or cluster is not touched,
+        and its logs are never given a role. Raises ``LogError``, ``BrokerIdTaken``, ``TimeoutError`` (no ZooKeeper).
         """
         self.logs.lock()
+        control = self._control = self._make_control()
+        self.logs.claim(self.config.broker_id, await control.open())
         self._journal.write(LOADED, loaded := load_logs(self.logs, self._seams.clock))
         self.counters.log_load_ns = int(loaded["elapsed_ms"] * 1_000_000)
         loop = asyncio.get_running_loop()
         config, clock = self.config, self._seams.clock
-        control = self._control = self._make_control()
         self._proposals = IsrProposals(control.propose_isr, clock, loop)
         replicas = self._replicas = ReplicaManager(
             broker_id=config.broker_id,
@@ -175,9 +183,9 @@ class Node:
             sessions=FetchSessions(self._seams.random, config["max.incremental.fetch.session.cache.slots"]),
             journal=self._journal.write,
         )
-        roles = Roles(
+        roles = self._roles = Roles(
             replicas, self._fetchers, self.logs, topic_settings=self._topic_settings, clock=clock,
-            storage=self._seams.storage, blocking=self._blocking,
+            storage=self._seams.storage, blocking=self._blocking, storage_failed=self._storage_failed,
         )  # fmt: skip
         checkpoints = self._checkpoints = Checkpoints(
             self.logs, replicas.high_watermarks, config, clock, self._storage_failed, self._blocking
@@ -193,7 +201,6 @@ class Node:
         control.settings_changed = roles.configure
         self.metadata.on_update(self._metadata_updated)
         await control.start()
-        self.logs.claim(config.broker_id, self.metadata.cluster_id or "")
         replicas.start()
         checkpoints.start()
         self._housekeeping.start()
@@ -223,6 +230,9 @@ class Node:
             is_for_brokers = name == self.config.inter_broker_listener_name
             # Filled in place: connections that were accepted before hold the same table.
             self._table(name).update(api_table(services, metadata, for_brokers=is_for_brokers))
+        early, self._early = self._early, []
+        for client in early:
+            client.release()
 
     def _table(self, listener: str) -> dict[int, Api]:
         return self._apis.setdefault(listener, {})

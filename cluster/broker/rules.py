@@ -28,6 +28,11 @@ def append(log: PartitionLog, batch: memoryview, header: BatchHeader, leader_epo
     return log.append_as_leader(batch, header, leader_epoch, now_ms)
 
 
+def truncate(log: PartitionLog, offset: int) -> int:
+    """Let a follower's log end at ``offset``; returns the records removed."""
+    return log.truncate_to(offset)
+
+
 @dataclass(frozen=True, slots=True)
 class Rules:
     """What a broker decides by. The defaults are the correct rules."""
@@ -40,6 +45,8 @@ class Rules:
     may_join: Callable[[int, int, int], bool] = may_join
     #: (latest epoch, high watermark, log end) -> the log end offset to start to follow with
     initial_truncation: Callable[[int | None, int, int], int] = initial_truncation
+    #: (log, the end it is to have) -> records removed; raises LogError
+    truncate: Callable[[PartitionLog, int], int] = truncate
     #: (the leader's epochs, a follower's last epoch, the leader's log end) -> (epoch found, where it ends)
     end_offset_for: Callable[[LeaderEpochCache, int, int], tuple[int, int]] = LeaderEpochCache.end_offset_for
     control: ControlRules = field(default_factory=ControlRules)

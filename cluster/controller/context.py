@@ -78,11 +78,16 @@ class Topic:
 
 @dataclass(slots=True)
 class Broker:
-    """A registered broker. ``epoch`` is the czxid of its registration (KIP-380)."""
+    """A registered broker. ``epoch`` is the czxid of its registration (KIP-380).
+
+    ``offline`` are the replicas that it cannot host in this life, by its own answer (``replicasOnOfflineDirs`` of
+    Kafka's ``ControllerContext``).
+    """
 
     broker_id: int
     epoch: int
     shutting_down: bool = False
+    offline: set[TopicPartition] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -107,6 +112,11 @@ class ControllerContext:
     def eligible(self) -> frozenset[int]:
         """Brokers that may be given a partition to lead: registered and not shutting down."""
         return frozenset(broker.broker_id for broker in self.brokers.values() if not broker.shutting_down)
+
+    def online(self, topic_partition: TopicPartition, brokers: frozenset[int]) -> frozenset[int]:
+        """Those of ``brokers`` that can host a replica of this partition; they need not have one."""
+        offline = {each for each in brokers if topic_partition in self.brokers[each].offline}
+        return brokers - offline if offline else brokers
 
     def partition(self, topic_partition: TopicPartition) -> Partition | None:
         topic = self.topics.get(topic_partition.topic)

@@ -53,9 +53,10 @@ def _plan(
     if kind is ElectionType.PREFERRED:
         return _plan_preferred(context, topic_partition, partition)
     state = partition.state
-    if state is not None and state.leader in context.registered():
+    if state is not None and state.leader in context.online(topic_partition, context.registered()):
         return Refusal(ErrorCode.ELECTION_NOT_NEEDED, None)
-    election = None if state is None else elect_offline(partition.replicas, state.isr, context.eligible(), unclean=True)
+    eligible = context.online(topic_partition, context.eligible())
+    election = None if state is None else elect_offline(partition.replicas, state.isr, eligible, unclean=True)
     if state is None or election is None:
         return Refusal(
             ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
@@ -77,7 +78,8 @@ def _plan_preferred(
     state = partition.state
     if state is not None and state.leader == partition.replicas[0]:
         return Refusal(ErrorCode.ELECTION_NOT_NEEDED, None)
-    election = None if state is None else elect_preferred(partition.replicas, state.isr, context.eligible())
+    eligible = context.online(topic_partition, context.eligible())
+    election = None if state is None else elect_preferred(partition.replicas, state.isr, eligible)
     if state is None or election is None:
         return Refusal(
             ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,

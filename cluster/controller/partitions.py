@@ -83,7 +83,7 @@ def repair(
 ) -> PartitionState | None:
     """The state a partition should have, given who is there; None if it is right as it is (or still new).
 
-    ``registered`` brokers are alive; ``eligible`` ones may also be given leadership (not shutting down).
+    ``registered`` brokers are alive and can host it; ``eligible`` ones may also lead it (not shutting down).
     """
     state = partition.state
     if state is None:
@@ -111,7 +111,11 @@ def plan_repairs(context: ControllerContext, elect_offline: ElectOffline) -> lis
     changes = []
     for topic_partition, topic, partition in context.partitions():
         state = repair(
-            partition, registered=registered, eligible=eligible, unclean=topic.unclean, elect_offline=elect_offline
+            partition,
+            registered=context.online(topic_partition, registered),
+            eligible=context.online(topic_partition, eligible),
+            unclean=topic.unclean,
+            elect_offline=elect_offline,
         )
         if state is not None and partition.state is not None:
             changes.append(change_of(context, topic_partition, partition.state, state, _reason(partition.state, state)))
@@ -186,7 +190,8 @@ def plan_controlled_shutdown(context: ControllerContext, broker_id: int) -> Shut
         if state is None or broker_id not in partition.replicas or len(partition.replicas) == 1:
             continue
         if state.leader == broker_id:
-            election = elect_controlled_shutdown(partition.replicas, state.isr, registered, shutting_down)
+            live = context.online(topic_partition, registered)
+            election = elect_controlled_shutdown(partition.replicas, state.isr, live, shutting_down)
             if election is None:
                 remaining.append(topic_partition)
                 continue

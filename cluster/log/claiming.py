@@ -5,6 +5,8 @@ Owns both files. Does not own what else is in the directory (``manager.py``).
 
 from __future__ import annotations
 
+import posixpath
+
 from cluster.log.checkpoints import (
     LOCK_FILE,
     META_PROPERTIES_FILE,
@@ -17,11 +19,23 @@ from cluster.protocol.errors import ErrorCode
 from cluster.seams.storage import Lock, Storage
 
 
+def make_directory(data_dir: str, storage: Storage) -> None:
+    """Make it if it is not there, and sync its name. Raises ``OSError``."""
+    missing = []
+    path = posixpath.normpath(data_dir)
+    while not storage.exists(path):
+        missing.append(path)
+        path = posixpath.dirname(path) or "."
+    storage.makedirs(data_dir)
+    for path in reversed(missing):
+        storage.sync_directory(posixpath.dirname(path) or ".")
+
+
 def lock_directory(data_dir: str, storage: Storage) -> Lock:
     """Take it for this broker alone, until the lock is released or the process ends. Raises ``StorageFailed``."""
     path = f"{data_dir}/{LOCK_FILE}"
     try:
-        storage.makedirs(data_dir)
+        make_directory(data_dir, storage)
         return storage.lock(path)
     except BlockingIOError as error:
         raise StorageFailed(
@@ -36,7 +50,7 @@ def claim_directory(data_dir: str, storage: Storage, broker_id: int, cluster_id:
     """Write ``meta.properties``, or check that it names this broker and cluster. Raises ``LogError``."""
     path = f"{data_dir}/{META_PROPERTIES_FILE}"
     try:
-        storage.makedirs(data_dir)
+        make_directory(data_dir, storage)
         text = read_text(storage, path)
         if text is None:
             storage.write_atomic(path, meta_properties_text(broker_id, cluster_id).encode())

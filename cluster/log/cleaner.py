@@ -110,6 +110,8 @@ class Cleaning:
             writer.flush()
             cleaned.seal()
             cleaned.fsync()
+            # Its name too, before the originals lose theirs.
+            storage.sync_directory(directory)
         except BaseException:
             cleaned.close()
             raise

@@ -59,8 +59,6 @@ class LogConfig:
     longest_segment_ms: int = field(init=False, repr=False, compare=False)
     #: Whether records' own timestamps are checked.
     bounds_timestamps: bool = field(init=False, repr=False, compare=False)
-    #: Whether the records of every batch are looked at, also of one that is not compressed.
-    looks_inside: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         stamps = self.message_timestamp_type == "LogAppendTime"
@@ -71,7 +69,6 @@ class LogConfig:
         self._derive("is_compacted", compacted)
         self._derive("longest_segment_ms", segment_ms)
         self._derive("bounds_timestamps", not stamps and bounds_ms < INT64_MAX)
-        self._derive("looks_inside", compacted or self.bounds_timestamps or self.codec is not None)
 
     def _derive(self, name: str, value: bool | int) -> None:
         object.__setattr__(self, name, value)

@@ -45,3 +45,7 @@ class CheckpointError(LogError):
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, message)
+
+
+class LogOffline(StorageFailed):
+    """A log that could not be opened when the broker started: it is left as it is, and its replica stays offline."""

@@ -10,6 +10,7 @@ failed for good: it answers KAFKA_STORAGE_ERROR until it is opened again. A fail
 from __future__ import annotations
 
 import logging
+import posixpath
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -55,6 +56,7 @@ class LocalLog:
         doomed: Doomed,
         cleaned_to: int,
         holes_allowed: bool,
+        names_synced: bool,
     ) -> None:
         self.directory = directory
         self.segments = segments
@@ -67,6 +69,10 @@ class LocalLog:
         self._doomed = doomed
         #: How often the files were changed otherwise than by appends.
         self.cuts = 0
+        #: How often a file was given a name in the directory, and how many of these names are known to be synced; -1
+        #: while that of the directory itself may not be.
+        self._names = 0
+        self._names_synced = 0 if names_synced else -1
         #: All below was compacted.
         self.cleaned_to = cleaned_to
         self._holes_allowed = holes_allowed
@@ -100,13 +106,16 @@ class LocalLog:
             segment.note(header.last_offset, header.max_timestamp, header.size_bytes)
         self.log_end_offset = segment.next_offset
 
-    def roll(self, reason: str) -> int:
+    def roll(self, reason: str, first_offset: int = 0) -> int:
         """Begin a new segment at the log's end and return its base offset. Raises ``StorageFailed``.
+
+        The next batch's ``first_offset`` may lie above that end, where compaction has left a hole: then the segment
+        begins with the batch (Kafka's ``LocalLog.roll``), so that its offsets are near its base.
 
         The old one is not synced here: an fsync of a whole segment would stall everything else. It waits for the
         next flush, and until then the recovery point stays below it.
         """
-        base_offset = self.log_end_offset
+        base_offset = max(self.log_end_offset, first_offset)
         try:
             self.segments.active.seal()
             self.segments.add(self._new_segment(base_offset))
@@ -117,6 +126,7 @@ class LocalLog:
         return base_offset
 
     def _new_segment(self, base_offset: int) -> Segment:
+        self._names += 1
         segment = Segment(self.directory, base_offset, self.config, self._storage, self._clock.wall_ms())
         segment.flush_indexes()
         return segment
@@ -156,6 +166,11 @@ class LocalLog:
         return self._holes_allowed or self.config.is_compacted
 
     # -- cutting ------------------------------------------------------------------------------------------------------
+
+    def end_after_cut(self, offset: int) -> int:
+        """Where the log would end after ``truncate_to(offset)``: at most there, as batches go whole."""
+        last = self.segments.before(offset)
+        return last.end_after_cut(offset, holes_allowed=self.holes_allowed)
 
     def truncate_to(self, offset: int) -> None:
         """Remove everything at or above ``offset``, which is not below the first segment. Raises ``StorageFailed``."""
@@ -236,7 +251,21 @@ class LocalLog:
         files = [
             segment.file for segment in self.segments.from_offset(self.recovery_point) if segment.base_offset < offset
         ]
-        return PendingFlush(tuple(files), offset, self.cuts)
+        return PendingFlush(tuple(files), offset, self.cuts, self._names, self._unsynced_directories(), self._storage)
+
+    def _unsynced_directories(self) -> tuple[str, ...]:
+        """Where new segments, and this log as a whole, have their names: without these the files are lost however
+        well they were synced (KAFKA-3968, Kafka's ``LocalLog.flush``)."""
+        if self._names_synced == self._names:
+            return ()
+        parent = posixpath.dirname(self.directory) or "."
+        return (self.directory, parent) if self._names_synced < 0 else (self.directory,)
+
+    def sync_names(self) -> None:
+        """Sync what a flush leaves out because the log holds nothing to sync. Raises ``OSError``."""
+        for directory in self._unsynced_directories():
+            self._storage.sync_directory(directory)
+        self._names_synced = self._names
 
     def finish_flush(self, pending: PendingFlush, error: OSError | None = None) -> None:
         """Take note that ``pending`` ran, or with what ``error``. It proves nothing if the log was cut meanwhile.
@@ -249,6 +278,7 @@ class LocalLog:
         if error is not None:
             raise self.fail(f"syncing: {error}") from error
         self.recovery_point = max(self.recovery_point, pending.offset)
+        self._names_synced = max(self._names_synced, pending.names)
 
     def flush(self, up_to: int | None = None) -> None:
         """Sync everything below ``up_to`` (default: all) and move the recovery point. Raises ``StorageFailed``."""

@@ -25,7 +25,7 @@ from cluster.log.checkpoints import (
     clean_shutdown_text,
     read_text,
 )
-from cluster.log.claiming import claim_directory, lock_directory
+from cluster.log.claiming import claim_directory, lock_directory, make_directory
 from cluster.log.clean_state import CLEAN_STATE_FILE, LogState, clean_state_text, parse_clean_state
 from cluster.log.config import LogConfig
 from cluster.log.directories import (
@@ -34,7 +34,7 @@ from cluster.log.directories import (
     replica_directory_name,
     retire_directory,
 )
-from cluster.log.errors import CheckpointError, LogError, StorageFailed
+from cluster.log.errors import CheckpointError, LogError, LogOffline, StorageFailed
 from cluster.log.flush import PendingFlush
 from cluster.log.offset_files import OffsetFiles
 from cluster.log.partition_log import PartitionLog
@@ -68,7 +68,7 @@ class LogManager:
         self._config = config
         self._check_sequence = check_sequence
         self._logs: dict[TopicPartition, PartitionLog] = {}
-        self._offline: dict[TopicPartition, StorageFailed] = {}
+        self._offline: dict[TopicPartition, LogOffline] = {}
         self._offsets = OffsetFiles(data_dir, storage)
         self._doomed = Doomed(clock)
         self._lock: Lock | None = None
@@ -100,7 +100,7 @@ class LogManager:
         concerned. Raises ``StorageFailed`` if the directory itself cannot be used.
         """
         try:
-            self._storage.makedirs(self.data_dir)
+            make_directory(self.data_dir, self._storage)
             marker = self._path(CLEAN_SHUTDOWN_FILE)
             clean = self._storage.exists(marker)
             # First of all: a crash from here on is not clean any more.
@@ -139,7 +139,7 @@ class LogManager:
                 )
             except LogError as error:
                 logger.error("log %s-%d is offline: %s", *topic_partition, error)
-                self._offline[topic_partition] = StorageFailed(error.message)
+                self._offline[topic_partition] = LogOffline(error.message)
                 if RECOVERY_POINT_FILE in missing:
                     self._offsets.update(RECOVERY_POINT_FILE, {topic_partition: UNKNOWN})
         if RECOVERY_POINT_FILE in missing:  # from now on there is one, so that its loss is seen
@@ -195,11 +195,17 @@ class LogManager:
                 if self._offsets.get(RECOVERY_POINT_FILE, topic_partition) > log.recovery_point:
                     self.checkpoint_recovery_points()
 
+        def on_log_start_lowered() -> None:
+            with self._offsets.lock:
+                if self._offsets.get(LOG_START_FILE, topic_partition) > log.log_start_offset:
+                    self._offsets.update(LOG_START_FILE, {topic_partition: log.log_start_offset})
+
         def on_log_start_moved(before: int, reason: str) -> None:
             if self.on_log_start_moved is not None:
                 self.on_log_start_moved(log, before, reason)
 
         log.on_recovery_point_lowered = on_recovery_point_lowered
+        log.on_log_start_lowered = on_log_start_lowered
         log.on_log_start_moved = on_log_start_moved
         self._logs[topic_partition] = log
         return log
@@ -211,7 +217,7 @@ class LogManager:
         """The log of a replica, with ``config`` from now on.
 
         Raises ``LogError``: INCONSISTENT_TOPIC_ID if the log is that of a former topic of this name,
-        ``StorageFailed`` if it is offline or cannot be made.
+        ``LogOffline`` if it could not be opened at the start, ``StorageFailed`` if it cannot be made.
         """
         topic_partition = (topic, partition)
         if topic_partition in self._offline:

@@ -3,7 +3,8 @@
 Owns the order of Kafka's LogLoader. Does not own the treatment of damage (``recovery.py``).
 
 After a clean stop the log is what was noted then (``clean_state.py``), if every file is as noted. Else epochs are taken
-from the batches themselves: a ``leader-epoch-checkpoint`` that lags or was lost (KAFKA-16541) cannot mislead. Producers
+from the batches themselves: a ``leader-epoch-checkpoint`` that lags or was lost (KAFKA-16541) cannot mislead. It counts
+where batches are missing: in a compacted log, and in one whose records were all deleted. Producers
 are those that were noted at the newest roll that was synced (``histories.py``), and all batches after it. Without that
 note all batches are read; Kafka's snapshots matter only for producers whose batches the log no longer has.
 """
@@ -101,13 +102,17 @@ def open_log(
             epochs.clear()
             segments = Segments([Segment(directory, log_start_offset, config, storage, now_ms)])
             restored = False
+        elif epochs.latest is None and segments.active.next_offset > 0:
+            # All was deleted, and no batch is left to tell it: a leader of another history must see in which epoch we
+            # were where we ended.
+            _load_epochs(directory, storage, epochs)
         end = segments.active.next_offset
         if not clean and end < recovery_point:
             # It was cut and its broker crashed before it could say so, or somebody else took records away.
             logger.warning("%s ends at %d, although it was synced up to %d", directory, end, recovery_point)
         start = max(log_start_offset, segments.first.base_offset)
-        if end > start:  # in an empty log the one epoch begins where the log ends
-            epochs.truncate_from_end(end)
+        # In an empty log the one epoch begins where the log ends.
+        epochs.truncate_from_end(end if end > start else end + 1)
         epochs.truncate_from_start(start)
         if not restored:
             segments.active.flush_indexes()

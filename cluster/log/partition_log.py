@@ -48,6 +48,7 @@ class PartitionLog:
         doomed: Doomed,
         cleaned_to: int,
         holes_allowed: bool,
+        names_synced: bool,
     ) -> None:
         self.directory = directory
         self.topic = topic
@@ -60,12 +61,23 @@ class PartitionLog:
         self.verified_bytes = opened.verified_bytes
         #: Called after a truncation that took back what a recovery-point checkpoint may call synced.
         self.on_recovery_point_lowered: Callable[[], None] | None = None
+        #: Called before a cut that lets the log begin lower than a log-start checkpoint may say.
+        self.on_log_start_lowered: Callable[[], None] | None = None
         #: Called with (start before, why) when the log start has moved.
         self.on_log_start_moved: Callable[[int, str], None] | None = None
         self._snapshots = opened.snapshots
         self._doomed = doomed
         self._local = LocalLog(
-            directory, opened.segments, config, storage, clock, recovery_point, doomed, cleaned_to, holes_allowed
+            directory,
+            opened.segments,
+            config,
+            storage,
+            clock,
+            recovery_point,
+            doomed,
+            cleaned_to,
+            holes_allowed,
+            names_synced,
         )
         self._appender = Appender(self._local, self.epochs, self.producers, self._snapshots, clock, check_sequence)
         self._storage = storage
@@ -98,6 +110,8 @@ class PartitionLog:
         Raises ``StorageFailed`` if the disk fails or what was stored safely is damaged.
         """
         holes_allowed = cleaned_to is not None or config.is_compacted
+        # Only a clean stop knows of itself that all names were synced.
+        names_synced = clean and storage.exists(directory)
         opened = open_log(
             directory,
             config,
@@ -124,6 +138,7 @@ class PartitionLog:
             Doomed(clock) if doomed is None else doomed,
             cleaned_to or 0,
             holes_allowed,
+            names_synced,
         )
 
     def __repr__(self) -> str:
@@ -219,7 +234,8 @@ class PartitionLog:
     def truncate_to(self, offset: int) -> int:
         """Remove everything at or above ``offset``, also a batch that begins before it; returns the records removed.
 
-        Epochs and producers go back with the log. Raises ``StorageFailed``.
+        Epochs and producers go back with the log. Below the log start the log is empty afterwards and begins where it
+        ends, as in Kafka's ``UnifiedLog.truncateTo``. Raises ``StorageFailed``.
         """
         local = self._local
         local.check()
@@ -230,8 +246,11 @@ class PartitionLog:
             return before - first_offset
         if offset < before:
             recovery_point = local.recovery_point
+            if offset < self.log_start_offset:
+                self._lower_log_start(self._end_after_cut(offset))
             self._drop_snapshots_above(offset)
             local.truncate_to(offset)
+            self.producers.drop_marks_above(local.log_end_offset)
             if self.producers.holds_above(local.log_end_offset):
                 self._rebuild_producers()
             self.log_start_offset = min(self.log_start_offset, local.log_end_offset)
@@ -246,11 +265,13 @@ class PartitionLog:
         local = self._local
         local.check()
         recovery_point = local.recovery_point
+        start_before = self.log_start_offset
+        if offset < start_before:
+            self._lower_log_start(offset)
         self._drop_snapshots_above(-1)
         local.start_over(offset)
         self.producers.clear()
         self.epochs.clear()
-        start_before = self.log_start_offset
         self.log_start_offset = offset
         self._announce_recovery_point(recovery_point)
         self._announce_log_start(start_before, "the leader's log begins later")
@@ -355,6 +376,20 @@ class PartitionLog:
         if self._local.recovery_point < before and self.on_recovery_point_lowered is not None:
             self.on_recovery_point_lowered()
 
+    def _lower_log_start(self, offset: int) -> None:
+        """Before the files are cut: a start that finds a log end below its checkpointed start wipes the log and begins
+        there (Kafka's ``LogLoader`` too), and so would lack for good what the leader has in between.
+        """
+        self.log_start_offset = min(self.log_start_offset, offset)
+        if self.on_log_start_lowered is not None:
+            self.on_log_start_lowered()
+
+    def _end_after_cut(self, offset: int) -> int:
+        try:
+            return self._local.end_after_cut(offset)
+        except (OSError, CorruptBatch) as error:
+            raise self._local.fail(f"looking for {offset} to truncate there: {error}") from error
+
     def _rebuild_producers(self) -> None:
         """From the newest mark that is left, or the log's first batch, replay the headers."""
         segments = self._local.segments
@@ -398,6 +433,7 @@ class PartitionLog:
         path = f"{self.directory}/{PARTITION_METADATA_FILE}"
         try:
             self._storage.write_atomic(path, partition_metadata_text(topic_id).encode())
+            self._local.sync_names()
         except OSError as error:
             raise StorageFailed(f"writing {path}: {error}") from error
         self.topic_id = topic_id
@@ -412,6 +448,7 @@ class PartitionLog:
         try:
             if clean:
                 local.flush()
+                local.sync_names()
                 local.segments.active.seal()
                 self._snapshots.write(local.log_end_offset, self.producers)
                 records = tuple(segment.record() for segment in local.segments)

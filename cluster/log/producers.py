@@ -148,6 +148,15 @@ class ProducerStates:
         self._marks.append(_Mark(offset, dict(self.entries)))
         del self._marks[:-MARKS]
 
+    def drop_marks_above(self, offset: int) -> None:
+        """The log ends at ``offset`` now. A mark above it would bring back producers whose batches are in no log.
+
+        Also where no entry rests on what was cut, because its producers have expired: Kafka's
+        ``ProducerStateManager.truncateAndReload`` drops its snapshots there whatever the entries are.
+        """
+        while self._marks and self._marks[-1].offset > offset:
+            self._marks.pop()
+
     def holds_above(self, offset: int) -> bool:
         """Whether any entry may rest on a batch that reaches ``offset`` or beyond, so that a truncation there matters.
 
@@ -160,8 +169,7 @@ class ProducerStates:
 
         None if there is no such mark: then the entries are empty. Either way the caller replays the log from there.
         """
-        while self._marks and self._marks[-1].offset > offset:
-            self._marks.pop()
+        self.drop_marks_above(offset)
         if not self._marks:
             self.entries = {}
             return None

@@ -49,9 +49,12 @@ def roll_reason(
     """Why a batch must go to a new segment, or None.
 
     Time is the records' own: how much newer the batch is than the segment's first one; without timestamps it is the
-    time since the segment was made. An empty segment takes any batch: a roll would only make its like again
-    (KAFKA-6388).
+    time since the segment was made. An empty segment takes any batch that its indexes can point at: a roll would only
+    make its like again (KAFKA-6388). One that lies beyond their 32 bits begins a segment of its own, as a compacted
+    log's first batch may for a new follower (Kafka's ``LogSegment.shouldRoll``).
     """
+    if incoming_last_offset - segment.base_offset > INT32_MAX:
+        return "offset"
     if segment.size_bytes == 0:
         return None
     if segment.size_bytes > config.segment_bytes - incoming_bytes:
@@ -62,8 +65,4 @@ def roll_reason(
         age_ms = now_ms - segment.created_ms
     if age_ms > config.longest_segment_ms - jitter_ms:
         return "time"
-    if segment.index_full:
-        return "index"
-    if incoming_last_offset - segment.base_offset > INT32_MAX:
-        return "offset"
-    return None
+    return "index" if segment.index_full else None

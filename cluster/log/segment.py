@@ -217,7 +217,9 @@ class Segment:
         if offset >= self.next_offset:
             return None
         if offset >= self._recent_floor:
-            return self._recent_positions[bisect_left(self._recent_last, offset)]
+            at = bisect_left(self._recent_last, offset)
+            # A log that was cut within a hole of its compaction ends above its last batch.
+            return self._recent_positions[at] if at < len(self._recent_positions) else None
         position = self._resume.get(offset)
         if position is not None:
             return position
@@ -280,15 +282,28 @@ class Segment:
         """Remove the batches that reach ``offset`` or beyond, also one that begins before it.
 
         With ``holes_allowed`` the segment ends at ``offset`` even if its last batch ends before: what was between has
-        been compacted. Raises ``StorageFailed``.
+        been compacted (Kafka's ``UnifiedLog.truncateTo`` does so for all logs). Raises ``StorageFailed``.
         """
+        place = self._place_of_cut(offset)
+        if place is not None:
+            self.cut(*place)
+        elif holes_allowed:
+            self.next_offset = offset
+
+    def end_after_cut(self, offset: int, *, holes_allowed: bool = False) -> int:
+        """Where the segment would end after ``truncate_to``. Raises ``OSError`` or ``CorruptBatch``."""
+        place = self._place_of_cut(offset)
+        if place is not None:
+            return place[1]
+        return offset if holes_allowed else self.next_offset
+
+    def _place_of_cut(self, offset: int) -> tuple[int, int] | None:
+        """(size, next offset) without the batches that reach ``offset``; None if there are none."""
         position = self.locate(offset)
         if position is None:
-            if holes_allowed:
-                self.next_offset = max(self.next_offset, offset)
-            return
+            return None
         (_, header) = next(scan_batches(self.file, position, self.size_bytes, chunk_bytes=LOOKUP_CHUNK_BYTES))
-        self.cut(position, min(offset, header.base_offset))
+        return position, min(offset, header.base_offset)
 
     def cut(self, size: int, next_offset: int) -> None:
         """Cut the file to its first ``size`` bytes, the end of a batch, so that the segment ends at ``next_offset``."""
@@ -298,6 +313,7 @@ class Segment:
             raise StorageFailed(f"truncating {self.file.path}: {error}") from error
         if size == 0:
             self.reset()
+            self.next_offset = self._recent_floor = next_offset
             return
         self.size_bytes = size
         self.next_offset = next_offset

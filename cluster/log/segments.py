@@ -5,7 +5,7 @@ Owns finding the one that holds an offset, and adding and dropping them from the
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
 from cluster.log.segment import Segment
@@ -49,6 +49,10 @@ class Segments:
             return
         start = max(0, bisect_right(self._bases, offset) - 1)
         yield from self._segments[start:]
+
+    def before(self, offset: int) -> Segment:
+        """The last segment that ``drop_from_end(offset)`` leaves."""
+        return self._segments[max(0, bisect_left(self._bases, offset) - 1)]
 
     def add(self, segment: Segment) -> None:
         """A new active segment."""

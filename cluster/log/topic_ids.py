@@ -8,6 +8,7 @@ disk four thousand times, one after the other. Does not own when this runs, nor 
 
 from __future__ import annotations
 
+import posixpath
 from uuid import UUID
 
 from cluster.log.checkpoints import PARTITION_METADATA_FILE, partition_metadata_text
@@ -40,6 +41,9 @@ class TopicIds:
                 for log, topic_id in self._ids
             }
         )
+        for parent in sorted({posixpath.dirname(log.directory) or "." for log, _ in self._ids}):
+            # The logs' own directories are new too.
+            self._storage.sync_directory(parent)
 
     def finish(self) -> None:
         """After ``run``: the logs know it."""

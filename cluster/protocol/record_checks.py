@@ -1,8 +1,9 @@
 """What a broker checks inside a producer's batch: row 14 of docs/produce-checks.md, and what 15 and 16 need.
 
 Owns the walk over records, without taking keys and values out of them. Does not own the checks that the header alone
-answers (``batch``), nor which topics need keys or bound timestamps. The hot path does not come here: only compressed
-batches, those for compacted topics and those whose timestamps are bounded are looked into.
+answers (``batch``), nor which topics need keys or bound timestamps. Every batch of a producer comes here, as in Kafka's
+``LogValidator``: what is stored unseen is every reader's trouble. So the records of a batch that have one shape are
+checked together (``record_runs``), and only others one by one.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from cluster.protocol.batch import HEADER_BYTES, BatchHeader
 from cluster.protocol.compression import MAX_UNCOMPRESSED_BYTES, decompress
 from cluster.protocol.errors import CorruptBatch, ErrorCode, InvalidBatch
 from cluster.protocol.primitives import Buffer
+from cluster.protocol.record_runs import run_from
 from cluster.protocol.records import read_varint
 
 #: More records than any client sends at once: to walk over them holds up everybody else.
@@ -21,6 +23,8 @@ MAX_RECORDS = 500_000
 _LEAST_RECORD_BYTES = 7
 #: -1 as a varint: the length of what is null.
 _NULL = 1
+#: Records that are walked after one that began no run, before the next is tried; twice as many after each further one.
+_PATIENCE = 8
 
 
 class RecordFacts(NamedTuple):
@@ -57,42 +61,91 @@ def walk_records(batch: Buffer, header: BatchHeader, limit_bytes: int = MAX_UNCO
 
 
 def _walk(data: bytes, header: BatchHeader) -> RecordFacts:
-    """Most numbers have one byte, so these are taken without a call: the walk is half as long."""
-    position = 0
+    position = index = try_at = 0
+    patience = _PATIENCE
     has_offsets_in_order = True
     without_key: list[int] = []
-    timestamps: list[int] = []
-    base_timestamp = header.base_timestamp
-    total = len(data)
-    for index in range(header.record_count):
-        size, position = read_varint(data, position)
-        end = position + size
-        if size < _LEAST_RECORD_BYTES - 1 or end > total:
-            raise CorruptBatch(f"record {index} of {size} bytes where {total - position} are left")
-        # Attributes are unused, and skipped.
-        byte = data[position + 1]
-        if byte < 0x80:
-            timestamps.append(base_timestamp + (byte >> 1 ^ -(byte & 1)))
-            position += 2
-        else:
-            delta, position = read_varint(data, position + 1)
-            timestamps.append(base_timestamp + delta)
-        delta, position = read_varint(data, position)
-        if delta != index:
+    times: list[int] = []
+    count = header.record_count
+    while index < count:
+        start = position
+        position, time, offset, has_key = _read(data, start)
+        times.append(time)
+        if offset != index:
             has_offsets_in_order = False
-        if _is_null(data, position):
+        if not has_key:
             without_key.append(index)
+        index += 1
+        if index >= try_at and index < count and _may_be_a_run(data, start, position):
+            run = run_from(data, start, position, index - 1, count - index + 1)
+            more = len(run.times) - 1
+            if more > 0:
+                times += run.times[1:]
+                without_key += () if run.has_keys else range(index, index + more)
+                position += more * (position - start)
+                index += more
+                patience = _PATIENCE
+            else:
+                try_at = index + patience
+                patience *= 2
+    if position != len(data):
+        raise CorruptBatch(f"{len(data) - position} bytes after the last record")
+    base_timestamp = header.base_timestamp
+    return RecordFacts(has_offsets_in_order, without_key, [base_timestamp + time for time in times])
+
+
+def _may_be_a_run(data: bytes, start: int, end: int) -> bool:
+    """Whether the next two records seem to be as long as the one at ``[start, end)``."""
+    after = 2 * end - start
+    return data[start] == data[min(end, len(data) - 1)] and (
+        data[start : start + 2] == data[end : end + 2] == data[after : after + 2]
+    )
+
+
+def _read(data: bytes, position: int) -> tuple[int, int, int, bool]:
+    """(where it ends, timestamp delta, offset delta, whether it has a key) of the record that begins at ``position``.
+
+    Numbers of one byte, and of two where they are likely, are taken without a call: that halves the time. A length
+    that reaches too far is found at the record's end.
+    """
+    start, total = position, len(data)
+    byte, second = data[position], data[position + 1]
+    if byte >= 0x80 > second and not byte & 1:
+        size = (byte & 0x7F | second << 7) >> 1
+        position += 2
+    else:
+        size, position = read_varint(data, position)
+    end = position + size
+    if size < _LEAST_RECORD_BYTES - 1 or end > total:
+        raise CorruptBatch(f"a record of {size} bytes where {total - start} are left")
+    # Attributes are unused, and skipped.
+    byte = data[position + 1]
+    if byte < 0x80:
+        time = byte >> 1 ^ -(byte & 1)
+        position += 2
+    else:
+        time, position = read_varint(data, position + 1)
+    byte, second = data[position], data[position + 1]
+    if byte >= 0x80 > second and not byte & 1:
+        offset = (byte & 0x7F | second << 7) >> 1
+        position += 2
+    else:
+        offset, position = read_varint(data, position)
+    has_key = data[position] != _NULL
+    if has_key:
+        has_key = not _is_null(data, position)
         position = _skip(data, position, end)
+    else:
+        position += 1
+    byte, second = data[position], data[position + 1]
+    if byte >= 0x80 > second and not byte & 1:
+        position += 2 + ((byte & 0x7F | second << 7) >> 1)
+    else:
         position = _skip(data, position, end)
-        if data[position] == 0:
-            position += 1
-        else:
-            position = _skip_headers(data, position, end)
-        if position != end:
-            raise CorruptBatch(f"record {index} ends {end - position} bytes off")
-    if position != total:
-        raise CorruptBatch(f"{total - position} bytes after the last record")
-    return RecordFacts(has_offsets_in_order, without_key, timestamps)
+    position = position + 1 if position < end and data[position] == 0 else _skip_headers(data, position, end)
+    if position != end:
+        raise CorruptBatch(f"a record ends {end - position} bytes off")
+    return end, time, offset, has_key
 
 
 def _is_null(data: bytes, position: int) -> bool:

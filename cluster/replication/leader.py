@@ -106,6 +106,7 @@ class LeaderState:
         "isr",
         "lag_time_max_ms",
         "leader_epoch",
+        "leading_since",
         "may_join",
         "min_insync_replicas",
         "replication_factor",
@@ -127,9 +128,13 @@ class LeaderState:
         eligible: Callable[[int], bool],
         may_join: Callable[[int, int, int], bool] = may_join,
         adding: Collection[int] = (),
+        leading_since: int | None = None,
     ) -> None:
         self.broker_id = broker_id
         self.leader_epoch = leader_epoch
+        #: The first of the leader epochs through which this broker has led without a break, so that its log was not
+        #: cut since.
+        self.leading_since = leader_epoch if leading_since is None else leading_since
         #: The log end offset at which this epoch began: a follower below it may lack what is committed (KAFKA-7128).
         self.epoch_start_offset = log_end_offset
         self.high_watermark = high_watermark
@@ -281,10 +286,12 @@ class LeaderState:
 def acknowledgement(leader: LeaderState | None, append_epoch: int, required_offset: int) -> ErrorCode | None:
     """The answer to a write under acks=all, or None while it must wait (docs/produce-checks.md, row 23).
 
-    ``append_epoch`` is the leader epoch in which it was appended. Another epoch never confirms it, even if its high
-    watermark is beyond the offset: another leader may have put something else there (Redpanda issue 3003).
+    ``append_epoch`` is the leader epoch in which it was appended. As in Kafka's ``DelayedProduce`` a newer epoch is
+    nothing to a broker that goes on leading: its log holds the write where it was put. One that has stopped leading in
+    between confirms nothing, even if its high watermark is beyond the offset: another leader may have put something
+    else there (Redpanda issue 3003).
     """
-    if leader is None or leader.leader_epoch != append_epoch:
+    if leader is None or append_epoch < leader.leading_since:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if leader.high_watermark < required_offset:
         return None

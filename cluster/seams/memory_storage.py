@@ -1,9 +1,9 @@
 """MemoryStorage: the Storage seam in one dictionary, which knows what a power loss would leave.
 
-Owns that model: a file's bytes survive as far as they were synced. ``write_atomic`` and the existence of a synced file
-survive, and with it that of all files made before (a journal keeps the order); a younger file that was never synced is
-gone. Renames, removals and truncations survive at once (a journaling file system orders them soon enough). A crash of
-the process alone loses nothing: open the same storage again.
+Owns that model: a file's bytes survive as far as they were synced, and its name if its directory was synced since it
+got one, as ``write_atomic`` does; the same holds for directories in theirs. Without its name a file is lost, however
+well it was synced. Renames, removals and truncations survive at once (a journaling file system orders them soon
+enough). A crash of the process alone loses nothing: open the same storage again.
 """
 
 from __future__ import annotations
@@ -111,6 +111,8 @@ class MemoryStorage:
         self._capacity_bytes = capacity_bytes
         self._nodes: dict[str, _Node] = {}
         self._directories: set[str] = {".", "/"}
+        #: Files and directories whose names were synced.
+        self._named: set[str] = {".", "/"}
         self._locked: set[str] = set()
 
     def __repr__(self) -> str:
@@ -122,6 +124,7 @@ class MemoryStorage:
         other = copy(self)
         other._nodes = {}
         other._directories = set(self._directories)
+        other._named = set(self._named)
         other._locked = set()
         for path, node in self._nodes.items():
             survivor = other._nodes[path] = _Node()
@@ -135,18 +138,28 @@ class MemoryStorage:
         Files that were open before are cut off: what is still written to them reaches nobody.
         """
         left: dict[str, _Node] = {}
-        kept = 0
         for path, node in self._nodes.items():
             safe = max(node.synced, 0)
             spared = survivors(path, len(node.data) - safe) if survivors is not None else 0
-            rest = left[path] = _Node()
-            rest.data = node.data[: safe + spared]
-            rest.synced = len(rest.data)
-            if node.synced >= 0 or spared:
-                kept = len(left)
-        # A journal keeps the order of names: none is lost that was made before one that is left.
-        self._nodes = dict(list(left.items())[:kept])
+            # What is spared of its bytes is spared of its name.
+            if spared or self._is_named(path):
+                rest = left[path] = _Node()
+                rest.data = node.data[: safe + spared]
+                rest.synced = len(rest.data)
+        self._nodes = left
+        needed = {parent for path in left for parent in _parents(path)}
+        self._directories = {path for path in self._directories if path in needed or self._is_named(path)}
+        self._named = {*self._nodes, *self._directories}
         self._locked.clear()
+
+    def _is_named(self, path: str) -> bool:
+        return path in self._named and all(parent in self._named for parent in _parents(path))
+
+    def sync_directory(self, path: str) -> None:
+        path = posixpath.normpath(path)
+        if path not in self._directories:
+            raise FileNotFoundError(errno.ENOENT, "no such directory", path)
+        self._named.update(name for name in (*self._nodes, *self._directories) if _parent(name) == path)
 
     def open(self, path: str, *, create: bool = True) -> File:
         path = posixpath.normpath(path)
@@ -185,6 +198,7 @@ class MemoryStorage:
         file.fsync()
         file.close()
         self.rename(path + ".tmp", path)
+        self.sync_directory(_parent(posixpath.normpath(path)))
 
     def write_atomic_all(self, files: Mapping[str, bytes]) -> None:
         for path, data in files.items():
@@ -199,18 +213,28 @@ class MemoryStorage:
         source, target = posixpath.normpath(source), posixpath.normpath(target)
         if source in self._nodes:
             self._nodes[target] = self._nodes.pop(source)
+            self._name_anew(source, target)
             return
         if source not in self._directories:
             raise FileNotFoundError(errno.ENOENT, "no such file or directory", source)
         inside = source + "/"
         for path in [path for path in self._nodes if path.startswith(inside)]:
             self._nodes[target + path[len(source) :]] = self._nodes.pop(path)
+            self._name_anew(path, target + path[len(source) :])
         for path in [path for path in self._directories if path == source or path.startswith(inside)]:
             self._directories.remove(path)
             self._directories.add(target + path[len(source) :])
+            self._name_anew(path, target + path[len(source) :])
+
+    def _name_anew(self, source: str, target: str) -> None:
+        """The new name is as safe as the former one, or as the one that it replaces."""
+        if source in self._named:
+            self._named.remove(source)
+            self._named.add(target)
 
     def remove(self, path: str) -> None:
         self._nodes.pop(posixpath.normpath(path), None)
+        self._named.discard(posixpath.normpath(path))
 
     def remove_tree(self, path: str) -> None:
         path = posixpath.normpath(path)
@@ -218,6 +242,7 @@ class MemoryStorage:
         for name in [name for name in self._nodes if name.startswith(inside)]:
             del self._nodes[name]
         self._directories = {name for name in self._directories if name != path and not name.startswith(inside)}
+        self._named &= {*self._nodes, *self._directories}
 
     def lock(self, path: str) -> Lock:
         path = posixpath.normpath(path)
@@ -233,3 +258,11 @@ class MemoryStorage:
 
 def _parent(path: str) -> str:
     return posixpath.dirname(path) or "."
+
+
+def _parents(path: str) -> list[str]:
+    """All directories that a path lies in, but for the root of the tree."""
+    found = []
+    while (path := _parent(path)) not in (".", "/"):
+        found.append(path)
+    return found

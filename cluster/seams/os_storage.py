@@ -162,6 +162,9 @@ class OsStorage:
     def makedirs(self, path: str) -> None:
         os.makedirs(path, exist_ok=True)
 
+    def sync_directory(self, path: str) -> None:
+        _sync(path)
+
     def read(self, path: str) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:

@@ -73,6 +73,10 @@ class Storage(Protocol):
 
     def makedirs(self, path: str) -> None: ...
 
+    def sync_directory(self, path: str) -> None:
+        """Wait until the names in a directory are on the disk: a file that is synced may still be without its name."""
+        ...
+
     def read(self, path: str) -> bytes:
         """A whole small file. Raises ``FileNotFoundError``."""
         ...

@@ -123,13 +123,17 @@ class MemoryCluster:
         self.storages[broker_id].makedirs("/node")
         config = validate(self._config(broker_id))
         node = Node(
-            config, self.rules_of(broker_id), seams, "/node", lambda error: self.failures.append((broker_id, error))
+            config, self.rules_of(broker_id), seams, "/node", lambda error: self.broker_failed(broker_id, error)
         )
         await node.bind()
         self.nodes[broker_id], self.stores[broker_id] = node, store
         self.processes[broker_id] = Process(life, node, store, transport)
         await node.start()
         return node
+
+    def broker_failed(self, broker_id: int, error: Exception) -> None:
+        """A broker says that it cannot go on."""
+        self.failures.append((broker_id, error))
 
     def _config(self, broker_id: int) -> dict[str, str]:
         listeners = ",".join(f"{name}://{HOST}:{40000 + 100 * broker_id + n}" for n, name in enumerate(LISTENERS))
@@ -256,7 +260,9 @@ class MemoryCluster:
         leading = [
             (found.leader_epoch, broker_id)
             for broker_id, node in self.nodes.items()
-            if (found := node.replicas.partitions.get((topic, partition))) is not None and found.leader is not None
+            if node.is_started
+            and (found := node.replicas.partitions.get((topic, partition))) is not None
+            and found.leader is not None
         ]
         return max(leading)[1] if leading else -1
 

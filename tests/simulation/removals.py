@@ -40,7 +40,7 @@ def cut_to_the_watermark(rules: Rules) -> Rules:
 
 
 def _acknowledge_at_once(leader: LeaderState | None, append_epoch: int, _required_offset: int) -> ErrorCode | None:
-    if leader is None or leader.leader_epoch != append_epoch:
+    if leader is None or append_epoch < leader.leading_since:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     return ErrorCode.NONE
 

@@ -17,7 +17,7 @@ CAUGHT = {
     "keep-the-tail": (19, "log-divergence"),
     "cut-to-the-watermark": (9, "lost-write"),
     "acknowledge-early": (4, "lost-write"),
-    "forget-on-failover": (3, "duplicate"),
+    "forget-on-failover": (9, "duplicate"),
     "no-controller-fencing": (55, "split-brain"),
 }
 

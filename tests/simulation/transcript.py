@@ -12,8 +12,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import errno
 import logging
+import os
 import sys
+from contextvars import Context
 from pathlib import Path
 
 from cluster.broker.rules import Rules
@@ -22,6 +25,8 @@ from cluster.protocol.batch import iter_batches
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
 from cluster.protocol.records import decode_records
+from cluster.seams.memory_storage import MemoryStorage
+from cluster.seams.storage import File
 from tests.cluster.control.virtual_time import run
 from tests.simulation.client import Client, batch
 from tests.simulation.nodes import MemoryCluster
@@ -34,11 +39,23 @@ NEVER_MS = 1e9
 BATCH_OFFSET = 12
 
 
+class RefusingStorage(MemoryStorage):
+    """A disk that can fail. ``refused`` is a part of the paths that cannot be written; empty for none."""
+
+    refused = ""
+
+    def open(self, path: str, *, create: bool = True) -> File:
+        if self.refused and self.refused in path:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        return super().open(path, create=create)
+
+
 class Transcript(MemoryCluster):
     """Brokers 1 to 4 are there; ``cluster`` starts those that are named, in that order: the first is the controller."""
 
     def __init__(self, rules: Rules | None = None) -> None:
         super().__init__(4, rules=rules, delay=self._delay)
+        self.storages = {broker_id: RefusingStorage() for broker_id in self.broker_ids}
         self.acknowledged: list[str] = []
         self.replicas: list[int] = []
         self._muted: set[tuple[str, str]] = set()
@@ -49,6 +66,7 @@ class Transcript(MemoryCluster):
             "topic": self._topic,
             "write": self._write,
             "answer": self._answer,
+            "delete": self._delete,
             "cut": self._cut,
             "heal": self._heal,
             "mute": self._mute,
@@ -57,6 +75,8 @@ class Transcript(MemoryCluster):
             "wipe": self._wipe,
             "restart": self._restart,
             "sync": self._sync,
+            "refuse": self._refuse,
+            "allow": self._allow,
             "wait": self._wait,
         }
 
@@ -130,6 +150,13 @@ class Transcript(MemoryCluster):
         """answer m1: wait for what became of an earlier write."""
         return await self._writing[value]
 
+    async def _delete(self, offset: str, to: str) -> str:
+        """delete 3 1: DeleteRecords below an offset, asked of a broker."""
+        client = Client(await self.connect(int(to)))
+        error, low_watermark = await client.delete_records(TOPIC, int(offset))
+        assert error is ErrorCode.NONE, error
+        return f"all live replicas begin at {low_watermark} or above"
+
     # Faults
 
     async def _cut(self, *links: str) -> None:
@@ -172,6 +199,22 @@ class Transcript(MemoryCluster):
         """sync 1: what its log holds survives a power loss."""
         for log in self.nodes[int(broker)].logs:
             log.flush()
+
+    async def _refuse(self, broker: str, word: str) -> None:
+        """refuse 1 leader-epoch-checkpoint: its disk fails at each write to a path with that word."""
+        storage = self.storages[int(broker)]
+        assert isinstance(storage, RefusingStorage)
+        storage.refused = word
+
+    async def _allow(self, broker: str) -> None:
+        """allow 1: its disk is well again."""
+        await self._refuse(broker, "")
+
+    def broker_failed(self, broker_id: int, error: Exception) -> None:
+        """As its process does, it ends."""
+        assert str(os.strerror(errno.EIO)) in str(error), error
+        loop = asyncio.get_running_loop()
+        loop.call_soon(lambda: loop.create_task(self._kill(str(broker_id))), context=Context())
 
     # What is
 

@@ -21,7 +21,7 @@ from cluster.broker.control.session import EpochFence
 from cluster.broker.control.state_writer import StateWriter
 from cluster.broker.journal import Journal
 from cluster.controller.alter_partition import IsrProposal, IsrVerdict, check_sender
-from cluster.controller.context import ControllerContext
+from cluster.controller.context import ControllerContext, TopicPartition
 from cluster.controller.outbox import Outbox
 from cluster.controller.partitions import (
     Change,
@@ -162,6 +162,26 @@ class ActiveController:
         changes = [*plan_repairs(self.context, self.rules.elect_offline), *plan_new(self.context)]
         await self.writer.write(changes)
         return changes
+
+    async def replicas_offline(self, broker_id: int, broker_epoch: int, replicas: list[tuple[Any, int]]) -> None:
+        """A broker cannot host what it was given a role in: others lead, and it is out of the in-sync sets.
+
+        As ``KafkaController.onReplicasBecomeOffline``. It lasts until the broker comes back in another life.
+        """
+        broker = self.context.brokers.get(broker_id)
+        if broker is None or broker.epoch != broker_epoch:
+            return
+        topics = [(self.context.topic_by_id(topic_id), number) for topic_id, number in replicas]
+        news = {TopicPartition(topic.name, number) for topic, number in topics if topic is not None} - broker.offline
+        if not news:
+            return
+        logger.warning("broker %d cannot host %s", broker_id, ", ".join(map(str, sorted(news))))
+        broker.offline |= news
+        changes = await self._settle()
+        outbox = Outbox(self.context)
+        outbox.add_changes(changes)
+        outbox.add_update_metadata(news)
+        self.send(outbox)
 
     async def place_new_partitions(self) -> list[asyncio.Future[Any]]:
         """Leaders for partitions that were added to the context. The futures are the brokers' answers."""

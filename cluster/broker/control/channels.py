@@ -35,18 +35,27 @@ RETRY_S = 0.1
 #: A broker that answers an error which is not about epochs, or chokes, is asked this often, then the request is given
 #: up: one request that it cannot process must not keep all others from it.
 MAX_REFUSALS = 5
+#: What a broker answers for a replica that it cannot host: its log is damaged, or that of a former topic.
+_OFFLINE = (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.INCONSISTENT_TOPIC_ID)
 #: Per partition: done, or done before (a repeated request, or one that a newer leader epoch has overtaken).
 _HARMLESS = (ErrorCode.NONE, ErrorCode.STALE_CONTROLLER_EPOCH, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+#: (broker, its epoch, [(topic id, partition)]) of replicas that a broker says it cannot host.
+OnOffline = Callable[[int, int, list[tuple[Any, int]]], None]
 
 
 class BrokerChannel:
     """One broker in one of its lives."""
 
-    def __init__(self, broker_id: int, broker_epoch: int, peer: Peer, on_stale: Callable[[], None]) -> None:
+    def __init__(
+        self, broker_id: int, broker_epoch: int, peer: Peer, on_stale: Callable[[], None], on_offline: OnOffline
+    ) -> None:
         self.broker_id = broker_id
         self.broker_epoch = broker_epoch
         self._peer = peer
         self._on_stale = on_stale
+        self._on_offline = on_offline
         self._queue: deque[tuple[ControlRequest, asyncio.Future[Any]]] = deque()
         self._wake = asyncio.Event()
         self._unreachable = False
@@ -132,13 +141,27 @@ class BrokerChannel:
                 len(failed),
                 codes,
             )
+        offline = [
+            (topic.topic_id, error.partition_index)
+            for topic in getattr(response, "topics", None) or ()
+            for error in topic.partition_errors
+            if error.error_code in _OFFLINE
+        ]
+        if offline:
+            self._on_offline(self.broker_id, self.broker_epoch, offline)
 
 
 class ChannelSet:
     """The channels of one controller."""
 
-    def __init__(self, peer_for: Callable[[int], Peer], on_stale: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        peer_for: Callable[[int], Peer],
+        on_stale: Callable[[], None],
+        on_offline: OnOffline = lambda broker_id, broker_epoch, replicas: None,
+    ) -> None:
         self._peer_for = peer_for
+        self._on_offline = on_offline
         self._on_stale = on_stale
         self._channels: dict[int, BrokerChannel] = {}
 
@@ -147,7 +170,9 @@ class ChannelSet:
 
     def open(self, broker_id: int, broker_epoch: int) -> None:
         self.close([broker_id])
-        self._channels[broker_id] = BrokerChannel(broker_id, broker_epoch, self._peer_for(broker_id), self._on_stale)
+        self._channels[broker_id] = BrokerChannel(
+            broker_id, broker_epoch, self._peer_for(broker_id), self._on_stale, self._on_offline
+        )
 
     def close(self, broker_ids: Iterable[int]) -> None:
         for broker_id in broker_ids:

@@ -128,16 +128,24 @@ class ControlPlane:
 
     # Life.
 
-    async def start(self) -> None:
-        """Open the session, wait for the end of our former one, register, run for controller, watch.
+    async def open(self) -> str:
+        """Open the session, and learn or make the cluster's id. Nobody hears of us yet.
 
-        Raises TimeoutError without ZooKeeper, BrokerIdTaken if another live broker has our id.
+        Raises TimeoutError without ZooKeeper.
+        """
+        timeout_ms = self._properties["zookeeper.connection.timeout.ms"]
+        await self._store.start(timeout_ms or self._properties["zookeeper.session.timeout.ms"])
+        self._cache.cluster_id = found = await self._membership.cluster_id(self._random)
+        return found
+
+    async def start(self) -> None:
+        """After ``open``: wait for the end of our former session, register, run for controller, watch.
+
+        Raises BrokerIdTaken if another live broker has our id.
         """
         if self.deliver is None:
             raise RuntimeError("deliver is not set")
-        timeout_ms = self._properties["zookeeper.connection.timeout.ms"]
-        await self._store.start(timeout_ms or self._properties["zookeeper.session.timeout.ms"])
-        self._cache.cluster_id = await self._membership.join(self._random)
+        await self._membership.join()
         with contextlib.suppress(SessionExpiredError):
             # Else they are read with the first topic's.
             await self.configs.load(())

@@ -166,12 +166,16 @@ class ControllerRole:
         parts = self._parts
         logger.info("broker %d is elected controller of epoch %d", parts.broker_id, fence.epoch)
         parts.journal("controller-elected", {"epoch": fence.epoch})
+
+        def replicas_offline(broker_id: int, broker_epoch: int, replicas: list[tuple[Any, int]]) -> None:
+            post(lambda: controller.replicas_offline(broker_id, broker_epoch, replicas))
+
         controller = ActiveController(
             ControllerParts(
                 broker_id=parts.broker_id,
                 fence=fence,
                 view=ClusterView(parts.session, unclean_by_default=parts.unclean_by_default),
-                channels=ChannelSet(parts.peer_for, self.look_again),
+                channels=ChannelSet(parts.peer_for, self.look_again, replicas_offline),
                 rules=parts.rules,
                 journal=parts.journal,
                 inter_broker_listener=parts.inter_broker_listener,

@@ -58,14 +58,21 @@ class Membership:
         """Whether the current session, as far as we know it, holds our registration."""
         return self._registered_session != 0 and self._registered_session == self._store.session_id
 
-    async def join(self, random: Random) -> str:
-        """Register for the first time, when our former node is gone. Returns the cluster's id. Raises BrokerIdTaken."""
+    async def cluster_id(self, random: Random) -> str:
+        """The id of the cluster that this is, which is a new one if it has none."""
         while True:
             try:
                 await prepare_paths(self._session)
-                found = await cluster_id(self._session, random)
+                return await cluster_id(self._session, random)
+            except SessionExpiredError:
+                logger.warning("the ZooKeeper session ended before broker %d knew its cluster", self._broker_id)
+
+    async def join(self) -> None:
+        """Register for the first time, when our former node is gone. Raises BrokerIdTaken."""
+        while True:
+            try:
                 await self._register(max(PATIENCE_MIN_S, PATIENCE_SESSIONS * self._store.session_timeout_ms / 1000))
-                return found
+                return
             except SessionExpiredError:
                 logger.warning("the ZooKeeper session ended before broker %d was registered", self._broker_id)
 

@@ -136,7 +136,7 @@ class RequestBuilder:
                 state = partition.state or (_NO_STATE if topic.deleting else None)
                 if state is not None:
                     leader = LEADER_DURING_DELETE if topic.deleting else state.leader
-                    states.append(self._metadata_state(request, number, partition, state, leader))
+                    states.append(self._metadata_state(request, TopicPartition(name, number), partition, state, leader))
             if states:
                 topic_states.append(
                     request.UpdateMetadataTopicState(topic_name=name, topic_id=topic.topic_id, partition_states=states)
@@ -155,17 +155,18 @@ class RequestBuilder:
         return ControlRequest(message, UPDATE_METADATA_VERSION)
 
     def _metadata_state(
-        self, request: Any, number: int, partition: Partition, state: PartitionState, leader: int
+        self, request: Any, topic_partition: TopicPartition, partition: Partition, state: PartitionState, leader: int
     ) -> Any:
+        online = self.context.online(topic_partition, self.context.registered())
         return request.UpdateMetadataTopicState.UpdateMetadataPartitionState(
-            partition_index=number,
+            partition_index=topic_partition.partition,
             controller_epoch=state.controller_epoch,
             leader=leader,
             leader_epoch=state.leader_epoch,
             isr=list(state.isr),
             zk_version=state.partition_epoch,
             replicas=list(partition.replicas),
-            offline_replicas=[replica for replica in partition.replicas if replica not in self.context.brokers],
+            offline_replicas=[replica for replica in partition.replicas if replica not in online],
         )
 
     def _live_broker(self, request: Any, broker_id: int) -> Any:

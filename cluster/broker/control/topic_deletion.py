@@ -134,6 +134,8 @@ class TopicDeletion:
         )  # fmt: skip
         self._in_progress.discard(topic.name)
         self._context.topics.pop(topic.name, None)
+        for broker in self._context.brokers.values():
+            broker.offline = {each for each in broker.offline if each.topic != topic.name}
         logger.info("topic %s is deleted", topic.name)
         for gone in self._waiting.pop(topic.name, []):
             if not gone.done():

@@ -2,8 +2,8 @@
 
 Owns what is wrong with which record, and the batch that is stored instead of one whose offsets are not in order or
 whose codec is not the topic's (``compression.type``). Does not own the walk (``cluster.protocol.record_checks``).
-Uncompressed batches come here only if their topic is compacted, bounds timestamps or has a codec: the others are stored
-without a look at their records.
+Compressed or not, every batch of a producer comes here, as in Kafka's ``LogValidator``; unlike its
+``assignOffsetsNonCompressed`` this looks at the offset deltas of uncompressed records too: they would be read as sent.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def check_inside(
     problems: list[tuple[int, str]] = []
     if config.is_compacted:
         problems += [(index, "a record of a compacted topic needs a key") for index in facts.without_key]
-    wrong_times = [] if config.is_log_append_time else _wrong_times(facts.timestamps, config, wall_ms)
+    wrong_times = _wrong_times(facts.timestamps, config, wall_ms) if config.bounds_timestamps else []
     if wrong_times and _is_stored(header, log):
         return records, header
     if problems or wrong_times:

@@ -75,8 +75,18 @@ class FollowerLog:
             local = log.epochs.end_offset_for(epoch, log_end_offset)
             self._truncate(truncation_offset(epoch, end_offset, local, log_end_offset, self.high_watermark))
         elif what is Reaction.APPEND:
-            self._append(result)
+            if self._lacks_what_is_below(result.log_start_offset):
+                self.restart(result.log_start_offset)
+            else:
+                self._append(result)
         return what
+
+    def _lacks_what_is_below(self, leader_start_offset: int) -> bool:
+        """Whether we hold nothing, not even an epoch by which the leader could tell that our end is of another history:
+        then what it has below that end is missing here, and our end proves nothing."""
+        log = self._log
+        is_blank = log.log_start_offset == log.log_end_offset and log.epochs.latest is None
+        return is_blank and 0 <= leader_start_offset < log.log_end_offset
 
     def _append(self, result: FetchResult) -> None:
         log = self._log
@@ -121,18 +131,18 @@ class FollowerLog:
         self.high_watermark = offset
 
     def _truncate(self, offset: int) -> None:
+        """Also below our own log start: a leader may end before it (Kafka's ``UnifiedLog.truncateTo``)."""
         log = self._log
         log_end_offset = log.log_end_offset
-        offset = max(offset, log.log_start_offset)
         below = offset < self.high_watermark
         logger.log(
             logging.WARNING if below else logging.INFO,
             "%s-%d: cutting the log from %d to %d, %s the watermark %d",
             *self._key, log_end_offset, offset, "below" if below else "not below", self.high_watermark,
         )  # fmt: skip
-        log.truncate_to(offset)
-        self._counters.truncated_records += log_end_offset - offset
-        self.high_watermark = min(self.high_watermark, offset)
+        self._counters.truncated_records += log_end_offset - max(offset, log.log_start_offset)
+        self._rules.truncate(log, offset)
+        self.high_watermark = min(self.high_watermark, log.log_end_offset)
 
 
 def _error_code(number: int) -> ErrorCode:

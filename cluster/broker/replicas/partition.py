@@ -17,7 +17,7 @@ from cluster.broker.replicas.waiters import Waiters
 from cluster.log.appending import AppendInfo
 from cluster.log.errors import LogError
 from cluster.log.partition_log import PartitionLog
-from cluster.protocol.batch import CODEC_MASK, TRANSACTIONAL_BIT, BatchHeader, validate_from_client
+from cluster.protocol.batch import TRANSACTIONAL_BIT, BatchHeader, validate_from_client
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchResult
 from cluster.replication.follower import FetchPosition, Reaction, Restart
@@ -80,9 +80,10 @@ class Partition:
     # Roles
 
     def lead(self, role: Role, now_ms: int) -> None:
-        """Become the leader of ``role.leader_epoch``, or go on leading in a newer one."""
+        """Become the leader of ``role.leader_epoch``, or go on leading in a newer one. Raises ``LogError``."""
         log_end_offset = self.log.log_end_offset
         self.log.epochs.assign(role.leader_epoch, log_end_offset)
+        before = self.leader
         leader = LeaderState(
             broker_id=self._host.broker_id,
             replicas=role.replicas,
@@ -97,6 +98,7 @@ class Partition:
             now_ms=now_ms,
             eligible=self._host.is_alive,
             may_join=self._host.rules.may_join,
+            leading_since=role.leader_epoch if before is None else before.leading_since,
         )
         self.leader = leader
         self._take_over(role)
@@ -104,12 +106,16 @@ class Partition:
         self._role_changed()
 
     def follow(self, role: Role) -> None:
-        """Become a follower in ``role.leader_epoch`` (of nobody if there is no leader)."""
+        """Become a follower in ``role.leader_epoch`` (of nobody if there is no leader). Raises ``LogError``: then it
+        leads no more, and its epoch is the former one."""
         self._follower_log.high_watermark = self.high_watermark
         self.leader = None
-        self._take_over(role)
-        self._follower_log.begin()
-        self._role_changed()
+        try:
+            self._follower_log.begin()
+            # Not before: a request that failed is news when it is repeated.
+            self._take_over(role)
+        finally:
+            self._role_changed()
 
     def told_again(self, role: Role, now_ms: int) -> None:
         """The controller speaks of the leader epoch that we are in already: only the ISR may be news."""
@@ -168,8 +174,7 @@ class Partition:
             )
         config = self.settings.log
         validate_from_client(records, header, config.max_message_bytes)
-        if header.attributes & CODEC_MASK or config.looks_inside:
-            records, header = check_inside(records, header, self.log, wall_ms)
+        records, header = check_inside(records, header, self.log, wall_ms)
         if header.attributes & TRANSACTIONAL_BIT:
             raise Refused(ErrorCode.INVALID_TXN_STATE, "there is no transaction")
         counters, epoch = self._host.counters, leader.leader_epoch
@@ -225,6 +230,8 @@ class Partition:
                 return empty_answer(self.log, wanted, leader.high_watermark)
             found = self.log.read(wanted.fetch_offset, max_bytes, upper_bound_offset, at_least_one)
         except (Refused, LogError) as error:
+            if isinstance(error.__cause__, OSError) and isinstance(error, LogError):
+                self._host.storage_failed(error)
             return fetch_error(wanted.topic, wanted.partition, error.error_code)
         result = empty_answer(self.log, wanted, leader.high_watermark)
         return result if found.records is None else result._replace(records=found.records)

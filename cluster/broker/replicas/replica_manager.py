@@ -67,7 +67,7 @@ class ReplicaManager:
         self._loop = loop
         self._proposer = proposer
         self._partition_exists = partition_exists
-        self._storage_failed = storage_failed
+        self.storage_failed = storage_failed
         self._fetch_max_bytes = fetch_max_bytes
         self._alive: frozenset[int] = frozenset()
         self._timer: asyncio.TimerHandle | None = None
@@ -192,7 +192,7 @@ class ReplicaManager:
     def _refused(self, wanted: ProducePartition, error: Refused | InvalidBatch | LogError) -> ProduceResult:
         logger.debug("produce to %s-%d refused: %s", wanted.topic, wanted.partition, error)
         if error.error_code is ErrorCode.KAFKA_STORAGE_ERROR and isinstance(error, LogError):
-            self._storage_failed(error)
+            self.storage_failed(error)
         return ProduceResult(
             wanted.topic,
             wanted.partition,

@@ -17,7 +17,7 @@ from cluster.broker.replicas.fetchers import Fetchers
 from cluster.broker.replicas.partition import Partition
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.broker.replicas.values import Role, TopicPartition, TopicSettings
-from cluster.log.errors import LogError
+from cluster.log.errors import LogError, LogOffline
 from cluster.log.manager import LogManager
 from cluster.log.topic_ids import TopicIds
 from cluster.protocol.errors import ErrorCode
@@ -65,7 +65,9 @@ class Roles:
         clock: Clock,
         storage: Storage,
         blocking: Blocking,
+        storage_failed: Callable[[LogError], None],
     ) -> None:
+        self._storage_failed = storage_failed
         self._replicas = replicas
         self._fetchers = fetchers
         self._logs = logs
@@ -146,8 +148,17 @@ class Roles:
             self._take_role(partition, role)
         except LogError as error:
             logger.error("%s-%d cannot take its role: %s", asked.topic, asked.partition, error)
+            self._failed(error)
             return error.error_code
         return ErrorCode.NONE
+
+    def _failed(self, error: LogError) -> None:
+        """A disk that fails is told, whoever meets it first (Kafka's ``LogDirFailureChannel``): an error code for the
+        controller alone would leave the partition without its leader for as long as nothing else happens. A log that
+        was found damaged at the start is no news: it keeps this replica offline, and nothing else.
+        """
+        if error.error_code is ErrorCode.KAFKA_STORAGE_ERROR and not isinstance(error, LogOffline):
+            self._storage_failed(error)
 
     def _settings_of(self, topic: str, known: dict[str, TopicSettings]) -> TopicSettings:
         """Made once for all partitions of a request."""
@@ -211,6 +222,7 @@ class Roles:
                 self._logs.delete(asked.topic, asked.partition)
             except LogError as failure:
                 logger.error("%s-%d cannot be deleted: %s", asked.topic, asked.partition, failure)
+                self._failed(failure)
                 return failure.error_code
         return ErrorCode.NONE
 

@@ -12,6 +12,7 @@ from uuid import UUID
 from cluster.broker.metrics import Counters
 from cluster.broker.rules import Rules
 from cluster.log.config import LogConfig
+from cluster.log.errors import LogError
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchResult
 from cluster.replication.isr import IsrAnswer, IsrProposal, Outcome
@@ -111,6 +112,10 @@ class Host(Proposer, Protocol):
 
     def is_alive(self, broker_id: int) -> bool:
         """Whether a broker is registered, as far as we have been told."""
+        ...
+
+    def storage_failed(self, error: LogError) -> None:
+        """The disk failed: this broker cannot go on."""
         ...
 
 

@@ -69,7 +69,8 @@ class Waiters:
         return f"<Waiters {len(self._produces)} produces, {len(self._consumers) + len(self._followers)} fetches>"
 
     def add_produce(self, required_offset: int, append_epoch: int, produce: DelayedProduce, index: int) -> None:
-        """Settle part ``index`` of ``produce`` when the high watermark reaches ``required_offset`` in this epoch."""
+        """Settle part ``index`` of ``produce`` when the high watermark reaches ``required_offset``, or this leadership
+        ends."""
         if len(self._produces) >= self._sweep_at:
             self._produces = [waiter for waiter in self._produces if not waiter[3].is_done]
             heapq.heapify(self._produces)
@@ -78,7 +79,7 @@ class Waiters:
         heapq.heappush(self._produces, (required_offset, self._arrived, append_epoch, produce, index))
 
     def settle_produces(self, leader: LeaderState | None) -> None:
-        """Answer those whose fate is known now. After a change of leader epoch that is all of them."""
+        """Answer those whose fate is known now. When the leadership has ended, that is all of them."""
         produces = self._produces
         while produces:
             required_offset, _, append_epoch, produce, index = produces[0]

@@ -9,6 +9,10 @@ from uuid import UUID, uuid4
 import pytest
 
 from cluster.broker.node import Node
+from cluster.broker.replicas.follower_log import FollowerLog
+from cluster.broker.replicas.roles import Assignment
+from cluster.broker.replicas.values import Role
+from cluster.log.local_log import LocalLog
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
@@ -229,6 +233,70 @@ def test_a_disk_that_fails_ends_the_broker() -> None:
 
         log._local.segments.active.file.append = failing  # type: ignore[method-assign,assignment]
         assert (await client.produce(TOPIC, batch(b"a"))).error is ErrorCode.KAFKA_STORAGE_ERROR
+        assert [broker for broker, _ in cluster.failures] == [1]
+        cluster.failures.clear()
+
+    with_topic(check)
+
+
+def failing(*_arguments: object, **_named: object) -> int:
+    raise OSError(5, "Input/output error")
+
+
+@pytest.mark.parametrize("leads", [True, False], ids=["to lead", "to follow"])
+def test_a_disk_that_fails_while_a_role_is_taken_ends_the_broker(leads: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error code for the controller is not enough; and the role that was not taken may be given again."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        node = cluster.nodes[1]
+        partition = node.replicas.partitions[TOPIC, 0]
+        await client.produce(TOPIC, batch(b"a"))
+        epoch = partition.leader_epoch
+        role = Role(1 if leads else 2, epoch + 1, partition.partition_epoch, (1,), (1, 2))
+        asked = [Assignment(TOPIC, partition.topic_id, 0, role)]
+        roles = node._roles
+        monkeypatch.setattr(type(cluster.storages[1]), "open", failing)
+        monkeypatch.setattr(FollowerLog, "begin", lambda follower: follower._log.set_topic_id(partition.topic_id))
+        assert roles.assign(asked)[TOPIC, 0] is ErrorCode.KAFKA_STORAGE_ERROR
+        monkeypatch.undo()
+        assert [broker for broker, _ in cluster.failures] == [1]
+        cluster.failures.clear()
+        assert partition.leader_epoch == epoch
+        assert (partition.leader is not None) is leads, "who is not to lead any more does not"
+        assert roles.assign(asked)[TOPIC, 0] is ErrorCode.NONE
+        assert partition.leader_epoch == epoch + 1
+
+    with_topic(check)
+
+
+def test_a_log_that_cannot_be_made_ends_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """EMFILE for a new topic's log is a failure of the disk too, as it is for Kafka."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        storage = cluster.storages[1]
+        open_file = storage.open
+
+        def full(path: str, *, create: bool = True):
+            if "/new-0" in path:
+                raise OSError(24, "Too many open files")
+            return open_file(path, create=create)
+
+        monkeypatch.setattr(storage, "open", full)
+        await cluster.create_topic("new")
+        await cluster.until(lambda: bool(cluster.failures))
+        assert "Too many open files" in str(cluster.failures[0][1])
+        cluster.failures.clear()
+
+    with_topic(check)
+
+
+def test_a_read_that_fails_ends_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fetch is answered KAFKA_STORAGE_ERROR; its partition must be led by somebody else."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        await client.produce(TOPIC, batch(b"a"))
+        monkeypatch.setattr(LocalLog, "read", failing)
+        assert (await client.fetch(TOPIC, 0)).error is ErrorCode.KAFKA_STORAGE_ERROR
         assert [broker for broker, _ in cluster.failures] == [1]
         cluster.failures.clear()
 

@@ -170,8 +170,8 @@ def test_not_enough_replicas_before_the_append() -> None:
     with_topic(check, brokers=3)
 
 
-def test_a_waiting_produce_ends_with_its_leader_epoch() -> None:
-    """Whatever the watermark of a later epoch says: the answer is NOT_LEADER_OR_FOLLOWER (Redpanda issue 3003)."""
+def test_a_waiting_produce_outlives_an_epoch_in_which_its_leader_stays() -> None:
+    """The death of a replica bumps the epoch; the watermark answers then, as for Kafka's ``DelayedProduce``."""
 
     async def check(cluster: MemoryCluster, client: Client) -> None:
         leader = cluster.leader(TOPIC)
@@ -181,9 +181,10 @@ def test_a_waiting_produce_ends_with_its_leader_epoch() -> None:
         waiting = asyncio.ensure_future(client.produce(TOPIC, batch(b"a"), timeout_ms=60_000))
         await asyncio.sleep(1)
         await cluster.crash(lagging)
-        answer = await waiting
-        assert answer.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
-        assert cluster.leader(TOPIC) == leader, "the same broker leads on, in a new epoch"
+        epoch = cluster.nodes[leader].replicas.partitions[TOPIC, 0].leader_epoch
+        assert (await waiting).error is ErrorCode.NONE
+        assert cluster.leader(TOPIC) == leader
+        assert cluster.nodes[leader].replicas.partitions[TOPIC, 0].leader_epoch > epoch
 
     with_topic(check, brokers=3)
 

@@ -16,7 +16,7 @@ import pytest
 from crc32c import crc32c
 
 from cluster.protocol.apis import ApiKey
-from cluster.protocol.batch import CODEC_ZSTD, HEADER_BYTES
+from cluster.protocol.batch import CODEC_ZSTD, HEADER_BYTES, MAX_TIMESTAMP_AT, parse_header
 from cluster.protocol.compression import compress, decompress
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
@@ -223,15 +223,16 @@ def test_a_retry_that_has_grown_too_old_is_a_duplicate_still() -> None:
     scene(check)
 
 
-@pytest.mark.parametrize("codec", range(1, 5))
-def test_compressed_records_are_looked_into(codec: int) -> None:
+@pytest.mark.parametrize("codec", range(5))
+def test_records_are_looked_into(codec: int) -> None:
     """Not to be unpacked, or not what they say: refused. Offsets that do not run from 0: stored with ones that do."""
 
     async def check(cluster: MemoryCluster) -> None:
         client = Client(await cluster.connect(1))
         await expect(client, cluster, replace(Draft(), codec=codec, bytes_after=2), ErrorCode.INVALID_RECORD, "after")
         good = batch(b"a", b"b", codec=codec)
-        assert (await client.produce("plain", broken(good, codec))).error is ErrorCode.UNKNOWN_SERVER_ERROR
+        refusal = ErrorCode.UNKNOWN_SERVER_ERROR if codec else ErrorCode.INVALID_RECORD
+        assert (await client.produce("plain", broken(good, codec))).error is refusal
         assert (await client.produce("plain", renumbered(good, codec))).base_offset == 0
         assert (await client.produce("plain", good)).base_offset == 2
         assert (await client.fetch("plain", 0)).records == [(0, b"a"), (1, b"b"), (2, b"a"), (3, b"b")]
@@ -241,6 +242,32 @@ def test_compressed_records_are_looked_into(codec: int) -> None:
         await check(cluster)
 
     scene(with_plain_topic)
+
+
+def test_what_a_header_claims_is_compared_with_the_records() -> None:
+    """Records that are none, more records than there are bytes, a greatest time that no record has.
+
+    As in Kafka's ``LogValidator.assignOffsetsNonCompressed`` nothing of it is stored, or as it is right.
+    """
+
+    async def check(cluster: MemoryCluster) -> None:
+        await cluster.create_topic("plain")
+        client = Client(await cluster.connect(1))
+        good = batch(b"value")
+        noise = sealed(good, b"\xff" * 40)
+        assert (await client.produce("plain", noise)).error is ErrorCode.INVALID_RECORD
+        many = bytearray(good)
+        struct.pack_into(">i", many, 23, 2**31 - 2)
+        struct.pack_into(">i", many, 57, 2**31 - 1)
+        assert (await client.produce("plain", sealed(many, good[HEADER_BYTES:]))).error is ErrorCode.INVALID_RECORD
+        late = bytearray(good)
+        struct.pack_into(">q", late, MAX_TIMESTAMP_AT, 9_000_000_000_000)
+        assert (await client.produce("plain", sealed(late, good[HEADER_BYTES:]))).base_offset == 0
+        fetched = await client.fetch("plain", 0)
+        assert fetched.records == [(0, b"value")]
+        assert parse_header(fetched.raw).max_timestamp == parse_header(good).max_timestamp
+
+    scene(check)
 
 
 def sealed(head: bytes, payload: bytes) -> bytes:

@@ -110,6 +110,7 @@ class Broker:
             rules=self._rules,
             deliver=lambda request: self.handle(request, 0),
         )
+        await self.plane.open()
         await self.plane.start()
 
     async def crash(self) -> None:

@@ -90,6 +90,7 @@ class Bench(NamedTuple):
 def bench() -> Bench:
     storage = MemoryStorage()
     storage.makedirs("data")
+    storage.sync_directory(".")
     return Bench(storage, ManualClock(NOW_MS))
 
 

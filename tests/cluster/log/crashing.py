@@ -17,6 +17,7 @@ _OPERATIONS = (
     (MemoryStorage, "remove_tree"),
     (MemoryStorage, "makedirs"),
     (MemoryStorage, "write_atomic"),
+    (MemoryStorage, "sync_directory"),
     (MemoryStorage, "open"),
     (MemoryFile, "append"),
     (MemoryFile, "pwrite"),

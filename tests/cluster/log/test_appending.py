@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
+from cluster.log import segment as segment_module
 from cluster.log.config import LogConfig
 from cluster.log.errors import UnexpectedOffset
 from cluster.log.partition_log import PartitionLog
@@ -188,6 +191,75 @@ def test_a_compacted_log_may_have_holes(on):
     with pytest.raises(UnexpectedOffset):
         log.append_as_follower(replicated(make_batch(base_offset=8, leader_epoch=0)))
     assert open_log(on, LogConfig(cleanup_policy=("compact",))).log_end_offset == 10
+
+
+def test_a_compacted_log_that_was_cut_into_a_hole_is_read_and_cut_there(on):
+    """It ends above its last batch then, and nothing is between."""
+    log = open_log(on, LogConfig(cleanup_policy=("compact",)))
+    batches = [make_batch(2, leader_epoch=0), make_batch(2, base_offset=50, leader_epoch=0)]
+    log.append_as_follower(replicated(*batches))
+    log.truncate_to(30)
+    assert log.log_end_offset == 30
+    assert [log.read(offset, 100, 30).records for offset in (2, 20, 29, 30)] == [None] * 4
+    log.truncate_to(20)
+    assert log.log_end_offset == 20
+    log.append_as_follower(replicated(make_batch(base_offset=25, leader_epoch=0)))
+    assert content(log.read(20, 100, 26).records)[:8] == (25).to_bytes(8, "big")
+    log.truncate_to(1)
+    assert log.log_end_offset == 0
+
+
+@pytest.mark.parametrize("recent", [1, 256])
+def test_holes_are_cut_read_and_filled_as_a_list_would_be(on, recent, monkeypatch):
+    """Whatever lies between batches: reads find the next one, cuts leave what ends below, appends go on from there."""
+    monkeypatch.setattr(segment_module, "RECENT_BATCHES", recent)
+    config = LogConfig(cleanup_policy=("compact",), segment_bytes=250, index_interval_bytes=0)
+    for seed in range(60):
+        random = Random(seed)
+        log = open_log(on, config, directory=f"data/h-{seed}")
+        held: list[tuple[int, int, bytes]] = []  # first offset, offset after the last, bytes
+        end = 0
+        for _ in range(25):
+            if random.random() < 0.7:
+                base_offset, count = end + random.choice((0, 0, 1, 20)), random.randint(1, 3)
+                batch = make_batch(count, base_offset=base_offset, leader_epoch=0)
+                log.append_as_follower(replicated(batch))
+                end = base_offset + count
+                held.append((base_offset, end, bytes(batch)))
+            else:
+                offset = random.randint(0, end)
+                log.truncate_to(offset)
+                within = [first for first, after, _ in held if after > offset]
+                held = [batch for batch in held if batch[1] <= offset]
+                end = min([offset, *within])
+            assert log.log_end_offset == end
+            for offset in (random.randint(0, end), end):
+                found = next((data for _, after, data in held if after > offset), b"")
+                assert content(log.read(offset, 1, end).records) == found
+
+
+@pytest.mark.parametrize("has_a_batch", [False, True], ids=["an empty log", "after a batch"])
+@pytest.mark.parametrize("clean", [False, True])
+def test_a_batch_far_above_a_compacted_log_s_end_begins_a_segment_of_its_own(on, has_a_batch, clean):
+    """No index entry could point at it in the segment that is there; the log is closed and opened all the same."""
+    config = LogConfig(cleanup_policy=("compact",), index_interval_bytes=0)
+    log = open_log(on, config)
+    batches = [make_batch(2)] if has_a_batch else []
+    batches += [
+        make_batch(2, base_offset=2**31 + 7),
+        make_batch(3, base_offset=2**33),
+        make_batch(1, base_offset=2**40),
+    ]
+    log.append_as_follower(replicated(*batches))
+    assert log.segment_base_offsets == [0, 2**31 + 7, 2**33, 2**40]
+    assert read_all(log) == b"".join(batches)
+    log.close(clean)
+    again = open_log(on, config, clean=clean)
+    assert (again.segment_base_offsets, again.log_end_offset) == ([0, 2**31 + 7, 2**33, 2**40], 2**40 + 1)
+    assert read_all(again) == b"".join(batches)
+    again.truncate_to(2**31 + 8)
+    again.append_as_follower(replicated(make_batch(1, base_offset=2**34)))
+    assert again.log_end_offset == 2**34 + 1
 
 
 def test_a_damaged_batch_is_refused_with_all_that_came_with_it(on):

@@ -14,7 +14,7 @@ from cluster.log.manager import LogManager
 from cluster.log.sequence import ACCEPTED
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.memory_storage import MemoryFile
-from tests.cluster.log.builders import Bench, append, bench
+from tests.cluster.log.builders import Bench, append, bench, make_batch, replicated
 
 FIRST_ID = UUID(int=1)
 SECOND_ID = UUID(int=2)
@@ -127,7 +127,7 @@ def test_an_unclean_close_leaves_no_marker(on):
     made.close(clean=False)
     assert not on.storage.exists("data/.kafka_cleanshutdown")
     on.storage.power_loss()
-    assert manager(on).get("t", 0).log_end_offset == 0
+    assert manager(on).get_or_create("t", 0, FIRST_ID, SMALL).log_end_offset == 0
 
 
 def test_a_clean_stop_survives_a_power_loss(on):
@@ -183,6 +183,44 @@ def test_a_truncation_below_the_checkpoint_rewrites_it(on):
     append(log)
     on.storage.open(f"data/t-0/{log.segment_base_offsets[-1]:020d}.log").append(b"torn")
     assert manager(on).get("t", 0).log_end_offset == 3
+
+
+@pytest.mark.parametrize("start", [3, 7], ids=["within its first segment", "above its first segment"])
+def test_a_log_that_was_cut_below_its_checkpointed_start_is_found_as_it_was_cut(on, start):
+    """Else the next start would wipe it, begin at the former start, and lack for good what lies between."""
+    made = manager(on, LogConfig(segment_bytes=1500))
+    log = made.get_or_create("t", 0, FIRST_ID, made._config)
+    for _ in range(30):
+        append(log, count=3)
+    log.advance_log_start_offset(start)
+    made.checkpoint_log_starts()
+    log.truncate_to(2)
+    assert (log.log_start_offset, log.log_end_offset) == (0, 0)
+    log.append_as_follower(replicated(make_batch(1, leader_epoch=1)))
+    again = manager(on).get("t", 0)
+    assert (again.log_start_offset, again.log_end_offset) == (0, 1)
+
+
+def test_the_log_start_checkpoint_is_lowered_before_the_cut(on, monkeypatch):
+    """A crash in between must not leave a log that ends below its checkpointed start."""
+    made = manager(on, LogConfig(segment_bytes=1500))
+    log = made.get_or_create("t", 0, FIRST_ID, made._config)
+    for _ in range(9):
+        append(log, count=3)
+    log.advance_log_start_offset(20)
+    made.checkpoint_log_starts()
+    seen = []
+    cut = MemoryFile.truncate
+
+    def truncate(file: MemoryFile, size: int) -> None:
+        if file.path.endswith(".log"):
+            seen.append(text(on, "log-start-offset-checkpoint"))
+        cut(file, size)
+
+    monkeypatch.setattr(MemoryFile, "truncate", truncate)
+    log.truncate_to(7)
+    assert log.log_end_offset == log.log_start_offset == 6
+    assert seen == ["0\n1\nt 0 6\n"]
 
 
 def test_a_checkpoint_above_the_log_is_rewritten_at_start(on):

@@ -161,6 +161,28 @@ def test_truncation_rolls_the_sequence_check_back(on):
     assert produce(log, 6).first_offset == 6 and not produce(log, 7).duplicate
 
 
+def test_truncation_forgets_what_was_noted_of_producers_above_it(on):
+    """Also where the only producers there have expired: else a later cut would bring back a batch that is in no log."""
+    log = open_log(on, LogConfig(segment_bytes=250))
+    for _ in range(6):
+        append(log)
+    assert produce(log, 0).first_offset == 6
+    for _ in range(6):
+        append(log)  # the roll notes producer 7
+    for now_ms in (0, 1):
+        log.producers.expire(NOW_MS + 1, now_ms, 1)
+    assert len(log.producers) == 0
+    log.truncate_to(5)
+    log.update_config(LogConfig())  # other rolls than before
+    for _ in range(10):
+        append(log)
+    append(log, producer_id=8, producer_epoch=0, base_sequence=0)
+    log.truncate_to(log.log_end_offset - 1)
+    assert log.producers.get(7) is None and log.producers.get(8) is None
+    info = produce(log, 0)
+    assert (info.first_offset, info.duplicate) == (15, False)
+
+
 def test_truncate_fully_and_start_at(on):
     """Nothing of the old log is left: segments, snapshots, epochs, producers."""
     log = open_log(on, LogConfig(segment_bytes=150))
@@ -231,6 +253,39 @@ def test_flush_moves_the_recovery_point(on):
     append(log)
     on.storage.power_loss()
     assert open_log(on, recovery_point=5).log_end_offset == 5
+
+
+def test_a_flush_syncs_the_names_of_new_segments_and_of_the_log(on):
+    """KAFKA-3968: bytes that were synced are lost with a name that was not."""
+    log = open_log(on, LogConfig(segment_bytes=150))
+    for _ in range(7):
+        append(log)
+    log.flush()
+    assert len(log.segment_base_offsets) > 2
+    on.storage.power_loss()
+    again = open_log(on, recovery_point=7)
+    assert (again.log_end_offset, again.recovery_point) == (7, 7)
+
+
+def test_a_clean_close_syncs_the_name_of_an_empty_segment(on):
+    """It alone says where the log begins."""
+    log = open_log(on)
+    log.truncate_fully_and_start_at(48)
+    log.close(clean=True)
+    on.storage.power_loss()
+    assert open_log(on, clean=True).log_start_offset == 48
+
+
+def test_a_roll_during_a_flush_is_left_to_the_next(on):
+    """The plan knows no name that was given after it was made."""
+    log = open_log(on)
+    append(log)
+    pending = log.begin_flush()
+    log._appender.roll("for the test")
+    append(log)
+    pending.run()
+    log.finish_flush(pending)
+    assert log.begin_flush().directories == ("data/t-0",)
 
 
 def test_flush_messages_and_flush_ms(on):

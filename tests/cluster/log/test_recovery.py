@@ -270,3 +270,19 @@ def test_on_real_files(tmp_path):
     log.delete()
     (left,) = tmp_path.iterdir()
     assert left.name.endswith("-delete")
+
+
+@pytest.mark.parametrize("clean", [False, True])
+def test_a_log_whose_records_were_all_deleted_keeps_its_epoch(clean: bool) -> None:
+    """By it a leader of another history sees that our end is not of its own (Kafka's ``LeaderEpochFileCache``)."""
+    on = bench()
+    config = LogConfig(segment_bytes=100)
+    log = open_log(on, config)
+    for _ in range(5):
+        append(log, leader_epoch=3)
+    log.advance_log_start_offset(5)
+    log.retain(5, NOW_MS)
+    assert (log.segment_base_offsets, log.epochs.entries) == ([5], ((3, 5),))
+    log.close(clean=False)
+    again = open_log(on, config, clean=clean, log_start_offset=5)
+    assert (again.log_start_offset, again.log_end_offset, again.epochs.entries) == (5, 5, ((3, 5),))

@@ -44,7 +44,12 @@ def test_a_full_index_rolls():
 def test_an_empty_segment_is_never_rolled():
     """A roll would only make its like again, at the same base offset (KAFKA-6388)."""
     empty = SEGMENT._replace(size_bytes=0, index_full=True)
-    assert reason(empty, size=5000, timestamp=99999, last_offset=2**40) is None
+    assert reason(empty, size=5000, timestamp=99999, last_offset=50 + INT32_MAX) is None
+
+
+def test_an_empty_segment_is_rolled_before_a_batch_that_its_indexes_cannot_point_at():
+    """Entries hold 32 bits of offset above the base."""
+    assert reason(SEGMENT._replace(size_bytes=0), last_offset=51 + INT32_MAX) == "offset"
 
 
 def test_without_first_timestamp_the_clock_counts():

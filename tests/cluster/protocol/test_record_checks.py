@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import gzip
 import struct
+from random import Random
 
 import pytest
 from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cluster.protocol import record_checks
 from cluster.protocol.batch import CODEC_GZIP, HEADER_BYTES, parse_header
 from cluster.protocol.compression import compress
 from cluster.protocol.errors import CorruptBatch, ErrorCode, InvalidBatch
 from cluster.protocol.record_checks import MAX_RECORDS, RecordFacts, walk_records
+from cluster.protocol.record_runs import NO_RUN
 from cluster.protocol.records import NewRecord, build_batch, decode_records, write_varint
 
 CODECS = range(5)
@@ -108,3 +111,71 @@ def test_the_walk_agrees_with_the_decoder(codec: int, noise: bytes, count: int, 
     decoded = decode_records(batch)
     assert found.timestamps == [each.timestamp for each in decoded]
     assert found.without_key == [index for index, each in enumerate(decoded) if each.key is None]
+
+
+def batch_of_runs(seed: int) -> bytes:
+    """Records of few shapes, in runs: the same lengths again and again, times that grow into more bytes."""
+    random = Random(seed)
+    records: list[NewRecord] = []
+    now_ms = 1_700_000_000_000
+    while len(records) < random.choice((3, 70, 300)):
+        key = random.choice((None, b"", b"key", bytes(70)))
+        value = random.choice((None, bytes(3), bytes(100), bytes(9000)))
+        headers = random.choice(((), (), (("name", b"value"),)))
+        step_ms = random.choice((0, 0, 1, 30, -1, 5000))
+        for _ in range(random.choice((1, 2, 9, 90))):
+            now_ms += step_ms
+            records.append(NewRecord(now_ms, key, value, headers))
+    return build_batch(records)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_runs_are_told_as_single_records_are(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is checked together is what the decoder finds, one by one."""
+    batch = batch_of_runs(seed)
+    decoded = decode_records(batch)
+    found = walk(batch)
+    assert found.timestamps == [each.timestamp for each in decoded]
+    assert found.without_key == [index for index, each in enumerate(decoded) if each.key is None]
+    assert found.has_offsets_in_order
+    monkeypatch.setattr(record_checks, "run_from", lambda *_arguments: NO_RUN)
+    assert walk(batch) == found
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_a_damaged_run_is_told_as_damaged_records_are(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A byte anywhere in a run may change a length, a time, an offset or nothing that is looked at."""
+    random = Random(seed)
+    records = [NewRecord(1000 + 2 * number, b"key", bytes(40)) for number in range(random.choice((20, 100)))]
+    batch = bytearray(build_batch(records))
+    for _ in range(random.choice((1, 2))):
+        # Mostly among the first bytes of a record, where the lengths are.
+        place = HEADER_BYTES + 50 * random.randrange(len(records)) + random.randrange(-6, 12)
+        batch[min(max(place, HEADER_BYTES), len(batch) - 1)] = random.randrange(256)
+    batch[17:21] = struct.pack(">I", crc32c(batch[21:]))
+    outcomes = []
+    for _ in range(2):
+        try:
+            outcomes.append(walk(bytes(batch)))
+        except InvalidBatch as refused:
+            outcomes.append(refused.error_code)
+        monkeypatch.setattr(record_checks, "run_from", lambda *_arguments: NO_RUN)
+    assert outcomes[0] == outcomes[1]
+
+
+def test_runs_save_the_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch of equal records costs a few steps, not one for each record."""
+    single = []
+    read = record_checks._read
+    monkeypatch.setattr(record_checks, "_read", lambda *arguments: single.append(1) or read(*arguments))
+    records = [NewRecord(1_700_000_000_000 + number, b"key", bytes(100)) for number in range(150)]
+    walk(build_batch(records))
+    assert len(single) < 10
+
+
+def test_records_without_a_shape_in_common_are_not_looked_at_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no runs are, fewer and fewer are tried."""
+    tried = []
+    monkeypatch.setattr(record_checks, "run_from", lambda *arguments: tried.append(arguments) or NO_RUN)
+    walk(build_batch([NewRecord(5, b"key", bytes(100)) for _ in range(5000)]))
+    assert len(tried) < 12

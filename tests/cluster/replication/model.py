@@ -118,6 +118,7 @@ class Replica:
                 lag_time_max_ms=LAG_MS,
                 now_ms=self.cluster.now_ms,
                 eligible=lambda broker: self.cluster.replicas[broker].is_up,
+                leading_since=self.leader.leading_since if self.leader else state.leader_epoch,
             )
             self.leader.advance(self.end, self.cluster.now_ms)
         else:

@@ -265,15 +265,60 @@ def test_a_follower_of_yesterday_cannot_be_served_by_a_leader_of_today():
     assert reaction(answer.sent, 0, cluster[2].end, answer.error, diverges=False) is Reaction.PARK
 
 
-def test_a_write_of_an_older_epoch_is_never_confirmed():
-    """Redpanda issue 3003: the watermark of another epoch is beyond its offset, but it may stand on another record."""
-    cluster = Cluster()
-    write = cluster.write("m1")
-    cluster.elect(1)
+def led_in_between(rules: Rules) -> tuple[Cluster, list[str]]:
+    cluster = Cluster(3, min_insync_replicas=1, rules=rules)
+    stray = cluster.write("stray")  # nobody has fetched it
+    cluster.elect(2, (2, 3))
+    cluster.tell()
+    good = cluster.write("good", leader_id=2)
+    cluster.sync()
+    cluster.elect(1, (1, 2, 3))
     cluster.tell()
     cluster.sync()
-    assert cluster[1].high_watermark > write.offset
-    assert write.outcome is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert cluster[1].high_watermark > stray.offset
+    return cluster, lost(cluster, [stray, good])
+
+
+def test_a_write_of_a_leadership_that_ended_is_never_confirmed():
+    """Redpanda issue 3003: its watermark is beyond the offset when it leads again, but stands on another record."""
+    assert led_in_between(Rules())[1] == []
+
+
+def test_without_its_end_a_write_of_a_former_leadership_is_confirmed():
+    """Redpanda issue 3003, the rule removed: what the leader in between has put there passes for the write."""
+
+    def only_the_watermark(leader: LeaderState | None, _epoch: int, required_offset: int) -> ErrorCode | None:
+        return None if leader is None or leader.high_watermark < required_offset else NONE
+
+    assert led_in_between(Rules(acknowledgement=only_the_watermark))[1] == ["stray"]
+
+
+def bumped_while_it_waits(rules: Rules) -> ErrorCode | None:
+    cluster = Cluster(3, min_insync_replicas=2, rules=rules)
+    write = cluster.write("m1")
+    cluster.elect(1, (1, 2))  # broker 3 has died
+    cluster.tell()
+    assert cluster[1].high_watermark == 0
+    outcome = write.outcome
+    cluster.sync(2)
+    assert cluster.values(2) == ["m1"]
+    return outcome or write.outcome
+
+
+def test_an_epoch_bump_alone_ends_no_wait():
+    """Kafka's ``DelayedProduce``: the broker leads on, so its watermark will tell, and nothing is sent twice."""
+    assert bumped_while_it_waits(Rules()) is NONE
+
+
+def test_with_an_answer_to_each_bump_what_is_stored_is_refused():
+    """The rule removed: m1 is in every log, and its producer is told to send it again."""
+
+    def same_epoch(leader: LeaderState | None, epoch: int, required_offset: int) -> ErrorCode | None:
+        if leader is None or leader.leader_epoch != epoch:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return NONE if leader.high_watermark >= required_offset else None
+
+    assert bumped_while_it_waits(Rules(acknowledgement=same_epoch)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 # KAFKA-18723: an answer that comes after the world changed.

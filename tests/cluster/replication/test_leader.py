@@ -30,6 +30,7 @@ def leading(
     watermark: int = 5,
     minimum: int = 2,
     eligible: Callable[[int], bool] = lambda _broker: True,
+    leading_since: int | None = None,
 ) -> LeaderState:
     return LeaderState(
         broker_id=1,
@@ -44,6 +45,7 @@ def leading(
         lag_time_max_ms=LAG_MS,
         now_ms=0,
         eligible=eligible,
+        leading_since=leading_since,
     )
 
 
@@ -170,8 +172,11 @@ def test_replicas_that_are_added_are_not_missed(
 
 
 def test_acknowledgements() -> None:
-    """Wait, success, too few replicas, another epoch, no leader."""
+    """Wait, success, too few replicas, another leadership, no leader."""
     leader = leading(watermark=8)
+    since = leading(watermark=8, leading_since=2)
+    assert [acknowledgement(since, epoch, 8) for epoch in (2, 3, 4)] == [ErrorCode.NONE] * 3
+    assert acknowledgement(since, 1, 8) is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert acknowledgement(leader, 4, 9) is None
     assert acknowledgement(leader, 4, 8) is ErrorCode.NONE
     assert acknowledgement(leader, 3, 1) is ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -8,17 +8,44 @@ from cluster.seams.memory_storage import MemoryStorage
 
 
 def test_unsynced_bytes_are_lost():
-    """What was appended after the last fsync goes; a file never synced goes whole."""
+    """What was appended after the last fsync goes; a file never synced is left empty."""
     storage = MemoryStorage()
     kept = storage.open("kept")
     kept.append(b"safe")
     kept.fsync()
     kept.append(b" and not")
     storage.open("never").append(b"synced")
+    storage.sync_directory(".")
     storage.power_loss()
     assert storage.read("kept") == b"safe"
-    assert not storage.exists("never")
-    assert repr(storage) == "MemoryStorage(1 files)"
+    assert storage.read("never") == b""
+    assert repr(storage) == "MemoryStorage(2 files)"
+
+
+def test_a_file_without_a_synced_name_is_lost():
+    """However well its bytes were synced: its own directory must be, and all above it."""
+    storage = MemoryStorage()
+    storage.makedirs("x/y")
+    for path in ("f", "x/y/f"):
+        file = storage.open(path)
+        file.append(b"safe")
+        file.fsync()
+    storage.sync_directory("x/y")
+    storage.power_loss()
+    assert not storage.exists("f") and not storage.exists("x")
+    storage.makedirs("x/y")
+    for directory in (".", "x"):
+        storage.sync_directory(directory)
+    storage.write_atomic("x/y/f", b"safe")
+    storage.rename("x/y/f", "x/y/g")
+    storage.power_loss()
+    assert storage.read("x/y/g") == b"safe" and not storage.exists("x/y/f")
+    storage.remove("x/y/g")
+    storage.open("x/y/g").fsync()
+    storage.power_loss()
+    assert not storage.exists("x/y/g"), "the name is a new one"
+    with pytest.raises(FileNotFoundError):
+        storage.sync_directory("z")
 
 
 def test_some_unsynced_bytes_may_survive():
@@ -58,6 +85,7 @@ def test_truncation_and_overwriting_unsync():
     file = storage.open("a")
     file.append(b"0123456789")
     file.fsync()
+    storage.sync_directory(".")
     file.truncate(6)
     file.append(b"new")
     storage.power_loss()
@@ -75,6 +103,7 @@ def test_files_that_were_open_are_cut_off():
     file = storage.open("a")
     file.append(b"safe")
     file.fsync()
+    storage.sync_directory(".")
     storage.power_loss()
     file.append(b" from the dead")
     file.fsync()

@@ -94,3 +94,22 @@ def test_what_fails_after_the_new_beginning_leaves_nothing_committed(monkeypatch
     with pytest.raises(StorageFailed):
         apply(found, log, make_batch(20, base_offset=0, leader_epoch=1))
     assert (log.log_start_offset, log.log_end_offset, found.high_watermark) == (0, 0, 0)
+
+
+def test_a_log_is_cut_below_its_own_start() -> None:
+    """The leader may end there: it was elected uncleanly, or began on a new disk. What it has, we lack."""
+    found, log = follower(15)
+    apply(found, log, make_batch(10, base_offset=15, leader_epoch=1))
+    found.cut(5)
+    assert (log.log_start_offset, log.log_end_offset, found.high_watermark) == (5, 5, 5)
+    assert found.request(EPOCH, 1000).fetch_offset == 5
+    assert log.epochs.entries == ()
+
+
+def test_a_blank_log_begins_where_its_leader_s_does() -> None:
+    """It may have been left at another leader's start: what this one has below that is not passed over."""
+    found, log = follower(48)
+    assert apply(found, log, make_batch(3, base_offset=48, leader_epoch=EPOCH)) is Reaction.APPEND
+    assert (log.log_start_offset, log.log_end_offset, found.high_watermark) == (START, START, START)
+    assert apply(found, log, make_batch(3, base_offset=START, leader_epoch=EPOCH)) is Reaction.APPEND
+    assert (log.log_start_offset, log.log_end_offset) == (START, START + 3)

@@ -1,0 +1,70 @@
+"""A broker that cannot host a replica says so, and the controller looks for another leader."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from cluster.controller.context import Broker, ControllerContext, Partition, PartitionState, Topic, TopicPartition
+from cluster.controller.election import elect_offline
+from cluster.controller.leadership import ElectionType, Refusal, plan_elections
+from cluster.controller.partitions import plan_controlled_shutdown, plan_repairs
+from cluster.log.checkpoints import partition_metadata_text
+from cluster.metadata.paths import state_path
+from cluster.metadata.znodes import StateNode
+from tests.cluster.control.virtual_time import run
+from tests.simulation.nodes import MemoryCluster
+
+PLACE = TopicPartition("t", 0)
+
+
+def context(leader: int, *, offline: int, unclean: bool = False, isr: tuple[int, ...] = (1, 2, 3)) -> ControllerContext:
+    partition = Partition((1, 2, 3), PartitionState(leader, 4, isr))
+    brokers = {broker_id: Broker(broker_id, 10 + broker_id) for broker_id in (1, 2, 3)}
+    brokers[offline].offline.add(PLACE)
+    return ControllerContext(7, brokers, {"t": Topic("t", uuid4(), {0: partition}, unclean=unclean)})
+
+
+def test_an_offline_replica_is_as_good_as_dead() -> None:
+    """It loses its leadership and its place in the in-sync set, and is elected by no kind of election."""
+    (change,) = plan_repairs(context(1, offline=1), elect_offline)
+    assert (change.state.leader, change.state.isr, change.state.leader_epoch) == (2, (2, 3), 5)
+    (change,) = plan_repairs(context(1, offline=3), elect_offline)
+    assert (change.state.leader, change.state.isr) == (1, (1, 2))
+    (change,) = plan_repairs(context(1, offline=1, isr=(1,)), elect_offline)
+    assert (change.state.leader, change.state.isr) == (-1, (1,))
+    (change,) = plan_repairs(context(1, offline=1, isr=(1,), unclean=True), elect_offline)
+    assert (change.state.leader, change.state.recovering) == (2, True)
+    preferred = plan_elections(context(2, offline=1), ElectionType.PREFERRED, [PLACE], elect_offline)
+    assert isinstance(preferred[PLACE], Refusal)
+    (moved,) = plan_controlled_shutdown(context(1, offline=2), 1).changes
+    assert moved.state.leader == 3
+
+
+def test_a_leader_that_cannot_open_its_log_leads_on_paper_no_longer() -> None:
+    """The log of another topic is found in its place: the partition has no leader, instead of one that refuses all."""
+
+    async def main() -> None:
+        async with MemoryCluster(3) as cluster:
+            await cluster.create_topic("t", replicas=3)
+            state = StateNode.decode(state_path("t", 0), cluster.tree.get(state_path("t", 0))[0])
+            leader = state.leader
+            controller = next(each for each in cluster.broker_ids if each != leader)
+            for broker_id in cluster.broker_ids:
+                if broker_id not in (leader, controller):
+                    await cluster.crash(broker_id)
+            await cluster.crash(controller)
+            await cluster.until(lambda: cluster.isr("t") == {leader})
+            await cluster.crash(leader)
+            path = "/data/t-0/partition.metadata"
+            cluster.storages[leader].write_atomic(path, partition_metadata_text(uuid4()).encode())
+            await cluster.start(controller)
+            await cluster.start(leader)
+
+            def state_now() -> StateNode:
+                return StateNode.decode(state_path("t", 0), cluster.tree.get(state_path("t", 0))[0])
+
+            await cluster.until(lambda: state_now().leader == -1 and state_now().leader_epoch > state.leader_epoch + 2)
+            known = cluster.nodes[controller].metadata.partition
+            await cluster.until(lambda: leader in known("t", 0).offline_replicas)
+
+    run(main())
