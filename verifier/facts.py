@@ -119,7 +119,7 @@ class ReadLag:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Values by what was told, what is on disk and what final readers saw: one of the eight regions (peers 7.3)."""
+    """Values by what was told, what is on disk and what final readers saw: one of the eight regions."""
 
     acked: bool
     logged: bool
