@@ -214,7 +214,7 @@ class Events:
             "place", "stream", F.col("complete_ns").alias("at"), F.col("error").alias("text")
         )
         alone = lost.withColumn("from_ns", F.col("at") - CONNECTION_NS)
-        # what was reserved and never sent is told when the client is closed
+        # an ``unsent`` row is written when the client is closed
         ended = self._tables.history.filter((F.col("f") == "unsent") & (F.col("complete_ns") >= 0)).select(
             "place", "stream", F.col("complete_ns").alias("at"), F.lit("its producer was closed").alias("text"),
             (F.col("complete_ns") - CLOSED_NS).alias("from_ns"),
