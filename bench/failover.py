@@ -1,4 +1,4 @@
-"""How long a partition is unavailable when the broker that leads it goes: killed, or stopped in good order.
+"""How long a partition is unavailable when the broker that leads it goes: killed, or stopped cleanly.
 
     python -m bench failover [--kills N] [--controlled] [--partitions N] [--rate N] [--settle SECONDS]
 

@@ -4,7 +4,7 @@
 
 Three brokers without proxies, profile ``chaos``, one topic with RF 3. Measured: until all partitions are led and in
 sync after the creation; memory, CPU and open files of each broker when idle; and, for each restart of all brokers
-together (stopped in good order; then once killed), until all are led and in sync again and a record to each of ten of
+together (stopped cleanly; then once killed), until all are led and in sync again and a record to each of ten of
 them is acknowledged. The CPU of all brokers up to there is shown beside the time, which other users of the machine
 stretch. Owns the bars for 2,000 partitions: 10 s, 250 MB and 5 % of a core for each broker.
 

@@ -3,7 +3,7 @@
 Owns how large a record is in the counting of each client and of a broker, and which settings bound it. What follows
 from a limit that is too low is for whoever starts the load to say, with ``advice``.
 
-A record that its own client never takes is offered again for ever, and its stream stands still: nothing of that shows
+A record that its own client never takes is offered again forever, and its stream stands still: nothing of that shows
 before the load has run for a while, for a large value may be a rare one. A load's records have no headers.
 """
 

@@ -1,9 +1,9 @@
 """The account of one history: what it holds, beside what it says it holds. Vectorized over its rows; judges nothing.
 
 One file is one account: its rows by kind against its own totals, every reserved sequence against the outcomes, errors
-by name, what was acknowledged and read in each partition, and when something was attempted. A part of the file is
-looked at a time, and only sums, extremes and sets are kept of it: memory does not grow with a run. What follows for
-the verdict is ``verifier.completeness``'s.
+by name, what was acknowledged and read in each partition, and when something was attempted. The file is read
+one part at a time, and only sums, extremes and sets of it are kept: memory does not grow with a run.
+``verifier.completeness`` decides what follows for the verdict.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ INTERVAL_NS = 100_000_000
 
 #: Sequences of these functions have an outcome.
 _OUTCOMES = ("send", "sentinel", "unsent")
-#: At most this many complaints are told of one history.
+#: At most this many complaints are reported of one history.
 MOST_COMPLAINTS = 5
 
+#: A function and an outcome.
 Kind = tuple[str, str]
 #: Topic and partition.
 Where = tuple[str, int]
@@ -66,15 +67,15 @@ class HistoryAccount:
     totals: Mapping[Kind, tuple[int, int]] = field(default_factory=dict)
     complaints: tuple[str, ...] = ()
     errors: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    acked: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    read: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    acked: Mapping[Where, int] = field(default_factory=dict)
+    read: Mapping[Where, int] = field(default_factory=dict)
     attempts: tuple[tuple[int, int], ...] = ()
     streams: frozenset[int] = frozenset()
-    deleted: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    last_acked_ns: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    last_tried_ns: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    places: frozenset[tuple[str, int]] = frozenset()
-    unplaced: frozenset[tuple[str, int]] = frozenset()
+    deleted: Mapping[Where, int] = field(default_factory=dict)
+    last_acked_ns: Mapping[Where, int] = field(default_factory=dict)
+    last_tried_ns: Mapping[Where, int] = field(default_factory=dict)
+    places: frozenset[Where] = frozenset()
+    unplaced: frozenset[Where] = frozenset()
     writers: frozenset[str] = frozenset()
     phases: frozenset[tuple[str, str]] = frozenset()
     nowhere: int = 0
@@ -117,7 +118,7 @@ def _summed(parts: Iterable[pa.Table]) -> _Sums:
 
 
 class _Sums:
-    """What is kept of the rows that were looked at so far; ``HistoryAccount`` says what each of it is."""
+    """What is kept of the rows that were looked at so far; ``HistoryAccount`` says what each of them is."""
 
     def __init__(self) -> None:
         self._rows: dict[Kind, tuple[int, int]] = {}
@@ -274,7 +275,7 @@ def _by_partition(rows: pa.Table) -> dict[Where, int]:
 
 
 def _errors(sends: pa.Table) -> Counter[tuple[str, str]]:
-    """Values of ``send`` rows by outcome and the name of the error; an acknowledgement with an error is told, too."""
+    """Values of ``send`` rows by outcome and the name of the error; acknowledgements with an error count, too."""
     told = sends.filter(_compute.or_(_compute.not_equal(sends["type"], "ok"), _compute.is_valid(sends["error"])))
     found: Counter[tuple[str, str]] = Counter()
     for each in _grouped(told, ["type", "error"]):

@@ -1,7 +1,7 @@
 """What closes the evidence of a run, gathered from its files: seal, accounts, series, logs, topic ids. Judges nothing.
 
-Everything here is small beside histories and segments, and is read in this process while Spark starts. A file that
-cannot be read is told as such; what follows for the verdict is ``verifier.completeness``'s.
+All but the histories is small, and everything is read in this process while Spark starts. A file that cannot be read is
+listed with its error; ``verifier.completeness`` decides what follows for the verdict.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from verifier.evidence.series import SeriesPoint, read_series
 from verifier.strangers import strangers
 from verifier.witness import sightings
 
-#: What a log line of a process must not say if all is well.
-#: What kafka-python calls an error is a connection that broke, which is what faults are for; its history has the rest.
+#: What no log line has if all is well. kafka-python's errors do not count: they are connections that broke, which is
+#: what faults are for, and its history has the rest.
 _ALARM = re.compile(r"^Traceback \(most recent call last\)|(?<= )(?:ERROR|CRITICAL) (?!kafka[.:])")
 #: Logs that are looked at: the brokers', the proxy's, the load's.
 _LOGS = ("nodes/*/broker.log", "nodes/*/process.log", "proxy.log", "loadgen/*.log")

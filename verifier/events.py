@@ -1,7 +1,7 @@
 """The events that may excuse an anomaly, as Spark tables: stretches of sequences of one stream. Judges nothing.
 
-Which they are, ``verifier.excuses`` says. Every table has place, stream, ``sequence`` (the first), ``offset`` (of the
-first, null if it is not known or does not matter), ``values`` (how many), and ``event``, by which it is told.
+``verifier.excuses`` defines the kinds. Every table has place, stream, ``sequence`` (the first), ``offset`` (of the
+first, null if it is not known or does not matter), ``values`` (how many), and ``event``, from which it is described.
 
 A worked example, of stream 7. Epoch 3 begins at offset 100 of the final log, which has sequences 0 to 49 of the stream
 below and 60 to 80 above; the conductor saw it begin about 12.0 s. A row says that sequences 45 to 55 were acknowledged
@@ -9,7 +9,7 @@ at offsets 97 to 107, at 11.8 s. Offset 100 is that of sequence 48, and so 48 to
 48, offset 100, 8 values. Had the row no offsets (acks=0), it would be 50 to 55: behind 49, which stands in an earlier
 epoch, and before 60, which stands in this one.
 
-How far up can a log have reached that was cut off? Offsets are dense: each of its tail is taken by one attempt to send
+How far up can a log that was cut off have reached? Offsets are dense: each of its tail is taken by one attempt to send
 a record, and an attempt is stored at most once, there or in the final log. So the tails of all logs that were cut off
 hold no more than all attempts (the records that were handed over, and those of each retry) less the records that stand
 in the final log. If 1,000 records were handed over, 20 of them sent again, and 970 stand in the log, then 50 attempts
@@ -214,7 +214,7 @@ class Events:
             "place", "stream", F.col("complete_ns").alias("at"), F.col("error").alias("text")
         )
         alone = lost.withColumn("from_ns", F.col("at") - CONNECTION_NS)
-        # what was reserved and never sent is told when the client is closed
+        # an ``unsent`` row is written when the client is closed
         ended = self._tables.history.filter((F.col("f") == "unsent") & (F.col("complete_ns") >= 0)).select(
             "place", "stream", F.col("complete_ns").alias("at"), F.lit("its producer was closed").alias("text"),
             (F.col("complete_ns") - CLOSED_NS).alias("from_ns"),
@@ -236,9 +236,10 @@ class Events:
 
     @cached_property
     def _retried(self) -> DataFrame:
-        """What the client sent again. Where librdkafka does not number its records, a range is all that it may have
+        """What the client sent again.
 
-        been, and only ``count`` is certain: see ``verifier.excuses``.
+        Where librdkafka does not number its records, a range is all that may have been sent again, and only ``count``
+        is certain: see ``verifier.excuses``.
         """
         retries = self._tables.history.filter((F.col("f") == "retry") & (F.col("stream") >= 0) & well_formed())
         first, last = F.col("first_sequence"), F.col("last_sequence")

@@ -1,6 +1,6 @@
 """Which event in the evidence excuses which anomalous value. Owns the questions to Spark.
 
-What the settings permit is the matter of ``verifier.expectation``; where the events come from, of ``verifier.events``.
+``verifier.expectation`` says what the settings permit; ``verifier.events`` makes the events.
 Each event is a stretch of sequences of one stream:
 
 - ``election``   an acknowledgement that an election seen by the conductor cut off. Its offset lies at or above the
@@ -15,10 +15,10 @@ Each event is a stretch of sequences of one stream:
 - ``timeout``    sequences that were outstanding when a delivery of their stream timed out (``TIMEOUT_NS`` around it).
 
 Polls and batch headers have no single value to go by. They are excused as a whole: by an election of their partition
-that the conductor saw, or by a retry into the partition, whichever their settings ask for.
+that the conductor saw, or by a retry into the partition, whichever the settings call for.
 
 A lost value is excused if all its acknowledgements are; an offset, if everything that contradicts the log there is.
-What is excused in part is cut, and its parts are counted apart.
+What is excused only in part is cut, and its parts are counted separately.
 
 A worked example (``claims.cut``). Sequences 0 to 9 of a stream were acknowledged at offsets 0 to 9. The log has 0 to 3
 and then others, and an election cut off offset 6 and all above. ``lost-write`` found one anomaly: 6 values from
@@ -64,9 +64,10 @@ class Excuses:
         self._lock = RLock()
 
     def split(self, check: str, found: DataFrame) -> DataFrame:
-        """A check's anomalies with ``excuse`` (null: none), its ``event``, and ``step``: how far into the anomaly that
+        """A check's anomalies with ``excuse`` (null: none), its ``event``, and ``step``.
 
-        was found this part begins. Those without a value or an offset to go by are never excused.
+        ``step`` is how far into the anomaly that was found this part begins. Anomalies without a value or an offset to
+        go by are never excused.
         """
         with self._lock:
             if check == _AT_OFFSETS:

@@ -69,7 +69,7 @@ class Found:
 
     ``size`` is what all of them cover (values, offsets), ``example_size`` what the example does; ``context`` is what
     surrounds the example. ``excuse`` is the kind of event that excuses them, if there is one in the evidence, and
-    ``event`` tells it in words: an election is the same for all of them, of other events it is the example's.
+    ``event`` describes it in words: an election is the same for all of them, any other event is the example's.
     """
 
     check: str
@@ -119,7 +119,7 @@ class ReadLag:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Values by what was told, what is on disk and what final readers saw: one of the eight regions (peers 7.3)."""
+    """Values by what was told, what is on disk and what final readers saw: one of the eight regions."""
 
     acked: bool
     logged: bool

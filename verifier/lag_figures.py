@@ -1,4 +1,4 @@
-"""Read lag as ``verdict.json`` tells it. Pure; decides nothing. How it is measured is ``verifier.lag``'s."""
+"""Read lag as ``verdict.json`` shows it. Pure; decides nothing. ``verifier.lag`` measures it."""
 
 from __future__ import annotations
 

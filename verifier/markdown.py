@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from verifier.verdict import CheckResult
 
@@ -30,4 +31,4 @@ def anomaly(check: CheckResult, count: int, summary: str, examples: Iterable[str
     """One item of a list: the anomaly with its count, and its first examples below. Examples are Markdown already."""
     under = f", explained by {check.explained_by}" if check.explained_by else ""
     yield f"- **{check.name}** ({count:,}{under}): {summary}"
-    yield from (f"  - {example}" for example in list(examples)[:SHOWN])
+    yield from (f"  - {example}" for example in islice(examples, SHOWN))

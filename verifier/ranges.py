@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[np.int64]
 
-#: So many ranges a ``Coverage`` takes before it makes one set of them.
+#: How many ranges a ``Coverage`` takes before it makes one set of them.
 PENDING = 1 << 17
 #: Ends are noted as the number behind them, which must be one.
 _LARGEST = 2**63 - 2
@@ -46,12 +46,6 @@ def joined(*parts: Ranges) -> Ranges:
     """The numbers that are in any of these, as a set."""
     stops = _stops(parts, [1] * len(parts))
     return _runs(stops, stops.total > 0)
-
-
-def repeated(*parts: Ranges) -> Ranges:
-    """The numbers that are in more than one of all these ranges, as a set."""
-    stops = _stops(parts, [1] * len(parts))
-    return _runs(stops, stops.total > 1)
 
 
 def without(wanted: Ranges, other: Ranges) -> Ranges:
@@ -102,9 +96,10 @@ class Coverage:
 
 
 class _Stops(NamedTuple):
-    """Where a range begins, or one has ended: from ``at`` to the next stop of the key, ``total`` is the sum of the
+    """Where ranges begin, or have ended.
 
-    weights of the ranges that hold the numbers. Behind the last stop of a key it is 0.
+    From ``at`` to the next stop of the key, ``total`` is the sum of the weights of the ranges that hold the numbers.
+    Behind the last stop of a key it is 0.
     """
 
     key: Numbers

@@ -27,18 +27,18 @@ from verifier.history_rows import HistoryFilePath
 from verifier.segments import rows
 from verifier.staging_part import FILES, HISTORIES, SEGMENTS, PartOrder, write_part
 
-#: From one line of progress to the next.
+#: How many files are read between two lines of progress.
 TOLD_FILES = 500
-#: Below so many bytes more processes cost more than they bring: half a second of CPU each until they read.
+#: Below this size more processes cost more than they save: each takes half a second of CPU before it reads.
 SHARED_BYTES = 256 << 20
-#: A history's bytes are compressed, and cost as much as so many bytes of a segment each.
+#: How many bytes of a segment cost as much as one byte of a history, which is compressed.
 HISTORY_WEIGHT = 16
 #: A follower's segment, whose records are not decoded, costs this part of a leader's.
 FOLLOWER_WEIGHT = 0.3
 #: What stands beside a replica's log is compared with the headers of its batches alone. Measured on five runs, CPU a
 #: byte as a part of a leader's: 0.04 to 0.07 with a few records to a batch, 0.11 with 16 KB; this is the median.
 REPLICA_WEIGHT = 0.06
-#: How long it takes at most to see that nobody waits for the files any more.
+#: How long it takes at most to see that nobody is waiting for the files anymore.
 POLL_S = 0.2
 
 Progress = Callable[[str], None]
@@ -132,7 +132,7 @@ def _deal(
 
 
 class _Watch:
-    """How many files all parts together have read; tells it, and ends the work if nobody waits."""
+    """How many files all parts together have read; reports it, and ends the work if nobody waits."""
 
     def __init__(self, total: int, progress: Progress, abandoned: Event | None) -> None:
         self.total = total
@@ -142,7 +142,7 @@ class _Watch:
         self._told = 0
 
     def read(self, part: int, count: int) -> None:
-        """A part has read so many. Raises ``Abandoned``."""
+        """A part has read this many files so far. Raises ``Abandoned``."""
         self.check()
         self._counts[part] = count
         done = sum(self._counts.values())

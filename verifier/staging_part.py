@@ -25,9 +25,9 @@ from verifier.files.replica import ReplicaDirectory
 from verifier.history_rows import HISTORY_SCHEMA, HistoryFilePath, history_rows
 from verifier.segments import rows
 
-#: Rows are written together when there are so many: small groups cost each query their opening.
+#: How many rows are written together: each query pays for opening every group, so small ones are costly.
 GROUP_ROWS = 200_000
-#: How often a process tells how many files it has read.
+#: After how many files a process reports how many it has read.
 TOLD_FILES = 50
 
 SEGMENTS, HISTORIES, FILES = "segments", "histories", "files"

@@ -1,6 +1,6 @@
-"""Files that no declared process, broker or partition leaves. Looks at names alone; judges nothing.
+"""Files that belong to no declared process, broker or partition. Owns the search by name; judges nothing.
 
-A seal that was taken again takes in whatever lies there; what the run declared before its load began does not.
+A seal that was taken again covers whatever lies there; what the run declared before its load began does not.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _series(directory: RunDirectory, declared: DeclaredEvidence) -> Iterator[Pat
 
 
 def _nodes(directory: RunDirectory, declared: DeclaredEvidence) -> Iterator[Path]:
-    """Files of brokers that there were not, and of partitions that a broker has no replica of."""
+    """Files of brokers that were not declared, and of partitions that a broker has no replica of."""
     brokers = {str(broker): broker for broker in declared.brokers}
     for path in _files(directory.nodes_dir):
         node, *inner = path.relative_to(directory.nodes_dir).parts

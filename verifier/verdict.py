@@ -25,7 +25,7 @@ from verifier.unavailability import longest_gaps
 
 SCHEMA = 1
 
-#: In place of a number that nobody has counted, since nothing was judged.
+#: Stands for a number that was never counted, because nothing was judged.
 UNCOUNTED = "?"
 
 State = Literal["valid", "invalid", "unknown"]
@@ -275,7 +275,7 @@ def result_lines(
 ) -> list[str]:
     """The lines that end a run, or the judging of a history, from ``verdict.json``'s object.
 
-    A history has no seed, and a report only if one was asked for. ``?`` is what nobody counted.
+    A history has no seed, and a report only if one was asked for. ``?`` stands for what was never counted.
     """
     forbidden, allowed = [], []
     for name, check in verdict["checks"].items():

@@ -1,6 +1,6 @@
 """What the harness itself saw: who led when, and which brokers it broke. This witness is independent of the logs.
 
-Reads ``leaders.jsonl`` (the conductor's own looks) and ``faults.jsonl``; the rest is pure. It decides two reaches: how
+Reads ``leaders.jsonl`` (the conductor's own looks) and ``faults.jsonl``; the rest is pure. It sets two limits: how
 far from an election an acknowledgement may lie to have been cut off by it, and how far back a broken connection counts.
 
 A worked example. The looks at 10.0 s and 10.3 s saw epoch 4 and epoch 5 of a partition: epoch 5 began in between. A
@@ -22,15 +22,15 @@ from verifier.effectiveness import Injected, fault_record
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunSettings
 
-#: A client may learn of an acknowledgement, and the conductor of an election, so much late on a busy machine.
+#: How late a client may learn of an acknowledgement, and the conductor of an election, on a busy machine.
 SLACK_NS = 3_000_000_000
-#: What was acknowledged so shortly before, or after, its client noted that a connection was lost may have been lost
-#: with it. A client tells within half a second (librdkafka's statistics), one whose process stands still tells later;
+#: What was acknowledged within this time before or after its client noted a lost connection may have been lost with
+#: it. A client notes it within half a second (librdkafka's statistics), or later if its process stands still;
 #: what is under way on a connection that nothing holds up arrives within milliseconds.
 CONNECTION_NS = 2_000_000_000
 
-#: What was sent so shortly before its own client was closed may have been lost with the connections that it closed. The
-#: load waits for a second; earlier ones did not.
+#: What was sent within this time before its own client was closed may have been lost with the connections that it
+#: closed. The load waits for a second before it closes a client; earlier versions did not.
 CLOSED_NS = 500_000_000
 
 #: How the target of a fault names the brokers, or the links from producers to brokers, that it hits.
@@ -41,7 +41,7 @@ _PRODUCERS_LINK = re.compile(r"\bproducers-b(\d+)")
 class Sighting(NamedTuple):
     """The conductor saw this epoch first at ``time_ns``; at ``before_ns`` it still saw the one before (None: never).
 
-    ``leader``: who led in it, None if that is not told.
+    ``leader``: who led in it, None if that is not recorded.
     """
 
     epoch: int
@@ -76,9 +76,9 @@ class EpochStart(NamedTuple):
 
 
 class Election(NamedTuple):
-    """An epoch began about ``about_ns``: what was acknowledged within these times, at an offset from ``start_offset``
+    """An epoch began about ``about_ns``, and what it can have cut off.
 
-    on and below ``end_offset``, can have been cut off by it.
+    That is what was acknowledged within these times, at an offset from ``start_offset`` on and below ``end_offset``.
     """
 
     epoch: int
@@ -126,7 +126,7 @@ class Witness:
         latest_ns = min(after.time_ns, after.time_ns if start.latest_ns is None else start.latest_ns)
         earliest_ns = max(after.before_ns, after.before_ns if start.earliest_ns is None else start.earliest_ns)
         earliest_ns = min(earliest_ns, latest_ns)
-        # a follower may be so far behind and still be elected; and a leader be dead for so long before another is
+        # a follower this far behind may still be elected, and a leader may be dead this long before another one is
         behind_ns = settings.replica_lag_time_max_ms * 1_500_000 + SLACK_NS
         dead_ns = settings.session_timeout_ms * 1_000_000
         from_ns, until_ns = earliest_ns - dead_ns - behind_ns, latest_ns + SLACK_NS

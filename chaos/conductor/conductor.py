@@ -282,10 +282,10 @@ class Conductor:
                 progress.note(f"the harness's own health could not be read: {error!r}")
             killed = await self._deployment.stop()
             for broker_id in killed:
-                self._record.problem(f"broker {broker_id} did not stop in good order and was killed")
+                self._record.problem(f"broker {broker_id} did not stop cleanly and was killed")
 
     async def _open_links(self) -> None:
-        """Whatever a fault that was cut short may have left on a link: the brokers are to stop in good order."""
+        """Whatever a fault that was cut short may have left on a link: the brokers are to stop cleanly."""
         if self._deployment.is_proxied:
             try:
                 await asyncio.to_thread(self._deployment.links.reset)

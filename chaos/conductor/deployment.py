@@ -122,7 +122,7 @@ class Deployment:
         await self._once("zookeeper", self._start_zookeeper_again)
 
     async def stop_broker(self, broker_id: int, timeout_s: float) -> bool:
-        """Ask one broker to end in good order; whether it did, in time."""
+        """Ask one broker to stop cleanly; whether it did, in time."""
         self._observer.forget(broker_id)
         child = self._brokers[broker_id]
         await asyncio.to_thread(child.terminate)
@@ -143,7 +143,7 @@ class Deployment:
         await asyncio.shield(task)
 
     async def stop(self, timeout_s: float = 15.0) -> list[int]:
-        """Stop the brokers in good order and answer with those that had to be killed.
+        """Stop the brokers cleanly and answer with those that had to be killed.
 
         One after the other, so that a controlled shutdown has somewhere to move leadership to.
         """

@@ -16,7 +16,7 @@ from chaos.links import Links
 from cluster.process.zookeeper import serves
 from verifier.evidence.run_directory import RunDirectory
 
-#: What a broker leaves in its data directory when it stops in good order (Kafka's name).
+#: What a broker leaves in its data directory when it stops cleanly (Kafka's name).
 CLEAN_STOP_MARKER = ".kafka_cleanshutdown"
 
 

@@ -75,7 +75,7 @@ class ClusterUnderTest(Protocol):
         ...
 
     async def stop(self, broker_id: int, timeout_ms: int) -> bool:
-        """Ask a broker to end in good order (a controlled shutdown); whether it did, in time."""
+        """Ask a broker to stop cleanly (a controlled shutdown); whether it did, in time."""
         ...
 
     def stopped_cleanly(self, broker_id: int) -> bool:

@@ -16,10 +16,10 @@ _MOVED_MS = 3_000
 
 
 class RollingRestart(Fault):
-    """Bites when every broker ended in good order: leadership had moved, and the marker of a clean stop was there."""
+    """Bites when every broker stopped cleanly: leadership had moved, and the marker of a clean stop was there."""
 
     name = "rolling-restart"
-    summary = "shut each broker down in good order and start it again, one after the other"
+    summary = "shut each broker down cleanly and start it again, one after the other"
     #: It takes what it takes: three brokers, each down, up and back in every ISR.
     duration_s = (10.0, 12.0)
     recovery_s = 4.0
@@ -55,7 +55,7 @@ class RollingRestart(Fault):
         return Probe(running and rejoined, {"running": running, "isr_full": rejoined})
 
     async def _roll(self, broker_id: int) -> dict[str, Any]:
-        """One broker down in good order, up again, and back in every ISR; what was seen of it."""
+        """One broker cleanly down, up again, and back in every ISR; what was seen of it."""
         led = [index for index in range(self.cluster.partitions) if await self._led_by(index, broker_id)]
         self._stopped.add(broker_id)
         pid = self.cluster.process(broker_id).pid

@@ -41,7 +41,7 @@ class ClientMetadata:
         max_age_ms: int,
         max_idle_ms: int | None = None,
     ) -> None:
-        """``max_idle_ms`` is the age at which an unused topic is dropped; None keeps topics for ever."""
+        """``max_idle_ms`` is the age at which an unused topic is dropped; None keeps topics forever."""
         self._bootstrap = {
             -1 - index: BrokerAddress(-1 - index, host, port) for index, (host, port) in enumerate(bootstrap)
         }

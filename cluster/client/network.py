@@ -178,7 +178,7 @@ class NetworkClient:
     # Events
 
     def poll(self, timeout_ms: float | None) -> Polled:
-        """Wait until something happens, for ``timeout_ms`` at most (None: for ever), and tell what.
+        """Wait until something happens, for ``timeout_ms`` at most (None: forever), and tell what.
 
         Returns early, and possibly with nothing, after ``wakeup`` and when a deadline of a connection has come.
         """

@@ -92,7 +92,7 @@ class Nodes(Generic[Context]):
         random: Random,
     ) -> None:
         """``reconnect`` and ``setup_timeout`` are ``reconnect.backoff.ms`` and ``socket.connection.setup.timeout.ms``,
-        each with its longest; a negative ``max_idle_ms`` keeps idle connections for ever.
+        each with its longest; a negative ``max_idle_ms`` keeps idle connections forever.
         """
         self._reconnect = reconnect
         self._setup_timeout = setup_timeout

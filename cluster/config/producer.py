@@ -71,7 +71,7 @@ def validate(
     asked = read(mapping)
     config = ProducerConfig(table, {**read(base or {}), **asked})
     changes, notes = _settle_idempotence(config, asked)
-    # librdkafka reads 0 as "for ever".
+    # librdkafka reads 0 as "forever".
     endless = confluent and config["delivery.timeout.ms"] == 0
     least = int(config["linger.ms"]) + int(config["request.timeout.ms"])
     if config["delivery.timeout.ms"] < least and not endless:

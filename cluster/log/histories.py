@@ -5,7 +5,7 @@ over names it does not know). A snapshot has only the newest batch of each produ
 with the last five, and with what is known of the sequences before, without reading the batches below.
 
 It carries the leader epoch of the record before its offset. An offset and its epoch name one record in all replicas'
-logs for ever, so a file that a power loss brought back, of records that were cut off since, is found out.
+logs forever, so a file that a power loss brought back, of records that were cut off since, is found out.
 
 version int16, CRC-32C of what follows it, leader epoch int32, producers int32; then int64s, for each producer: id,
 epoch, 1 if complete + 2 if wrapped, last timestamp, batches, and of each batch its five numbers. All big-endian. A roll

@@ -21,7 +21,7 @@ RETRY_DELAY_S = 0.05
 RETRY_DELAY_MAX_S = 0.25
 #: How many times within a session a connection that gets no answer is given up for another. kazoo would wait for the
 #: whole session, and that would be its end. A standalone ZooKeeper (3.9.5, NIO) that is asked while it makes its
-#: database fails in closing the connection, and leaves it open and silent for ever.
+#: database fails in closing the connection, and leaves it open and silent forever.
 HANDSHAKES_PER_SESSION = 3
 
 #: kazoo tells of each attempt to connect; the store tells of what came of them.

@@ -35,7 +35,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         self, accept: AcceptHandler, max_frame_bytes: int, *, on_gone: Callable[[AsyncioConnection], None] | None
     ) -> None:
         """``on_gone`` is the listener's; None for a connection that was opened from here, which is never choked:
-        two ends that both wait for the other to read would wait for ever.
+        two ends that both wait for the other to read would wait forever.
         """
         self._accept = accept
         self._frames = FrameBuffer(max_frame_bytes)

@@ -60,7 +60,7 @@ class Selector(Protocol):
         ...
 
     def poll(self, timeout_ms: float | None, handler: SelectorHandler) -> None:
-        """Wait until something happens, for ``timeout_ms`` at most (None: for ever), and tell the handler."""
+        """Wait until something happens, for ``timeout_ms`` at most (None: forever), and tell the handler."""
         ...
 
     def wakeup(self) -> None:

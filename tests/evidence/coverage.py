@@ -1,6 +1,6 @@
 """What a run of the fuzzer has proven: how often each kind of file was tampered with in which way, and what came of it.
 
-Owns the table. A combination that was never drawn is told, for nothing is known of it.
+Owns the table. A combination that was never drawn is listed, since nothing is known about it.
 """
 
 from __future__ import annotations

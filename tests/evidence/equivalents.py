@@ -1,7 +1,7 @@
 """What may be tampered with and leave the run valid, each with its reason. Everything else must be noticed.
 
-An entry is a path's pattern and a test of what was done to it. Of a run that was sealed again afterwards the rules see
-less: docs/verifier.md lists what they cannot.
+An entry is a path's pattern and a test of what was done to it. The rules see less of a
+run that was sealed again afterwards: docs/verifier.md lists what they cannot see.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 Without --run small made-up runs are tampered with, else copies of this one, which must be valid. --resealed seals each
 copy again, as a forger would, and names what the rules alone let pass; that is a measure (docs/verifier.md says what no
-rule can see), no failure. At the end a table tells what was tampered with, how often and how, and what came of it.
+rule can see), not a failure. A table at the end shows what was tampered with, how often and how, and what came of it.
 Exit status 1 if anything was judged falsely, or made the verifier raise.
 """
 

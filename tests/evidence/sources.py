@@ -1,7 +1,7 @@
 """Valid runs to tamper with: small stories, with everything beside them that a real run leaves. Owns what they are.
 
 ``plain`` had two faults that bit. ``elected`` and ``repeated`` hold anomalies that an event in the evidence excuses,
-``deleted`` lacks records that a client had deleted: who damages that event or that request must not make them invalid.
+``deleted`` lacks records that a client had deleted: damage to that event or that request must not make them invalid.
 """
 
 from __future__ import annotations

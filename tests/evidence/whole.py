@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from random import Random
 
-#: Changes one thing of this file, or says None if there is nothing of the kind to change.
+#: Changes one thing of this file, or returns None if there is nothing of the kind to change.
 Way = Callable[[Path, Random], str | None]
 
-#: A run's files are small; what a mishap takes from them is too.
+#: A mishap takes at most this much of a file: a run's files are small.
 MOST_BYTES = 400
 
 

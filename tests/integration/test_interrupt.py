@@ -82,7 +82,7 @@ def test_kill_9_while_more_is_down(tmp_path: Path, fault: str) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("fault", ["pause-zookeeper", "restart-zookeeper", "rolling-restart"])
 def test_an_interrupt_while_more_is_down(tmp_path: Path, fault: str) -> None:
-    """Ctrl-C then: what is down comes up again, every broker stops in good order, what there is gets judged."""
+    """Ctrl-C then: what is down comes up again, every broker stops cleanly, what there is gets judged."""
     require("java")
     with Place(tmp_path) as place:
         run = place.start("run", "--time-limit", "40", "--faults", fault, "--seed", "5")
@@ -92,7 +92,7 @@ def test_an_interrupt_while_more_is_down(tmp_path: Path, fault: str) -> None:
         assert run.wait(LONG_S) == 2, place.err
         place.assert_nothing_left(within_s=1.0)
         assert place.out.startswith("RESULT unknown seed=5 ")
-        assert "did not stop in good order" not in place.err
+        assert "did not stop cleanly" not in place.err
 
 
 @pytest.mark.full

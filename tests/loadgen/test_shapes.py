@@ -39,7 +39,7 @@ def test_bursts_come_at_the_end_of_each_period() -> None:
 
 
 def test_the_last_step_is_held() -> None:
-    """Twice the rate from the tenth second on, for ever; a pause is a step with the factor 0."""
+    """Twice the rate from the tenth second on, forever; a pause is a step with the factor 0."""
     shape = parse_shape({"steps": [[5, 1], [5, 0], [1, 2]]})
     assert [shape.work(seconds) for seconds in (5, 10, 11, 111)] == [5, 5, 7, 207]
     assert [shape.seconds_of(work) for work in (5, 7, 207)] == [5, 11, 111]

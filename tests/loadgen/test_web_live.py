@@ -47,7 +47,7 @@ class Web:
 
 def test_a_conducted_load_is_seen_and_not_steered(cluster: MockCluster, tmp_path: Path) -> None:
     """It begins without a click; tab and page say what the run does, a broken state costs the tab alone; whoever wants
-    to stop or change the load from a browser is refused; SIGINT ends interface and load in good order."""
+    to stop or change the load from a browser is refused; SIGINT ends interface and load cleanly."""
     run = RunDirectory(tmp_path / "run").prepare()
     settings = LoadSettings(
         run_id=1, producers_bootstrap=cluster.bootstrap, topic=TOPIC, partitions=4, producers=2, readers=(), rate=200.0,

@@ -137,7 +137,7 @@ def _write_everywhere(homes: list[Path], name: str, data: bytes | bytearray) -> 
 
 
 def _write_marks(directory: RunDirectory, final: list[FinalPartition]) -> None:
-    """What a broker writes of all its logs when it stops in good order."""
+    """What a broker writes of all its logs when it stops cleanly."""
     ends = {(each.topic, each.partition): each.high_watermark for each in final}
     marks = {"recovery-point": ends, "replication": ends, "log-start": {}}
     for broker in BROKERS:

@@ -75,8 +75,8 @@ CASES: dict[str, Callable[[], Closing]] = {
     "final-1.arrow has rows assign/fail": rows("final-1", "assign", type="fail"),
     "producer-1.arrow has rows retry/ok": also("producer-1", HistoryRow("retry", "ok", TOPIC, 0, 1, 0, 2)),
     "producer-1.arrow has rows vote/ok": also("producer-1", HistoryRow("vote", "ok")),  # type: ignore[arg-type]
-    "reader-1.arrow has 1 rows poll at no offset": rows("reader-1", "poll", first_offset=-1, last_offset=-1),
-    "final-1.arrow has 1 rows poll at no offset": rows("final-1", "poll", first_offset=-2, last_offset=-2),
+    "reader-1.arrow has 1 rows poll without an offset": rows("reader-1", "poll", first_offset=-1, last_offset=-1),
+    "final-1.arrow has 1 rows poll without an offset": rows("final-1", "poll", first_offset=-2, last_offset=-2),
     "reader-1.arrow has rows that hermes-1 wrote": lambda: written_as("reader-1", "hermes-1"),
     "reader-1.arrow has rows poll of the phase final": rows("reader-1", "poll", phase="final"),
     "final-1.arrow has rows poll of the phase load": rows("final-1", "poll", phase="load"),

@@ -1,6 +1,6 @@
 """Whether the run declared what it was asked for: every process, every replica, and no other. Pure.
 
-Whether what was declared is there, the other modules say.
+The other modules of this package check whether what was declared is there.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from verifier.evidence.run_model import RunModel
 
 
 def doubts(run: RunModel) -> Iterator[Doubt]:
-    """Where the declaration and the settings disagree. What nobody declared is missed by nobody."""
+    """Where the declaration and the settings disagree. What was never declared would never be missed."""
     if not run.evidence.processes:
         return  # said already, with the histories
     for reason in [*_processes(run), *_replicas(run)]:

@@ -55,7 +55,7 @@ def _phases(run: RunModel) -> Iterator[str]:
     try:
         datetime.fromisoformat(run.started)
     except ValueError:
-        yield f"run.json says that the run began at {run.started!r:.40}, which is no time"
+        yield f"run.json says that the run began at {run.started!r:.40}, which is not a time"
     names = [phase.name for phase in run.phases]
     if names != list(PHASES):
         missing = [name for name in PHASES if name not in names]
@@ -97,7 +97,7 @@ def _child_name(process: DeclaredProcess) -> str:
 
 
 def _ends(lives: list[ChildProcess], closing: Closing) -> Iterator[str]:
-    """A broker that was killed is started again, and its last life ends in order; a process of the load has one."""
+    """A broker that was killed is started again, and its last life ends cleanly; a process of the load has one."""
     for number, child in enumerate(lives, start=1):
         if child.exit_code == 0:
             continue

@@ -74,7 +74,7 @@ def _contradictions(run: RunModel) -> Iterator[str]:
             found = ", ".join(map(str, sorted(final.log_end_offsets)))
             complaints.append((name, f"it ended on brokers {found}, not on those of its declared replicas"))
         if place in seen:
-            complaints.append((name, "its final state is told twice"))
+            complaints.append((name, "its final state is recorded twice"))
         seen.add(place)
     yield from together(complaints)
 

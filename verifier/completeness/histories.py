@@ -76,7 +76,7 @@ def _totals(account: HistoryAccount) -> Iterator[str]:
 
 
 def _places(run: RunModel, account: HistoryAccount) -> Iterator[str]:
-    """What happened elsewhere is compared with no log."""
+    """What happened in another partition could not be compared with any log."""
     strange = sorted(f"{topic}-{partition}" for topic, partition in account.places)
     strange = [name for name in strange if name not in run.evidence.replicas]
     if strange:

@@ -20,7 +20,7 @@ KILLED = -9
 
 #: A fault that kills a process is named ``kill-...``. These kill brokers alone; today's faults kill no other process.
 _BROKERS_ALONE = frozenset(("kill-leader", "kill-follower", "kill-controller"))
-#: Stops brokers in good order, and kills one that does not stop in time.
+#: Shuts brokers down cleanly, and kills one that does not stop in time.
 _ROLLING = "rolling-restart"
 _ZOOKEEPER = "restart-zookeeper"
 
@@ -62,7 +62,7 @@ def _is_dead(seen: Mapping[str, Any], process: str, pid: int) -> bool:
 
 
 def torn(run: RunModel, account: HistoryAccount, closing: Closing) -> Iterator[str]:
-    """Why a history without an end is no evidence; nothing if a fault killed its process where the history ends."""
+    """Why a history without an end cannot be evidence; nothing if a fault killed its process where the history ends."""
     by = [
         each
         for child in run.children
@@ -74,7 +74,7 @@ def torn(run: RunModel, account: HistoryAccount, closing: Closing) -> Iterator[s
         yield f"the history {account.file} has no proper end, and no fault on record killed its process"
         return
     (fault, died_ns) = by[0], by[0].probed_ns or by[0].start_ns
-    # rows are flushed every half second, by a loop that may lag so much before the harness counts as overloaded
+    # rows are flushed every half second, by a loop that may lag that much before the harness counts as overloaded
     late_ns = FLUSH_INTERVAL_NS + _IDLE_NS + int(run.settings.stalled_after_s / 2 * 1e9)
     if account.last_ns < fault.start_ns - late_ns:
         seconds = (fault.start_ns - account.last_ns) / 1e9

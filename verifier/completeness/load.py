@@ -17,11 +17,11 @@ from verifier.evidence.phases import CHAOS
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Facts
 
-#: Of the records that the rate asks for in the time of the load, at least this share was acknowledged.
+#: The least share of the records due at the requested rate that must have been acknowledged.
 LEAST_OF_ASKED = 0.1
-#: Of its even share of all that was acknowledged, each partition that is written to has at least this part.
+#: The least part of its even share of the acknowledged records that each partition must have, if it is written to.
 LEAST_OF_SHARE = 0.1
-#: Of what was acknowledged in a partition, every live reader was handed at least this part.
+#: The least share of a partition's acknowledged records that each live reader must have been handed.
 LEAST_READ_LIVE = 0.5
 
 
@@ -46,7 +46,7 @@ def doubts(run: RunModel, facts: Facts, closing: Closing) -> Iterator[Doubt]:
 
 
 def unreadable(run: RunModel, closing: Closing, role: Role) -> list[str]:
-    """The declared processes of a role that left no history, or one that cannot be read: nothing of theirs counts."""
+    """The declared processes of a role whose history is missing or cannot be read, so that nothing of theirs counts."""
     read = {account.process for account in closing.accounts if account.state != "damaged"}
     return [process.name for process in run.evidence.of_role(role) if process.name not in read]
 

@@ -30,7 +30,7 @@ OUTCOMES: Mapping[str, frozenset[str]] = {
     "note": frozenset(("info",)),
 }
 
-#: Whose rows these are. Other functions are anybody's.
+#: The roles that write rows of each function. A function that is not here may be written by any role.
 _ROLES = {
     "reserve": ("producers", "sentinel"),
     "send": ("producers",),
@@ -49,7 +49,7 @@ _OF_A_PHASE = frozenset(("send", "sentinel", "poll", "assign", "seek", "idle"))
 
 
 def strange(account: HistoryAccount, declared: DeclaredProcess | None) -> Iterator[str]:
-    """What is in this history and cannot be, one line each. Roles are judged for a declared process alone."""
+    """What this history holds and cannot hold, one line each. Roles are judged only for a declared process."""
     for f, outcome in sorted(account.rows):
         known = OUTCOMES.get(f)
         if known is None:
@@ -57,7 +57,7 @@ def strange(account: HistoryAccount, declared: DeclaredProcess | None) -> Iterat
         elif outcome not in known:
             yield f"the history {account.file} has rows {f}/{outcome}; {f} is always {' or '.join(sorted(known))}"
     if account.nowhere:
-        yield f"the history {account.file} has {account.nowhere} rows poll at no offset"
+        yield f"the history {account.file} has {account.nowhere} rows poll without an offset"
     if others := sorted(account.writers - {account.process}):
         yield f"the history {account.file} has rows that {', '.join(others[:5])} wrote, not {account.process}"
     if declared is not None:

@@ -22,7 +22,7 @@ _BLINDS: tuple[tuple[str, frozenset[Evidence]], ...] = (
     ("nodes/*/control.jsonl", JOURNALS),
     ("*", NOTHING),
 )
-#: So many files are named; the others are counted.
+#: At most this many files are named; the others are counted.
 MOST_NAMED = 6
 
 
@@ -32,7 +32,7 @@ def doubts(closing: Closing) -> Iterator[Doubt]:
         yield Doubt(closing.seal_problem)
     for each in closing.unreadable:
         yield Doubt(f"{each.path} cannot be read: {each.error}", blind_for(each.path))
-    yield from _told([(path, "it is of nothing that the run declared") for path in closing.strangers], NOTHING)
+    yield from _told([(path, "it belongs to nothing that the run declared") for path in closing.strangers], NOTHING)
     words = {"missing": "missing since the run was sealed", "changed": "changed since the run was sealed"}
     words["new"] = "not there when the run was sealed"
     for blinds in dict.fromkeys(blinds for _, blinds in _BLINDS):
@@ -44,9 +44,9 @@ def _told(complaints: list[tuple[str, str]], blinds: frozenset[Evidence]) -> Ite
     for line in together(complaints[:MOST_NAMED]):
         yield Doubt(line, blinds)
     if len(complaints) > MOST_NAMED:
-        yield Doubt(f"the same, or the like, of {len(complaints) - MOST_NAMED} more files", blinds)
+        yield Doubt(f"the same or similar for {len(complaints) - MOST_NAMED} more files", blinds)
 
 
 def blind_for(path: str) -> frozenset[Evidence]:
-    """What a file makes blind that is not as it was."""
+    """What a file that is not as it was makes blind."""
     return next(blinds for pattern, blinds in _BLINDS if fnmatchcase(path, pattern))

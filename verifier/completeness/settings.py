@@ -1,9 +1,9 @@
-"""Whether the settings that a verdict depends on are said the same by all who wrote them down. Pure.
+"""Whether all records of the settings that a verdict depends on agree. Pure.
 
 The experiment is declared once (``experiment`` in ``run.json``) and the settings are made from it; the topic was
 created with them; ``loadgen/settings.json`` is what the load processes read; and the histories show whether producers
-had ids and were told offsets. Who changes one of them, to have more excused, is contradicted by the others. Nothing can
-be judged then. What the brokers were started with, no file of theirs records.
+had ids and were told offsets. Whoever changes one of them, so that more is excused, is contradicted by the others, and
+nothing can be judged. No file of the brokers records what they were started with.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ _OF_PRODUCERS = {
     "retries": ("retries", "message.send.max.retries"),
 }
 
-#: By these keys of a topic's configuration a verdict is decided.
+#: The keys of a topic's configuration that a verdict depends on.
 _OF_TOPICS = ("cleanup.policy", "retention.ms", "retention.bytes", "unclean.leader.election.enable")
 
 _ABSENT = object()
 
 
 def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
-    """Every place that says something else than ``settings``, with both values."""
+    """Every place that contradicts ``settings``, with both values."""
     for reason in [*_experiment(run), *_topics(run), *_load(run, closing), *_histories(run, closing)]:
         yield Doubt(reason, ALL)
 
@@ -88,7 +88,7 @@ def _experiment(run: RunModel) -> Iterator[str]:
 
 
 def _faults(run: RunModel, record: Mapping[str, Any]) -> Iterator[str]:
-    """Every kind that was asked for is planned at least once; without its name nobody misses one that never bit."""
+    """The kinds that were asked for are all named: one that is not would not be missed if it never bit."""
     asked = _at(record, (*_RESOLVED, "faults"))
     if isinstance(injections := _at(record, (*_ASKED, "schedule", "injections")), list):
         asked = [each.get("fault") for each in injections if isinstance(each, dict)]
@@ -132,7 +132,7 @@ def _load(run: RunModel, closing: Closing) -> Iterator[str]:
     for name, keys in _OF_PRODUCERS.items():
         setting = getattr(run.settings, name)
         for key in keys:
-            # without the key it is the client's default, which for acks is the same with all clients
+            # an absent key means the client's default; only that of acks is the same for all clients
             found = handed.get(key, "all" if key == "acks" else _text(setting))
             if not _same(name, _text(setting), found):
                 yield _contradiction(name, setting, f"{file} producer_config.{key}", found)

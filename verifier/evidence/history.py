@@ -266,9 +266,9 @@ def scan_history(path: str | Path) -> tuple[HistoryFile, Iterator[pa.Table]]:
 
 
 def stream_history(path: str | Path) -> tuple[HistoryFile, Iterator[pa.Table]]:
-    """How the file ends (its ``rows`` are -1: nobody has counted them), and all its rows part by part, totals too.
+    """How the file ends (its ``rows`` are -1: not counted yet), and all its rows part by part, totals too.
 
-    It is decoded once: ``HistoryError`` may come behind some of the rows. Raises it also at once, and ``OSError``.
+    It is decoded once, so ``HistoryError`` may come after some of the rows. Raises it, and ``OSError``, at once, too.
     """
     file, parts = _open(path)
     return file, parts()

@@ -17,7 +17,7 @@ class Findings:
     """Anomalies of one check. Every column has their number; -1 stands for nothing.
 
     ``value`` and ``other`` are values by number, ``operation`` and ``earlier`` operations, ``delta`` the distance of
-    two values in the log, ``cause`` a word of ``verifier.operations.anomalies`` or None.
+    two values in the log.
     """
 
     check: str
@@ -28,7 +28,6 @@ class Findings:
     operation: IntArray
     earlier: IntArray
     delta: IntArray
-    cause: Sequence[str | None] = field(default_factory=list)
     cycles: Sequence[Cycle] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -69,7 +68,6 @@ def findings(
     operation: IntArray | None = None,
     earlier: IntArray | None = None,
     delta: IntArray | None = None,
-    cause: Sequence[str | None] | None = None,
     cycles: Sequence[Cycle] = (),
 ) -> Findings:
     """Findings whose absent columns are -1."""
@@ -80,5 +78,5 @@ def findings(
 
     return Findings(
         check, column(key), column(value), column(offset), column(other), column(operation), column(earlier),
-        column(delta), [None] * count if cause is None else cause, cycles,
+        column(delta), cycles,
     )  # fmt: skip

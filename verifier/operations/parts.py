@@ -23,7 +23,7 @@ import numpy as np
 from verifier.operations.model import IntArray, OperationHistory, OperationsError
 from verifier.operations.names import PLAIN, Names
 
-#: Below so many bytes another process costs more than it brings: half a second until it reads.
+#: Below this size another process costs more than it saves: half a second before it reads.
 SHARED_BYTES = 32 << 20
 #: More processes than these wait for the one that puts their parts together.
 MOST_PROCESSES = 8

@@ -6,7 +6,6 @@ rest on what it breaks. A history in which nothing was acknowledged or nothing w
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -195,7 +194,7 @@ def _examples(narrator: Narrator, found: Findings, allowed: str | None) -> tuple
         offset = int(found.offset[row])
         # the first carries the count of all, as a partition's does in a run
         each = Found(
-            found.check, found.cause[row], str(detail.get("key", "")), -1, len(found) if not place else 0,
+            found.check, None, str(detail.get("key", "")), -1, len(found) if not place else 0,
             len(found) if not place else 0, None, None, None if offset < 0 else offset, 1, detail,
         )  # fmt: skip
         examples.append(OperationExample(each, allowed, narrator.sentence(found, row)))
@@ -222,8 +221,3 @@ def _stats(operations: Operations, order: Versions) -> dict[str, Any]:
         "lines_skipped": history.skipped,
         "info_causes": causes,
     }
-
-
-def to_line(verdict: ClientVerdict) -> str:
-    """The whole verdict on one line."""
-    return json.dumps(verdict.to_json())

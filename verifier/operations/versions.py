@@ -16,6 +16,9 @@ from verifier.operations.columns import group_numbers, least_by, most_by, starts
 from verifier.operations.model import INFO, OK, BoolArray, IntArray
 from verifier.operations.pairing import Operations
 
+#: Values between two others that are named at most.
+MOST_BETWEEN = 8
+
 
 @dataclass(frozen=True, slots=True)
 class Versions:
@@ -40,10 +43,10 @@ class Versions:
     ok_read: BoolArray
     committed: BoolArray
 
-    def between(self, key: int, first: int, last: int, most: int = 8) -> list[int]:
-        """The values at the indices behind ``first`` and before ``last`` of a key, up to a limit."""
+    def between(self, key: int, first: int, last: int) -> list[int]:
+        """The values at the indices behind ``first`` and before ``last`` of a key, ``MOST_BETWEEN`` of them at most."""
         start = int(self.key_start[key])
-        return [int(each) for each in self.slot_value[start + first + 1 : start + min(last, first + 1 + most)]]
+        return [int(each) for each in self.slot_value[start + first + 1 : start + min(last, first + 1 + MOST_BETWEEN)]]
 
     def __repr__(self) -> str:
         return f"Versions({len(self.slot_key):,} slots)"

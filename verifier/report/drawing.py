@@ -28,11 +28,11 @@ class Axis:
     def seconds(self, time_ns: float) -> float:
         return (time_ns - self.start_ns) / 1e9
 
-    def bar(self, start_ns: float, end_ns: float, kind: str, title: str, *, least: float = 2.0, text: str = "") -> Bar:
+    def bar(self, start_ns: float, end_ns: float, kind: str, title: str, *, least: float = 2.0) -> Bar:
         left, right = self.x(start_ns), self.x(end_ns)
         width = max(round(right - left, 1), least)
         # what is too short to be seen keeps its least width, also at the right edge
-        return Bar(min(left, WIDTH - RIGHT - width), width, kind, title, text)
+        return Bar(min(left, WIDTH - RIGHT - width), width, kind, title)
 
 
 @dataclass(frozen=True, slots=True)

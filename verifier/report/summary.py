@@ -8,7 +8,7 @@ from typing import Any
 from verifier.anomalies import BY_NAME
 from verifier.effectiveness import Injected
 from verifier.evidence.run_model import RunModel
-from verifier.markdown import SHOWN, anomaly, inline, table
+from verifier.markdown import anomaly, inline, table
 from verifier.report.words import headline
 from verifier.verdict import UNCOUNTED, CheckResult, Verdict
 
@@ -92,7 +92,7 @@ def recovery_text(found: Mapping[str, Any]) -> str:
 
 
 def _anomaly(check: CheckResult) -> Iterator[str]:
-    examples = (inline(example.text) for example in check.examples[:SHOWN] if not example.allowed)
+    examples = (inline(example.text) for example in check.examples if not example.allowed)
     yield from anomaly(check, check.forbidden_count, BY_NAME[check.name].summary, examples)
     yield ""
 

@@ -56,7 +56,7 @@ class Registrar:
         """Create the node in the current session and return the broker epoch.
 
         A node of another session is waited for: it is our former life, or another broker's. After ``patience_s``
-        without its end BrokerIdTaken is raised (None: wait for ever). Raises SessionExpiredError.
+        without its end BrokerIdTaken is raised (None: wait forever). Raises SessionExpiredError.
         """
         if not self._watching:
             self._watching = True

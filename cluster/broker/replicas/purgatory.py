@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 
 
 class Expiring(Protocol):
-    """Something that does not wait for ever."""
+    """Something that does not wait forever."""
 
     def expire(self) -> None:
         """The time is over. Not called after ``TimerWheel.cancel``."""

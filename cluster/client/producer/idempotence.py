@@ -40,7 +40,7 @@ def is_after(sequence: int, other: int) -> bool:
 
 
 class IdentityState(Enum):
-    """UNINITIALIZED -> INITIALIZING (asked) -> READY; back after the last epoch. FATAL is for ever."""
+    """UNINITIALIZED -> INITIALIZING (asked) -> READY; back after the last epoch. FATAL is forever."""
 
     UNINITIALIZED = "uninitialized"
     INITIALIZING = "initializing"

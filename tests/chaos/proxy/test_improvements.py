@@ -298,7 +298,7 @@ def test_server_statistics(api: Api) -> None:
 
 
 def test_lag_is_how_late_timers_run() -> None:
-    """A loop that stands still for half a second shows it once in the window and for ever in the maximum."""
+    """A loop that stands still for half a second shows it once in the window and forever in the maximum."""
 
     async def scenario() -> tuple[dict[str, float], dict[str, float]]:
         lag = LagMonitor()

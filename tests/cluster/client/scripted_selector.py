@@ -111,7 +111,7 @@ class ScriptedSelector:
     def poll(self, timeout_ms: float | None, handler: SelectorHandler) -> None:
         self.timeouts.append(timeout_ms)
         if not self.events:
-            assert timeout_ms is not None, "waits for ever"
+            assert timeout_ms is not None, "waits forever"
             self.clock.advance_ms(timeout_ms)
         for _ in range(len(self.events)):
             self.events.popleft()(handler)

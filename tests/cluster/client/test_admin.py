@@ -60,7 +60,7 @@ def test_several_share_one_thread():
 
 
 def test_a_forked_process_is_told_that_nobody_asks():
-    """The thread did not come along: a call that would wait for ever raises, a new client works, both can be closed."""
+    """The thread did not come along: a call that would wait forever raises, a new client works, both can be closed."""
     config = {"bootstrap.servers": "127.0.0.1:1", "default.api.timeout.ms": 1}
     with Admin(config) as parent:
         thread = parent._loop_thread._thread

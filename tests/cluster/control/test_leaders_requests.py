@@ -369,7 +369,7 @@ def test_the_controller_itself_can_leave_in_order():
 
 
 def test_all_brokers_may_leave_at_once():
-    """The last one cannot move anything and does not wait for ever; the partition's ISR keeps it."""
+    """The last one cannot move anything and does not wait forever; the partition's ISR keeps it."""
 
     async def body():
         cluster, brokers = await with_topic()

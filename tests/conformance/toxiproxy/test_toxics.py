@@ -137,7 +137,7 @@ def test_timeout_starts_again_with_every_chunk(backend: Backend, through: int) -
 
 
 def test_timeout_zero_is_the_lossy_cut(backend: Backend, through: int) -> None:
-    """Timeout 0 drops for ever and stays open; removing it closes the connections there are."""
+    """Timeout 0 drops forever and stays open; removing it closes the connections there are."""
     with connect(through) as client:
         round_trip_ms(client)
         toxic = backend.api.toxic("p", "timeout", timeout=0)

@@ -122,7 +122,7 @@ def break_link(story: Story, random: Random, place: Partition) -> None:
 
 @one_of(lambda story: [story])
 def stop_otherwise(story: Story, random: Random, target: Story) -> None:
-    """A broker was killed, or left half a batch after a stop in good order, or its end was noted."""
+    """A broker was killed, or left half a batch after a clean stop, or its end was noted."""
     broker = random.choice([1, 2])
     match random.randrange(3):
         case 0:

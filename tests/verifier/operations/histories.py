@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 
 from verifier.operations.model import HistoryBuilder, OperationHistory
+from verifier.operations.verdict import ClientVerdict
 
 Line = dict[str, Any]
 
@@ -256,3 +257,8 @@ def mutated(seed: int, mutations: int) -> list[Line]:
         except IndexError:
             lines = before
     return lines
+
+
+def counts(verdict: ClientVerdict) -> dict[str, int]:
+    """How often each anomaly was found; what was not found is left out."""
+    return {name: check.count for name, check in verdict.verdict.checks.items() if check.count}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.long_operations import plan, write_operations
-from tests.verifier.operations.histories import Line, history_of, numbered, op
+from tests.verifier.operations.histories import Line, counts, history_of, numbered, op
 from tests.verifier.operations.planted import PAIRS, history, poll, send, together
 from verifier.operations import cycles
 from verifier.operations.anomalies import ANOMALIES, NAMES
@@ -19,10 +19,6 @@ from verifier.operations.words import MOST_STEPS
 
 def judged(lines: list[Line], options: JudgeOptions | None = None) -> ClientVerdict:
     return judge(history_of(lines), options or JudgeOptions(), Path("history.jsonl"))
-
-
-def counts(verdict: ClientVerdict) -> dict[str, int]:
-    return {name: check.count for name, check in verdict.verdict.checks.items() if check.count}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.verifier.operations.histories import Line, history_of, op
+from tests.verifier.operations.histories import Line, counts, history_of, op
 from tests.verifier.operations.planted import history, poll, send, together
 from verifier.operations.options import JudgeOptions
 from verifier.operations.verdict import ClientVerdict, judge
@@ -14,10 +14,6 @@ NAME = Path("history.jsonl")
 
 def judged(*operations: list[Line]) -> ClientVerdict:
     return judge(history_of(history(*operations)), JudgeOptions(), NAME)
-
-
-def counts(verdict: ClientVerdict) -> dict[str, int]:
-    return {name: check.count for name, check in verdict.verdict.checks.items() if check.count}
 
 
 def test_a_skip_and_a_step_back() -> None:

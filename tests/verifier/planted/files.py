@@ -42,7 +42,7 @@ def holds(name: str, data: bytes, broker: int = FOLLOWER) -> Callable[[Story], N
 
 
 def killed(story: Story) -> None:
-    """The follower did not stop in good order."""
+    """The follower did not stop cleanly."""
     story.killed.add(FOLLOWER)
 
 
@@ -254,7 +254,7 @@ PLANTED: Mapping[str, Planted] = {
         neighbor="a log start that was told",
     ),
     "a log start that was told": Planted(deleted_below_4),
-    "no mark of a stop in good order": Planted(
+    "no mark of a clean stop": Planted(
         both(ended(0), absent(CLEAN)), checkpoint("marker"), neighbor="no mark of a stop after a kill"
     ),
     "no mark of a stop after a kill": Planted(both(ended(-9), absent(CLEAN))),
@@ -282,7 +282,7 @@ PLANTED: Mapping[str, Planted] = {
     "a snapshot in the middle": Planted(holds(f"{HOME}/{3:020d}.snapshot", side_files.snapshot(3, [FIRST]))),
     "no snapshot": Planted(absent(SNAPSHOT), snapshot("missing"), neighbor="no snapshot after a kill"),
     "no snapshot after a kill": Planted(both(killed, absent(SNAPSHOT))),
-    "a torn tail after a stop in good order": Planted(
+    "a torn tail after a clean stop": Planted(
         both(with_tail, stopped), one("torn-tail", None, offset=25), neighbor="a torn tail after a kill"
     ),
     "a torn tail after a kill": Planted(both(with_tail, killed)),

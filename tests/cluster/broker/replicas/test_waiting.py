@@ -1,4 +1,4 @@
-"""Everything that waits, at once and at random, in virtual time: nothing waits for ever, nothing is answered twice."""
+"""Everything that waits, at once and at random, in virtual time: nothing waits forever, nothing is answered twice."""
 
 from __future__ import annotations
 

@@ -271,7 +271,7 @@ def test_bytes_that_are_no_batch():
 
 @pytest.mark.parametrize("size", [1, 60, 65, 70])
 def test_an_answer_without_a_whole_batch(size):
-    """A broker that cuts the first batch off is an error: asking again at once, and for ever, would bring no more."""
+    """A broker that cuts the first batch off is an error: asking again at once, and forever, would bring no more."""
     made = core()
     answer(made, sent(made), result(T0, records=batch(10, 3)[:size]), result(T1))
     with pytest.raises(CorruptRecord, match="t-0 at offset 10 is invalid, cause: the answer holds no whole batch"):

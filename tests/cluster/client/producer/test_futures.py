@@ -114,7 +114,7 @@ def test_a_callback_that_raises_is_logged(caplog):
 
 
 def test_a_callback_may_ask_its_future():
-    """Within a callback every record of the batch is done: asking for its outcome does not wait for ever."""
+    """Within a callback every record of the batch is done: asking for its outcome does not wait forever."""
     told = []
     batch, futures = batch_with(2, lambda _error, _metadata: told.append(futures[1].result(0).offset))
     batch.complete(3)

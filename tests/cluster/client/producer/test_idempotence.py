@@ -30,7 +30,7 @@ def numbers(batch: ProducerBatch) -> tuple[int, int, int]:
 
 
 def test_nothing_goes_without_an_id() -> None:
-    """UNINITIALIZED -> INITIALIZING -> READY; an answer that nobody waits for is not taken; FATAL is for ever."""
+    """UNINITIALIZED -> INITIALIZING -> READY; an answer that nobody waits for is not taken; FATAL is forever."""
     identity = ProducerIdentity()
     identity.initialize(5, 0)
     assert not identity.may_drain(a_batch())

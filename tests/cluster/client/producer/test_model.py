@@ -52,7 +52,7 @@ class NumbersAtAppend(RecordAccumulator):
 
 
 def test_every_record_is_stored_once_or_fails() -> None:
-    """Exactly once or an error, in order, with bounded memory, and nothing waits for ever; without sequences, at least
+    """Exactly once or an error, in order, with bounded memory, and nothing waits forever; without sequences, at least
     once, and in order with one request in flight."""
     for seed in range(GATE_SCHEDULES):
         play(seed)
