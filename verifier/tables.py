@@ -70,6 +70,11 @@ class Tables:
     ledger: DataFrame
     positions: DataFrame
     jumps: DataFrame
+    directory: Path | None = None
+
+    def made(self, frame: DataFrame, name: str) -> DataFrame:
+        """The same rows, computed once; see ``_made``."""
+        return _made(frame, self.directory, name)
 
 
 def judged(run: str, model: RunModel, replicas: Set[tuple[str, int, int]], deletions: Deletions) -> list[Place]:
@@ -123,8 +128,8 @@ def build(
     own_history = history.join(partitions.select(*NAMED, "place", "from_offset"), NAMED)
     log = _log(own_segments)
     claims = all_claims(own_history, _reader_bits(spark, readers), log)
-    claims = _made(spark, claims, directory, "claims")
-    ledger = _made(spark, ledger_of(claims).join(partitions.drop(*NAMED), "place"), directory, "ledger")
+    claims = _made(claims, directory, "claims")
+    ledger = _made(ledger_of(claims).join(partitions.drop(*NAMED), "place"), directory, "ledger")
     return Tables(
         places=places,
         replicas=replicas.drop(*NAMED),
@@ -136,10 +141,11 @@ def build(
         ledger=ledger,
         positions=positions_of(claims),
         jumps=jumps_of(own_history).cache(),
+        directory=directory,
     )
 
 
-def _made(spark: SparkSession, frame: DataFrame, directory: Path | None, name: str) -> DataFrame:
+def _made(frame: DataFrame, directory: Path | None, name: str) -> DataFrame:
     """The same rows, computed once.
 
     From a file each question reads the columns it needs, and plans no more than that; a cache holds all columns in the
@@ -149,7 +155,7 @@ def _made(spark: SparkSession, frame: DataFrame, directory: Path | None, name: s
         return frame.cache()
     path = str(directory / name)
     frame.write.option("compression", "snappy").parquet(path)
-    return spark.read.schema(frame.schema).parquet(path)
+    return frame.sparkSession.read.schema(frame.schema).parquet(path)
 
 
 def _partitions(spark: SparkSession, places: Sequence[Place], readers: Sequence[ReaderReach]) -> DataFrame:
