@@ -146,7 +146,7 @@ def audit(
             anomalies={check: rows[run.name] for check, rows in every.items() if run.name in rows},
         )
     events.close()
-    for frame in (built.claims, built.ledger, built.jumps, segments, history, files):
+    for frame in (built.claims, built.ledger, built.jumps, segments, history, files, *built.kept):
         frame.unpersist()
     return audits
 

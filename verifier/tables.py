@@ -22,7 +22,7 @@ Only partitions that the final phase found ``ok`` are judged: without a leader t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -71,10 +71,13 @@ class Tables:
     positions: DataFrame
     jumps: DataFrame
     directory: Path | None = None
+    kept: list[DataFrame] = field(default_factory=list)
 
     def made(self, frame: DataFrame, name: str) -> DataFrame:
-        """The same rows, computed once; see ``_made``."""
-        return _made(frame, self.directory, name)
+        """The same rows, computed once (see ``_made``); whoever owns the tables gives back what is ``kept``."""
+        made = _made(frame, self.directory, name)
+        self.kept.append(made)
+        return made
 
 
 def judged(run: str, model: RunModel, replicas: Set[tuple[str, int, int]], deletions: Deletions) -> list[Place]:
