@@ -28,6 +28,8 @@ ROOT = Path(__file__).resolve().parents[1]
 #: Directories and a fixture that share what costs seconds to make: their tests stay in one process.
 SHARING = ("tests/architecture/", "tests/verifier/", "tests/cluster/metadata/")
 SHARED = "shared_cluster"
+#: Files in those directories that use nothing of what is shared there: any process may take them.
+UNSHARED = ("tests/verifier/test_job.py", "tests/verifier/test_robustness.py")
 #: Files of long tests that share nothing.
 APART = ("test_run.py", "test_interrupt.py")
 #: These, and a file of one long run for all its tests, come first in their directory.
@@ -54,6 +56,8 @@ class Together(LoadScopeScheduling):
 
 @cache
 def _group(file: str) -> str:
+    if file in UNSHARED:
+        return file
     shared = next((each for each in SHARING if file.startswith(each)), None)
     if shared is None and SHARED in (ROOT / file).read_text(encoding="utf-8"):
         return SHARED

@@ -54,23 +54,35 @@ _ORDER: list[tuple[str, Literal["ascending", "descending"]]] = [
 _MOVING = frozenset(f"{end}_{source}" for end in ("first", "last") for source in ("ack", "log", "read"))
 
 
-def collect(anomalies: DataFrame, places: Sequence[Place], longest: int = LONGEST) -> dict[str, pa.Table]:
-    """All anomalies of one check, by run: a table with the columns of ``COLLECTED``, sorted.
+def collect(
+    anomalies: DataFrame, checks: Sequence[str], rows: int, places: Sequence[Place], longest: int = LONGEST
+) -> dict[str, dict[str, pa.Table]]:
+    """All anomalies (with ``check``) of these checks, by check and run: sorted tables of the columns of ``COLLECTED``.
 
-    At most ``longest`` rows in all; the first by partition, stream and sequence.
+    ``rows`` is how many there are. If they are more than ``longest``, at most so many of each check are collected, the
+    first by partition, stream and sequence.
     """
-    first = anomalies.orderBy("place", "stream", "sequence", "offset", "cause", "detail").limit(longest)
-    return by_run(first.toArrow(), places)
+    if rows <= longest:
+        together = anomalies.toArrow()
+        whose = together["check"].to_numpy()
+        return {name: by_run(together.filter(pa.array(whose == name)), places) for name in checks}
+    found = {}
+    for name in checks:
+        own = anomalies.filter(anomalies["check"] == name)
+        first = own.orderBy("place", "stream", "sequence", "offset", "cause", "detail").limit(longest)
+        found[name] = by_run(first.toArrow(), places)
+    return found
 
 
 def by_run(rows: pa.Table, places: Sequence[Place]) -> dict[str, pa.Table]:
     """Rows with ``place`` (an index of ``places``) as tables with names, by run."""
     own = rows["place"].to_numpy()
     found: dict[str, pa.Table] = {}
-    for run in dict.fromkeys(place.run for place in places):
-        chosen = np.flatnonzero(np.isin(own, [n for n, place in enumerate(places) if place.run == run]))
-        if not chosen.size:
-            continue
+    numbers: dict[str, list[int]] = {}
+    for number in np.unique(own).tolist():
+        numbers.setdefault(places[number].run, []).append(number)
+    for run, its_own in numbers.items():
+        chosen = np.flatnonzero(np.isin(own, its_own))
         part = rows.take(chosen)
         finals = [places[number].final for number in own[chosen].tolist()]
         columns: dict[str, Any] = {

@@ -117,14 +117,14 @@ def audit(
     # Spark plans a query in the thread that asks for it; two ask, so that both cores have work
     with ThreadPoolExecutor(1) as pool:
         lagging = pool.submit(read_lags, built, sorted({name for fact in facts.values() for name in fact.live_readers}))
-        checks, answers, failures = findings.answers_to(built)
+        answers = findings.answers_to(built)
         lags = lagging.result()
-    regions, sentinels = collect.regions(answers["ledger"], places)
-    deleted = {row["run"]: int(row["deleted"]) for row in answers.get("deleted", [])}
+    regions, sentinels = collect.regions(answers.rows["ledger"], places)
+    deleted = {row["run"]: int(row["deleted"]) for row in answers.rows.get("deleted", [])}
     gaps = collect.gaps(first["gaps"])
     events = Events(spark, built, {run.name: Grounds(run.model.settings, run.witness) for run in runs})
-    found, every, failed = findings.examined(checks, answers[findings.CHECKS], models, Excuses(built, events), places)
-    failures |= failed
+    found, every, failed = findings.examined(answers, models, Excuses(built, events), built)
+    failures = answers.failures | failed
     progress("gathering what surrounds the examples")
     found = context.with_context(spark, built, found)
     audits = {}
@@ -146,7 +146,7 @@ def audit(
             anomalies={check: rows[run.name] for check, rows in every.items() if run.name in rows},
         )
     events.close()
-    for frame in (built.claims, built.ledger, built.jumps, segments, history, files):
+    for frame in (built.claims, built.ledger, built.jumps, segments, history, files, *built.kept):
         frame.unpersist()
     return audits
 

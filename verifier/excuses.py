@@ -140,9 +140,10 @@ class Excuses:
         return _rows(frame, first, F.col("values"), kind, event=F.col("event"))
 
 
-def unexcused(found: DataFrame) -> DataFrame:
-    """Anomalies of which none is excused, with the columns of ``Excuses.split``."""
+def unexcused(found: DataFrame, *more: str) -> DataFrame:
+    """Anomalies of which none is excused, with the columns of ``Excuses.split`` and ``more`` of their own."""
     return found.select(
+        *more,
         *COLUMNS,
         F.lit(None).cast("string").alias("excuse"),
         F.lit(None).cast(EVENT).alias("event"),

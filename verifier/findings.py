@@ -1,7 +1,7 @@
 """What all checks found: how they are asked together, and what found something again. Owns no check and no verdict.
 
-Each check is a question; all are one job, so that a run in which nothing is found costs one. A check that raises fails
-alone: the others are still asked.
+Each check is a query; all are one job, and what they find is kept, so that none is computed twice. A check that raises
+fails alone: the others are still asked.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import importlib
 import json
 import logging
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -42,10 +44,22 @@ CHECKS = "checks"
 MOVING = frozenset(f"{end}_{source}" for end in ("first", "last") for source in ("ack", "log", "read"))
 
 
-def answers_to(built: tables.Tables) -> tuple[dict[str, DataFrame], dict[str, asking.Rows], dict[str, str]]:
-    """The checks; what Spark says of the ledger and to all of them, in one job; those that raised, with the reason.
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What Spark said: ``found`` has every anomaly of every check (``check``, ``COLUMNS``), computed once.
 
-    If the one job fails, each check is asked alone, so that one that raises silences no other.
+    ``rows`` are the answers by question, ``failures`` the checks that raised, with the reason.
+    """
+
+    found: DataFrame | None
+    rows: dict[str, asking.Rows]
+    failures: dict[str, str]
+
+
+def answers_to(built: tables.Tables) -> Answers:
+    """What Spark says of the ledger and to all checks.
+
+    The checks are one job. If it fails, each is asked alone, so that one that raises silences no other.
     """
     needed = {"ledger": collect.ask_ledger(built)}
     deleted = collect.ask_deleted(built)
@@ -56,76 +70,94 @@ def answers_to(built: tables.Tables) -> tuple[dict[str, DataFrame], dict[str, as
     for name in CHECKED:
         try:
             find = importlib.import_module(f"verifier.checks.{name.replace('-', '_')}").find
-            checks[name] = find(built).select(*COLUMNS)
+            checks[name] = find(built).select(F.lit(name).alias("check"), *COLUMNS)
         except Exception as error:  # Spark raises many kinds; one check that fails must not take the others along
             logger.exception("check %s failed", name)
             failures[name] = asking.reason(error)
     empty: dict[str, asking.Rows] = {CHECKS: []}
-    asked = {name: excuses.unexcused(anomalies) for name, anomalies in checks.items()}
     try:
-        return checks, empty | asking.ask(needed | _counted(asked)), failures
+        found = _together(list(checks.values()))
+        if found is not None:
+            found = built.made(found, CHECKS)
+        return Answers(found, empty | asking.ask(needed | _counted(_unexcused(found))), failures)
     except Exception:  # Spark does not say which of the checks it was, so each is asked alone
         logger.warning("the checks fail together; each is asked alone", exc_info=True)
     answers = asking.ask(needed) | empty
-    for name, anomalies in asked.items():
+    alone = []
+    for name, anomalies in checks.items():
         try:
-            answers[CHECKS] += asking.ask(_counted({name: anomalies}))[CHECKS]
+            own = built.made(anomalies, f"{CHECKS}-{name}")
+            answers[CHECKS] += asking.ask(_counted(_unexcused(own)))[CHECKS]
+            alone.append(own)
         except Exception as error:  # as above: it becomes this check's failure, and the run is unknown
             logger.exception("check %s failed", name)
             failures[name] = asking.reason(error)
-    return checks, answers, failures
+    return Answers(_together(alone), answers, failures)
 
 
 def examined(
-    checks: Mapping[str, DataFrame],
-    rows: asking.Rows,
-    models: Mapping[str, RunModel],
-    looked_for: Excuses,
-    places: Sequence[tables.Place],
+    answers: Answers, models: Mapping[str, RunModel], looked_for: Excuses, built: tables.Tables
 ) -> tuple[list[tuple[str, Found]], dict[str, dict[str, pa.Table]], dict[str, str]]:
     """What each check found, with the run; every anomaly, by check and run; the checks that raised.
 
-    Only what found something is asked again, for all it found. What excuses an anomaly is looked for only where the
-    settings of its run permit any of its kind.
+    What excuses an anomaly is looked for only where the settings of its run permit any of its kind.
     """
+    if answers.found is None or not answers.rows[CHECKS]:
+        return [], {}, {}
+    found, places = answers.found, built.places
     expectations = {name: Expectation(model.settings) for name, model in models.items()}
-    found_by = {name: [row for row in rows if row["check"] == name] for name in checks}
+    owners: dict[str, set[str]] = defaultdict(set)
+    for row in answers.rows[CHECKS]:
+        owners[row["check"]].add(places[row["place"]].run)
+    asked = [name for name in owners if any(expectations[run].asks_for(name) for run in owners[name])]
 
-    def examine(name: str) -> tuple[asking.Rows, dict[str, pa.Table]]:
-        judged, counted = excuses.unexcused(checks[name]), found_by[name]
-        owners = {places[row["place"]].run for row in counted}
-        if any(expectations[owner].asks_for(name) for owner in owners):
-            judged = looked_for.split(name, checks[name])
-            counted = asking.ask(_counted({name: judged}))[CHECKS]
-        return counted, anomaly_files.collect(judged, places)
+    def judge(name: str) -> tuple[DataFrame, asking.Rows]:
+        split = looked_for.split(name, found.filter(F.col("check") == name).drop("check"))
+        judged = built.made(split.withColumn("check", F.lit(name)), f"judged-{name}")
+        return judged, asking.ask(_counted(judged))[CHECKS]
 
-    counted: asking.Rows = []
-    every: dict[str, dict[str, pa.Table]] = {}
+    counted = [row for row in answers.rows[CHECKS] if row["check"] not in asked]
+    plain = sorted(set(owners) - set(asked))
+    parts = [found.filter(F.col("check").isin(plain))] if plain else []
     failures: dict[str, str] = {}
     with ThreadPoolExecutor(THREADS) as pool:
-        for name, answer in [(name, pool.submit(examine, name)) for name in checks if found_by[name]]:
+        for name, answer in [(name, pool.submit(judge, name)) for name in asked]:
             try:
-                own, every[name] = answer.result()
+                judged, own = answer.result()
+                parts.append(judged.select("check", *COLUMNS))
                 counted += own
             except Exception as error:  # as above
                 logger.exception("check %s failed", name)
                 failures[name] = asking.reason(error)
+    together = _together(parts)
+    most = sum(row["rows"] for row in counted)
+    every = (
+        {} if together is None else anomaly_files.collect(together, sorted({r["check"] for r in counted}), most, places)
+    )
     return _found(counted, places, models), every, failures
 
 
-def _counted(checks: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-    """One question: how many anomalies there are of each kind.
+def _together(frames: Sequence[DataFrame]) -> DataFrame | None:
+    return reduce(DataFrame.union, frames) if frames else None
 
-    Anomalies (as ``Excuses.split`` gives them) are grouped by check, partition, cause, excuse and election. The first
-    of each group is its example.
+
+def _unexcused(found: DataFrame | None) -> DataFrame | None:
+    return None if found is None else excuses.unexcused(found, "check")
+
+
+def _counted(judged: DataFrame | None) -> dict[str, DataFrame]:
+    """One question: how many anomalies there are of each kind, and in how many ``rows`` they are described.
+
+    Anomalies (as ``Excuses.split`` gives them, with ``check``) are grouped by check, partition, cause, excuse and
+    election. The first of each group is its example.
     """
-    if not checks:
+    if judged is None:
         return {}
     example = F.struct("offset", "stream", "sequence", F.col("size").alias("example_size"), "detail", "step", "event")
-    together = reduce(DataFrame.union, [each.withColumn("check", F.lit(name)) for name, each in checks.items()])
-    counted = together.groupBy("check", "place", "cause", "excuse", F.col("event.epoch").alias("epoch")).agg(
+    counted = judged.groupBy("check", "place", "cause", "excuse", F.col("event.epoch").alias("epoch")).agg(
         F.sum("count").alias("count"),
         F.sum(F.col("count") * F.col("size")).alias("size"),
+        F.count("*").alias("rows"),
         F.min(example).alias("example"),
     )
     return {CHECKS: counted}
@@ -145,7 +177,7 @@ def _found(
         place = places[row["place"]]
         values = row | row["example"]
         step, event, excuse = values.pop("step"), values.pop("event"), values["excuse"]
-        del values["example"], values["place"], values["epoch"]
+        del values["example"], values["place"], values["epoch"], values["rows"]
         values |= {"topic": place.final.topic, "partition": place.final.partition}
         values["detail"] = {
             name: value + step if name in MOVING and value is not None else value

@@ -22,7 +22,7 @@ Only partitions that the final phase found ``ok`` are judged: without a leader t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -70,6 +70,14 @@ class Tables:
     ledger: DataFrame
     positions: DataFrame
     jumps: DataFrame
+    directory: Path | None = None
+    kept: list[DataFrame] = field(default_factory=list)
+
+    def made(self, frame: DataFrame, name: str) -> DataFrame:
+        """The same rows, computed once (see ``_made``); whoever owns the tables gives back what is ``kept``."""
+        made = _made(frame, self.directory, name)
+        self.kept.append(made)
+        return made
 
 
 def judged(run: str, model: RunModel, replicas: Set[tuple[str, int, int]], deletions: Deletions) -> list[Place]:
@@ -123,8 +131,8 @@ def build(
     own_history = history.join(partitions.select(*NAMED, "place", "from_offset"), NAMED)
     log = _log(own_segments)
     claims = all_claims(own_history, _reader_bits(spark, readers), log)
-    claims = _made(spark, claims, directory, "claims")
-    ledger = _made(spark, ledger_of(claims).join(partitions.drop(*NAMED), "place"), directory, "ledger")
+    claims = _made(claims, directory, "claims")
+    ledger = _made(ledger_of(claims).join(partitions.drop(*NAMED), "place"), directory, "ledger")
     return Tables(
         places=places,
         replicas=replicas.drop(*NAMED),
@@ -136,10 +144,11 @@ def build(
         ledger=ledger,
         positions=positions_of(claims),
         jumps=jumps_of(own_history).cache(),
+        directory=directory,
     )
 
 
-def _made(spark: SparkSession, frame: DataFrame, directory: Path | None, name: str) -> DataFrame:
+def _made(frame: DataFrame, directory: Path | None, name: str) -> DataFrame:
     """The same rows, computed once.
 
     From a file each question reads the columns it needs, and plans no more than that; a cache holds all columns in the
@@ -149,7 +158,7 @@ def _made(spark: SparkSession, frame: DataFrame, directory: Path | None, name: s
         return frame.cache()
     path = str(directory / name)
     frame.write.option("compression", "snappy").parquet(path)
-    return spark.read.schema(frame.schema).parquet(path)
+    return frame.sparkSession.read.schema(frame.schema).parquet(path)
 
 
 def _partitions(spark: SparkSession, places: Sequence[Place], readers: Sequence[ReaderReach]) -> DataFrame:

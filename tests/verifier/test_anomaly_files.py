@@ -120,10 +120,17 @@ def test_runs_are_kept_apart_and_sorted() -> None:
 
 @pytest.mark.integration
 def test_spark_rows_become_tables(spark: Any) -> None:
-    """The rows of a check come as they are, the first of them if there are too many."""
+    """The rows of each check come as they are, the first of each if there are too many in all."""
     place = Place("run", a_run().final[0], (1,), 0, (0,), Bounds())
     numbers = ", ".join(f"{name} bigint" for name in ("stream", "sequence", "offset", "count", "size"))
-    schema = f"place int, cause string, {numbers}, detail string"
-    frame = spark.createDataFrame([(0, None, 1, at, at, 1, 1, "{}") for at in (5, 3, 4)], schema)
-    assert anomaly_files.collect(frame, [place])["run"]["sequence"].to_pylist() == [3, 4, 5]
-    assert anomaly_files.collect(frame, [place], longest=2)["run"]["sequence"].to_pylist() == [3, 4]
+    schema = f"check string, place int, cause string, {numbers}, detail string"
+    told = {"duplicate": (5, 3, 4), "unseen": (7,)}
+    rows = [(check, 0, None, 1, at, at, 1, 1, "{}") for check, ats in told.items() for at in ats]
+    frame = spark.createDataFrame(rows, schema)
+
+    def sequences(longest: int) -> dict[str, list[int | None]]:
+        found = anomaly_files.collect(frame, list(told), len(rows), [place], longest)
+        return {check: each["run"]["sequence"].to_pylist() for check, each in found.items()}
+
+    assert sequences(longest=4) == {"duplicate": [3, 4, 5], "unseen": [7]}
+    assert sequences(longest=2) == {"duplicate": [3, 4], "unseen": [7]}
