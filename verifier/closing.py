@@ -21,6 +21,7 @@ from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import SeriesPoint, read_series
 from verifier.strangers import strangers
+from verifier.wall_clock import STEADY, Shift, shift_of
 from verifier.witness import sightings
 
 #: What no log line has if all is well. kafka-python's errors do not count: they are connections that broke, which is
@@ -55,7 +56,7 @@ class Closing:
     replica's ``partition.metadata`` says, by (broker, topic, partition), None for one that cannot be read;
     ``leader_epochs`` the last epoch that the conductor saw, by (topic, partition); ``load`` is what the load processes
     were handed, None if it cannot be read. ``strangers`` are files that no declared process, broker or partition
-    leaves.
+    leaves. ``clock`` is how far the wall clock moved during the run.
     """
 
     seal: str | None = None
@@ -71,6 +72,7 @@ class Closing:
     unreadable: tuple[Unreadable, ...] = ()
     load: Mapping[str, Any] | None = None
     strangers: tuple[str, ...] = ()
+    clock: Shift = STEADY
 
 
 def gather(directory: RunDirectory, run: RunModel) -> Closing:
@@ -104,6 +106,11 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
                 lag_ms[point.process] = max(point.loop_lag_ms, lag_ms.get(point.process, 0.0))
         except (OSError, ValueError, TypeError) as error:
             unreadable.append(Unreadable(f"loadgen/{path.name}", str(error)))
+    clock = STEADY
+    try:
+        clock = shift_of(directory, run)
+    except (OSError, ValueError) as error:
+        unreadable.append(Unreadable(directory.resources_jsonl.name, str(error)))
     load = None
     try:
         load = read_json(directory.load_settings_json)
@@ -123,6 +130,7 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
         unreadable=tuple(unreadable),
         load=load,
         strangers=tuple(strangers(directory, run)),
+        clock=clock,
     )
 
 

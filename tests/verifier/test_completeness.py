@@ -20,13 +20,14 @@ from tests.support.stories import Story, clean
 from tests.verifier.test_verdict import a_run, closing, closing_of, facts
 from verifier import completeness
 from verifier.closing import Closing, LogAlarm, Unreadable, gather
-from verifier.doubts import ALL, EXCUSES, FINAL, HISTORIES, NOTHING, Doubt, Evidence
+from verifier.doubts import ALL, CLOCK, EXCUSES, FINAL, HISTORIES, NOTHING, Doubt, Evidence
 from verifier.effectiveness import Injected
 from verifier.evidence.history import HistoryRow
 from verifier.evidence.run_model import ChildProcess, HarnessHealth, RunModel, TopicSpec
 from verifier.evidence.seal import Difference
 from verifier.facts import Facts, ReaderReach
 from verifier.outcomes import may_fail
+from verifier.wall_clock import Shift
 
 SECOND = 1_000_000_000
 
@@ -71,6 +72,16 @@ def series(whose: str, **changes: Any) -> Mapping[str, Any]:
 def test_complete_evidence_has_no_gap() -> None:
     """The base of all cases below."""
     assert incomplete(a_run(), facts(), closing()) == []
+
+
+def test_a_clock_that_moved_within_the_margin_is_no_gap() -> None:
+    """The span of the run was widened by it."""
+    assert incomplete(a_run(), facts(), closing(clock=Shift(20_000, 40_000))) == []
+
+
+def test_samples_of_the_clock_are_gathered() -> None:
+    """From the run directory, as the conductor left them."""
+    assert closing_of(Story(**{**vars(clean()), "clock_ms": [0, 5, 600_000]})).clock == Shift(0, 600_000)
 
 
 READER = ReaderReach("run", "final-1", "t", 0, 1, 20, False)
@@ -124,6 +135,12 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
      closing_of(said_by("reader-1", HistoryRow("reserve", "invoke", "t", 0, 7, 0, 2)))),
     ("sentinel.arrow has rows of streams that do not belong to a sentinel", HISTORIES, RUN, FACTS,
      closing_of(said_by("sentinel", HistoryRow("reserve", "invoke", "t", 0, 7, 0, 2)))),
+    ("the wall clock moved by 600.0 s", CLOCK, RUN, FACTS, closing(clock=Shift(0, 600_000))),
+    ("the wall clock moved by 60.1 s", CLOCK, RUN, FACTS, closing(clock=Shift(30_050, 30_050))),
+    ("resources.jsonl cannot be read", CLOCK, RUN, FACTS,
+     closing(unreadable=(Unreadable("resources.jsonl", "Expecting value"),))),
+    ("resources.jsonl: changed since", CLOCK, RUN, FACTS,
+     closing(differences=(Difference("resources.jsonl", "changed"),))),
     ("the run was interrupted", NOTHING, a_run(interrupted=True), FACTS, CLOSING),
     ("the load did not stop", NOTHING, a_run(problems=["the load did not stop"]), FACTS, CLOSING),
     ("run.json names no topic", FINAL, a_run(topics=[]), FACTS, CLOSING),
