@@ -18,11 +18,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
-from numpy.typing import NDArray
 
+from verifier.account_columns import (
+    Where,
+    by_partition,
+    column,
+    deleted_below,
+    errors_of,
+    greatest,
+    grouped,
+    places_of,
+    without_offset,
+)
 from verifier.evidence.arrow_stream import HistoryError
 from verifier.evidence.history import stream_history
-from verifier.outcomes import error_name
 from verifier.ranges import Coverage, Ranges, joined, ranges, without
 
 #: Attempts are counted by intervals of this length.
@@ -35,8 +44,6 @@ MOST_COMPLAINTS = 5
 
 #: A function and an outcome.
 Kind = tuple[str, str]
-#: Topic and partition.
-Where = tuple[str, int]
 
 #: pyarrow's functions take and give more kinds of value than their stubs can say.
 _compute: Any = pyarrow.compute
@@ -55,7 +62,9 @@ class HistoryAccount:
     deleted; ``unplaced``: where an acknowledgement came without an offset; ``writers``: the processes that rows name as
     theirs; ``phases``: (function, phase) of all rows; ``nowhere``: how many polls have no offset;
     ``last_ns``: when the last row's outcome was known; ``identified``, ``placed``: whether any acknowledgement has a
-    producer id, an offset.
+    producer id, an offset; ``unassigned``: (session, topic, partition) that was polled and never assigned;
+    ``reached``: the last offset that a poll brought, by (topic, partition); ``due``: the last offset that had been
+    acknowledged at a given time.
     """
 
     process: str
@@ -82,6 +91,9 @@ class HistoryAccount:
     last_ns: int = -1
     identified: bool = False
     placed: bool = False
+    unassigned: frozenset[tuple[int, str, int]] = frozenset()
+    reached: Mapping[Where, int] = field(default_factory=dict)
+    due: Mapping[Where, int] = field(default_factory=dict)
 
     def values(self, f: str, *outcomes: str) -> int:
         """How many values the rows of a function are about."""
@@ -92,24 +104,24 @@ class HistoryAccount:
         )
 
 
-def accounts(paths: Iterable[Path]) -> tuple[HistoryAccount, ...]:
-    """The accounts of these history files, in their order."""
-    return tuple(account_of(path) for path in paths)
+def accounts(paths: Iterable[Path], due_ns: int = -1) -> tuple[HistoryAccount, ...]:
+    """The accounts of these history files, in their order. ``due_ns``: the time of what is ``due``."""
+    return tuple(account_of(path, due_ns) for path in paths)
 
 
-def account_of(path: Path) -> HistoryAccount:
+def account_of(path: Path, due_ns: int = -1) -> HistoryAccount:
     """The account of one history file; one that cannot be read is ``damaged``."""
     try:
         file, parts = stream_history(path)
-        found = _summed(parts)
+        found = _summed(parts, due_ns)
     except (HistoryError, OSError) as error:
         return HistoryAccount(path.stem, path.name, "damaged", error=str(error))
     state = "closed" if file.closed else "torn"
     return found.account(file.process, path.name, state, file.torn_bytes)
 
 
-def _summed(parts: Iterable[pa.Table]) -> _Sums:
-    sums = _Sums()
+def _summed(parts: Iterable[pa.Table], due_ns: int) -> _Sums:
+    sums = _Sums(due_ns)
     for part in parts:
         is_total = _compute.equal(part["f"], "total")
         sums.add_totals(part.filter(is_total))
@@ -120,7 +132,11 @@ def _summed(parts: Iterable[pa.Table]) -> _Sums:
 class _Sums:
     """What is kept of the rows that were looked at so far; ``HistoryAccount`` says what each of them is."""
 
-    def __init__(self) -> None:
+    def __init__(self, due_ns: int) -> None:
+        self._due_ns = due_ns
+        self._sessions: dict[str, set[tuple[int, str, int]]] = {"assign": set(), "poll": set()}
+        self._reached: dict[Where, int] = {}
+        self._due: dict[Where, int] = {}
         self._rows: dict[Kind, tuple[int, int]] = {}
         self._totals: dict[Kind, tuple[int, int]] = {}
         self._reserved, self._outcomes = Coverage(), Coverage()
@@ -150,30 +166,39 @@ class _Sums:
     def add(self, rows: pa.Table) -> None:
         """Look at rows that are no totals."""
         ok, sends = _compute.equal(rows["type"], "ok"), _compute.equal(rows["f"], "send")
-        for each in _grouped(rows, ["f", "type"]):
+        for each in grouped(rows, ["f", "type"]):
             kind = each["f"], each["type"]
             counted, values = self._rows.get(kind, (0, 0))
             self._rows[kind] = counted + each["values_count"], values + each["values_sum"]
         sent = rows.filter(sends)
         acked = rows.filter(_compute.and_(sends, ok))
-        self._acked.update(_by_partition(acked))
-        self._read.update(_by_partition(rows.filter(_compute.and_(_compute.equal(rows["f"], "poll"), ok))))
-        self._errors.update(_errors(sent))
+        self._acked.update(by_partition(acked))
+        self._read.update(by_partition(rows.filter(_compute.and_(_compute.equal(rows["f"], "poll"), ok))))
+        self._errors.update(errors_of(sent))
         self._streams.update(each for each in _compute.unique(rows["stream"]).to_pylist() if each >= 0)
-        begun, ended = _column(sent, "invoke_ns") // INTERVAL_NS, _column(sent, "complete_ns") // INTERVAL_NS
+        begun, ended = column(sent, "invoke_ns") // INTERVAL_NS, column(sent, "complete_ns") // INTERVAL_NS
         self._attempts.add(joined(ranges(np.zeros_like(begun), begun, np.maximum(begun, ended))))
-        _raise(self._deleted, _deleted(rows))
-        _raise(self._last_acked_ns, _greatest(acked, "complete_ns"))
-        _raise(self._last_tried_ns, _greatest(sent, "complete_ns"))
+        _raise(self._deleted, deleted_below(rows))
+        _raise(self._last_acked_ns, greatest(acked, "complete_ns"))
+        _raise(self._last_tried_ns, greatest(sent, "complete_ns"))
+        for f, sessions in self._sessions.items():
+            own = rows.filter(_compute.and_(_compute.equal(rows["f"], f), ok))
+            keys = own.group_by(["session", "topic", "partition"]).aggregate([]).to_pylist()
+            sessions |= {(each["session"], each["topic"], each["partition"]) for each in keys}
+            if f == "poll":
+                _raise(self._reached, greatest(own, "last_offset"))
+        _raise(
+            self._due, greatest(acked.filter(_compute.less_equal(acked["complete_ns"], self._due_ns)), "last_offset")
+        )
         about = _compute.is_in(rows["f"], value_set=pa.array(["send", "sentinel", "poll", "delete"]))
-        self._places |= _places(rows.filter(_compute.and_(about, ok)))
-        self._unplaced |= _places(acked.filter(_compute.less(acked["first_offset"], 0)))
+        self._places |= places_of(rows.filter(_compute.and_(about, ok)))
+        self._unplaced |= places_of(acked.filter(_compute.less(acked["first_offset"], 0)))
         self._writers.update(_compute.unique(rows["process"]).to_pylist())
         self._phases |= {(each["f"], each["phase"]) for each in rows.group_by(["f", "phase"]).aggregate([]).to_pylist()}
-        self._nowhere += _nowhere(rows.filter(_compute.equal(rows["f"], "poll")))
-        self._last_ns = max(self._last_ns, int(_column(rows, "complete_ns").max(initial=-1)))
-        self._producer_id = max(self._producer_id, int(_column(acked, "producer_id").max(initial=-1)))
-        self._offset = max(self._offset, int(_column(acked, "first_offset").max(initial=-1)))
+        self._nowhere += without_offset(rows.filter(_compute.equal(rows["f"], "poll")))
+        self._last_ns = max(self._last_ns, int(column(rows, "complete_ns").max(initial=-1)))
+        self._producer_id = max(self._producer_id, int(column(acked, "producer_id").max(initial=-1)))
+        self._offset = max(self._offset, int(column(acked, "first_offset").max(initial=-1)))
         for functions, coverage in ((("reserve",), self._reserved), (_OUTCOMES, self._outcomes)):
             coverage.add(self._sequences(rows, functions))
 
@@ -181,7 +206,7 @@ class _Sums:
         """The sequences of the rows of these functions. A range that ends before it begins holds none."""
         is_one = _compute.is_in(rows["f"], value_set=pa.array(functions))
         chosen = rows.filter(_compute.and_(is_one, _compute.greater_equal(rows["first_sequence"], 0)))
-        stream, first, last = (_column(chosen, name) for name in ("stream", "first_sequence", "last_sequence"))
+        stream, first, last = (column(chosen, name) for name in ("stream", "first_sequence", "last_sequence"))
         empty = last < first
         if empty.any():
             wrong = zip(*(column[empty].tolist() for column in (stream, first, last)), strict=True)
@@ -214,6 +239,9 @@ class _Sums:
             last_ns=self._last_ns,
             identified=self._producer_id >= 0,
             placed=self._offset >= 0,
+            unassigned=frozenset(self._sessions["poll"] - self._sessions["assign"]),
+            reached=self._reached,
+            due=self._due,
         )
 
     def _complaints(self) -> Iterator[str]:
@@ -234,65 +262,6 @@ class _Sums:
 def _raise(greatest: dict[Where, int], found: Mapping[Where, int]) -> None:
     for where, value in found.items():
         greatest[where] = max(value, greatest.get(where, value))
-
-
-def _places(rows: pa.Table) -> set[Where]:
-    """The partitions that rows are about."""
-    keys = rows.group_by(["topic", "partition"]).aggregate([]).to_pylist()
-    return {(each["topic"], each["partition"]) for each in keys}
-
-
-def _nowhere(polls: pa.Table) -> int:
-    """How many of these rows have no offset, or end before they begin."""
-    first, last = _column(polls, "first_offset"), _column(polls, "last_offset")
-    return int(np.count_nonzero((first < 0) | (last < first)))
-
-
-def _lengths(table: pa.Table) -> NDArray[np.int64]:
-    """How many values each row is about, as ``history.values_of`` counts them."""
-    first, last = _column(table, "first_sequence"), _column(table, "last_sequence")
-    without_sequence = first < 0
-    first = np.where(without_sequence, _column(table, "first_offset"), first)
-    last = np.where(without_sequence, _column(table, "last_offset"), last)
-    lengths: NDArray[np.int64] = np.where((first >= 0) & (last >= first), last - first + 1, 0)
-    return lengths
-
-
-def _column(table: pa.Table, name: str) -> NDArray[np.int64]:
-    found: NDArray[np.int64] = table[name].to_numpy().astype(np.int64, copy=False)
-    return found
-
-
-def _grouped(table: pa.Table, keys: list[str]) -> list[dict[str, Any]]:
-    """Rows and values by key."""
-    counted = table.select(keys).append_column("values", pa.array(_lengths(table)))
-    return counted.group_by(keys).aggregate([("values", "sum"), ("values", "count")]).to_pylist()
-
-
-def _by_partition(rows: pa.Table) -> dict[Where, int]:
-    """The values of these rows by partition."""
-    return {(each["topic"], each["partition"]): each["values_sum"] for each in _grouped(rows, ["topic", "partition"])}
-
-
-def _errors(sends: pa.Table) -> Counter[tuple[str, str]]:
-    """Values of ``send`` rows by outcome and the name of the error; acknowledgements with an error count, too."""
-    told = sends.filter(_compute.or_(_compute.not_equal(sends["type"], "ok"), _compute.is_valid(sends["error"])))
-    found: Counter[tuple[str, str]] = Counter()
-    for each in _grouped(told, ["type", "error"]):
-        found[each["type"], error_name(each["error"] or "")] += each["values_sum"]
-    return found
-
-
-def _greatest(rows: pa.Table, column: str) -> dict[Where, int]:
-    """The greatest value of a column, by partition."""
-    grouped = rows.group_by(["topic", "partition"]).aggregate([(column, "max")])
-    return {(each["topic"], each["partition"]): each[f"{column}_max"] for each in grouped.to_pylist()}
-
-
-def _deleted(rows: pa.Table) -> dict[Where, int]:
-    """Up to where records were to be deleted; a request of unknown outcome may have been carried out."""
-    asked = _compute.and_(_compute.equal(rows["f"], "delete"), _compute.not_equal(rows["type"], "fail"))
-    return _greatest(rows.filter(asked), "first_offset")
 
 
 def _named(stream: int, first: int, last: int) -> str:

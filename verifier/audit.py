@@ -31,6 +31,7 @@ from verifier.history_rows import HISTORY_COLUMNS, HistoryFilePath
 from verifier.lag import read_lags
 from verifier.segments import rows
 from verifier.segments.rows import SegmentFile, find_segments
+from verifier.wall_clock import STEADY, Shift, known_shift
 from verifier.witness import Witness, witness
 
 logger = logging.getLogger(__name__)
@@ -51,6 +52,7 @@ class RunEvidence:
     histories: tuple[Path, ...]
     deletions: Deletions = field(default_factory=Deletions)
     witness: Witness = field(default_factory=Witness)
+    shift: Shift = STEADY
 
     @classmethod
     def of(
@@ -71,7 +73,15 @@ class RunEvidence:
         histories = tuple(sorted(directory.history_dir.glob("*.arrow")))
         if deletions is None:
             deletions = deletions_of(directory, model, accounts(histories))
-        return cls(name, model, tuple(found), histories, deletions, witness(directory, sorted(topics)))
+        return cls(
+            name,
+            model,
+            tuple(found),
+            histories,
+            deletions,
+            witness(directory, sorted(topics)),
+            known_shift(directory, model),
+        )
 
     @property
     def replicas(self) -> frozenset[tuple[str, int, int]]:
@@ -109,7 +119,9 @@ def audit(
         }
     )
     facts, replicas = collect.history_facts(first["history"], models), collect.replica_files(first["segments"])
-    places = [place for run in runs for place in tables.judged(run.name, run.model, run.replicas, run.deletions)]
+    places = [
+        place for run in runs for place in tables.judged(run.name, run.model, run.replicas, run.deletions, run.shift)
+    ]
     readers = [reader for fact in facts.values() for reader in fact.readers]
     progress("comparing what was told, stored and read")
     built = tables.build(spark, segments, history, files, places, readers, None if here is None else here.tables)
@@ -156,7 +168,7 @@ def _segments(runs: Sequence[RunEvidence]) -> list[SegmentFile]:
 
 
 def _replicas(runs: Sequence[RunEvidence]) -> list[ReplicaDirectory]:
-    return [replica for run in runs for replica in replica_directories(run.model, run.segments)]
+    return [replica for run in runs for replica in replica_directories(run.model, run.segments, run.shift)]
 
 
 def _histories(runs: Sequence[RunEvidence]) -> list[HistoryFilePath]:

@@ -2,16 +2,17 @@
 
 Owns how the bounds follow from ``run.json``. ``started`` is wall-clock time and ``started_ns`` the monotonic clock of
 the same moment, so that the end of the last phase has a wall-clock time too; ``ended`` is written after the verdict.
+By how much the wall clock moved meanwhile is ``verifier.wall_clock``'s.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from verifier.evidence.run_model import RunModel
+from verifier.wall_clock import STEADY, Shift, started_ms
 
-#: Clocks of one machine: what a run takes to be noted, and a clock that is set while it lasts.
+#: Clocks of one machine: what a run takes to be noted, and a clock that is set a little between two samples of it.
 MARGIN_MS = 60_000
 
 
@@ -29,21 +30,15 @@ class Bounds:
     begins_at_zero: bool = True
 
 
-def bounds(model: RunModel) -> Bounds:
-    """Of one run."""
-    try:
-        started = datetime.fromisoformat(model.started)
-    except ValueError:
-        started_ms = None
-    else:
-        # without a zone it is UTC, as run.json says
-        started_ms = round((started if started.tzinfo else started.replace(tzinfo=UTC)).timestamp() * 1000)
+def bounds(model: RunModel, shift: Shift = STEADY) -> Bounds:
+    """Of one run whose wall clock moved so far."""
+    began_ms = started_ms(model)
     ends = [phase.end_ns for phase in model.phases if phase.end_ns is not None]
     latest_ms = None
-    if started_ms is not None and ends and len(ends) == len(model.phases):
-        latest_ms = started_ms + (max(ends) - model.started_ns) // 1_000_000 + MARGIN_MS
+    if began_ms is not None and ends and len(ends) == len(model.phases):
+        latest_ms = began_ms + (max(ends) - model.started_ns) // 1_000_000 + shift.ahead_ms + MARGIN_MS
     return Bounds(
-        None if started_ms is None else started_ms - MARGIN_MS,
+        None if began_ms is None else began_ms - shift.behind_ms - MARGIN_MS,
         latest_ms,
         model.producer_ids_below,
         # Kafka itself takes any first sequence of a producer that it does not know
@@ -51,7 +46,10 @@ def bounds(model: RunModel) -> Bounds:
     )
 
 
-def expired_ms(model: RunModel) -> int:
-    """A producer whose newest batch is not younger may have been forgotten by the end of the run."""
-    latest_ms = bounds(model).latest_ms
+def expired_ms(model: RunModel, shift: Shift = STEADY) -> int:
+    """A producer whose newest batch is not younger may have been forgotten by the end of the run.
+
+    Brokers forget by the wall clock: one that was set forward, even for a while, makes producers old.
+    """
+    latest_ms = bounds(model, shift).latest_ms
     return 2**63 - 1 if latest_ms is None else latest_ms - model.settings.producer_id_expiration_ms

@@ -17,10 +17,12 @@ from typing import Any, NamedTuple
 from verifier.accounts import HistoryAccount, accounts
 from verifier.effectiveness import FaultRecord, fault_record
 from verifier.evidence import seal as seals
+from verifier.evidence.phases import RECOVERY
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import SeriesPoint, read_series
 from verifier.strangers import strangers
+from verifier.wall_clock import STEADY, Shift, shift_of
 from verifier.witness import sightings
 
 #: What no log line has if all is well. kafka-python's errors do not count: they are connections that broke, which is
@@ -29,6 +31,10 @@ _ALARM = re.compile(r"^Traceback \(most recent call last\)|(?<= )(?:ERROR|CRITIC
 #: Logs that are looked at: the brokers', the proxy's, the load's.
 _LOGS = ("nodes/*/broker.log", "nodes/*/process.log", "proxy.log", "loadgen/*.log")
 LONGEST_LINE = 200
+#: How long before ``recovery`` something was acknowledged that each live reader must have come to by its end. It reads
+#: on through ``recovery``. In 70 recorded readers under every suite of faults, each had all that was acknowledged by
+#: the beginning of ``recovery``; the bound leaves a reader the time of a connection's back-off to catch up.
+CAUGHT_UP_NS = 5_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +61,7 @@ class Closing:
     replica's ``partition.metadata`` says, by (broker, topic, partition), None for one that cannot be read;
     ``leader_epochs`` the last epoch that the conductor saw, by (topic, partition); ``load`` is what the load processes
     were handed, None if it cannot be read. ``strangers`` are files that no declared process, broker or partition
-    leaves.
+    leaves. ``clock`` is how far the wall clock moved during the run.
     """
 
     seal: str | None = None
@@ -71,6 +77,7 @@ class Closing:
     unreadable: tuple[Unreadable, ...] = ()
     load: Mapping[str, Any] | None = None
     strangers: tuple[str, ...] = ()
+    clock: Shift = STEADY
 
 
 def gather(directory: RunDirectory, run: RunModel) -> Closing:
@@ -104,6 +111,11 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
                 lag_ms[point.process] = max(point.loop_lag_ms, lag_ms.get(point.process, 0.0))
         except (OSError, ValueError, TypeError) as error:
             unreadable.append(Unreadable(f"loadgen/{path.name}", str(error)))
+    clock = STEADY
+    try:
+        clock = shift_of(directory, run)
+    except (OSError, ValueError) as error:
+        unreadable.append(Unreadable(directory.resources_jsonl.name, str(error)))
     load = None
     try:
         load = read_json(directory.load_settings_json)
@@ -113,7 +125,7 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
         seal=digest,
         seal_problem=problem,
         differences=differences,
-        accounts=accounts(sorted(directory.history_dir.glob("*.arrow"))),
+        accounts=accounts(sorted(directory.history_dir.glob("*.arrow")), _due_ns(run)),
         faults=faults,
         series=series,
         lag_ms=lag_ms,
@@ -123,7 +135,14 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
         unreadable=tuple(unreadable),
         load=load,
         strangers=tuple(strangers(directory, run)),
+        clock=clock,
     )
+
+
+def _due_ns(run: RunModel) -> int:
+    """Whatever was acknowledged by then, live readers must have come to; -1 without a ``recovery``."""
+    recovery = run.phase(RECOVERY)
+    return -1 if recovery is None else recovery.start_ns - CAUGHT_UP_NS
 
 
 def _follows(point: SeriesPoint, before: SeriesPoint) -> bool:

@@ -35,6 +35,7 @@ from verifier.claims import all_claims, ledger_of, positions_of
 from verifier.deletions import Deletions
 from verifier.evidence.run_model import FinalPartition, RunModel
 from verifier.facts import ReaderReach
+from verifier.wall_clock import Shift
 
 #: How the rows of files name a partition; ``place`` stands for all three from here on.
 NAMED = ["run", "topic", "partition"]
@@ -80,13 +81,15 @@ class Tables:
         return made
 
 
-def judged(run: str, model: RunModel, replicas: Set[tuple[str, int, int]], deletions: Deletions) -> list[Place]:
+def judged(
+    run: str, model: RunModel, replicas: Set[tuple[str, int, int]], deletions: Deletions, shift: Shift
+) -> list[Place]:
     """The partitions of a run that can be judged: their final state is known, and their leader's log is there.
 
     ``replicas`` are the (topic, partition, broker) of which any segment was found. Without the leader's files
     everything would look lost, though it is the evidence that is; so would what a compaction removed.
     """
-    within = bounds(model)
+    within = bounds(model, shift)
     compacted = {topic.name for topic in model.topics if topic.is_compacted}
     return [
         _place(run, final, replicas, deletions, within)

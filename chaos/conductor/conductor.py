@@ -64,6 +64,7 @@ class Conductor:
         self._live = Live(settings, schedule, bench, record, self._load)
         self._injector: Injector | None = None
         self._lag = LagMeter(bench.clock)
+        self._resources = Resources(bench.clock, bench.storage, str(bench.directory.resources_jsonl))
         leaders = str(bench.directory.leaders_jsonl)
         self._leaders = LeaderWatch(self._observer, bench.clock, bench.storage, leaders, settings.topic)
         self._task: asyncio.Task[None] | None = None
@@ -196,7 +197,6 @@ class Conductor:
     async def _watch(self, started_ms: int) -> None:
         """The live line, and an eye on the disk and the load."""
         bench = self._bench
-        resources = Resources(bench.clock, bench.storage, str(bench.directory.resources_jsonl))
         while True:
             status = await self._load.status()
             elapsed_s = (bench.clock.monotonic_ms() - started_ms) / 1000
@@ -206,7 +206,7 @@ class Conductor:
                 f"{'  fault: ' + active if active else ''}"
             )
             free_bytes = bench.storage.free_bytes(str(bench.directory.path))
-            resources.sample_if_due(running(bench.supervisor.children), free_bytes)
+            self._resources.sample_if_due(running(bench.supervisor.children), free_bytes)
             if (full := disk_problem(free_bytes)) is not None and self._task is not None:
                 self._record.problem(full)
                 self._task.cancel()
@@ -276,12 +276,12 @@ class Conductor:
             await self._open_links()
             await self._load.stop()
             self._live.ended()
+            self._resources.sample_last(running(self._bench.supervisor.children))
             try:
                 self._record.update(harness=await harness_health(self._deployment, self._observer, self._lag))
             except (OSError, LinkError) as error:
                 progress.note(f"the harness's own health could not be read: {error!r}")
-            killed = await self._deployment.stop()
-            for broker_id in killed:
+            for broker_id in await self._deployment.stop():
                 self._record.problem(f"broker {broker_id} did not stop cleanly and was killed")
 
     async def _open_links(self) -> None:

@@ -1,4 +1,4 @@
-"""Memory of the run's processes and free disk: sampled into ``resources.jsonl`` while it goes on; the disk's limit.
+"""Memory, free disk and the wall clock: sampled into ``resources.jsonl`` while a run goes on; the disk's limit.
 
 Owns the sampling and the limit. What follows from a full disk is the conductor's, what the figures say the report's.
 """
@@ -6,6 +6,8 @@ Owns the sampling and the limit. What follows from a full disk is the conductor'
 from __future__ import annotations
 
 import json
+import logging
+import os
 from collections.abc import Iterable
 
 import psutil
@@ -13,6 +15,8 @@ import psutil
 from cluster.process.supervisor import Child
 from cluster.seams.clock import Clock
 from cluster.seams.storage import Storage
+
+log = logging.getLogger(__name__)
 
 #: An hour of samples is a few hundred lines.
 EVERY_MS = 10_000
@@ -42,14 +46,30 @@ class Resources:
         self._next_ms = clock.monotonic_ms()
 
     def sample_if_due(self, children: Iterable[Child], free_bytes: int) -> None:
-        """Append one line: the resident bytes of each running child by its name, and the free bytes of the disk."""
+        """As ``sample``, at most every ten seconds."""
         now_ms = self._clock.monotonic_ms()
         if now_ms < self._next_ms:
             return
         self._next_ms = now_ms + EVERY_MS
+        self.sample(children, free_bytes)
+
+    def sample(self, children: Iterable[Child], free_bytes: int) -> None:
+        """Append a line: the resident bytes of each running child by its name, free disk, wall minus monotonic time.
+
+        It changes when the wall clock is set or the machine sleeps, and moves all timestamps from then on.
+        """
+        monotonic_ns = self._clock.monotonic_ns()
+        moved_ms = (self._clock.wall_ns() - monotonic_ns) // 1_000_000
         sizes = {child.name: size for child in children if (size := resident_bytes(child.pid)) is not None}
-        line = {"time_ns": self._clock.monotonic_ns(), "free_bytes": free_bytes, "rss_bytes": sizes}
-        self._storage.append_line(self._path, json.dumps(line))
+        line = {"time_ns": monotonic_ns, "wall_minus_monotonic_ms": moved_ms}
+        self._storage.append_line(self._path, json.dumps({**line, "free_bytes": free_bytes, "rss_bytes": sizes}))
+
+    def sample_last(self, children: Iterable[Child]) -> None:
+        """One more sample when all is written to the cluster: a clock that moves later moves no timestamp."""
+        try:
+            self.sample(children, self._storage.free_bytes(os.path.dirname(self._path)))
+        except OSError as error:
+            log.warning("the last sample of memory, disk and clocks could not be taken: %s", error)
 
 
 def resident_bytes(pid: int) -> int | None:

@@ -1,4 +1,4 @@
-"""The disk's limit, before a run and while it goes on, and the samples of memory."""
+"""The disk's limit, before a run and while it goes on, and the samples of memory and of both clocks."""
 
 from __future__ import annotations
 
@@ -17,6 +17,15 @@ from cluster.seams.clock import ManualClock
 from cluster.seams.memory_storage import MemoryStorage
 
 GB = 1_000_000_000
+
+
+class _SetClock(ManualClock):
+    """A clock whose wall time is set while its monotonic time goes on."""
+
+    set_ms = 0
+
+    def wall_ns(self) -> int:
+        return super().wall_ns() + self.set_ms * 1_000_000
 
 
 class _Disk(MemoryStorage):
@@ -70,3 +79,24 @@ def test_memory_is_sampled_every_ten_seconds() -> None:
     assert [line["free_bytes"] for line in lines] == [7 * GB, 5 * GB]
     assert list(lines[0]["rss_bytes"]) == ["readers"]
     assert lines[0]["rss_bytes"]["readers"] > 1_000_000
+
+
+def test_a_wall_clock_that_is_set_shows_in_the_samples() -> None:
+    """The difference of both clocks stays while time passes, and moves when the wall clock is set or the machine slept.
+
+    A last sample is taken whether one is due or not.
+    """
+    clock, storage = _SetClock(), _Disk(GB)
+    storage.makedirs("/run")
+    clock.advance_ms(3_000)
+    resources = Resources(clock, storage, "/run/resources.jsonl")
+    resources.sample_if_due([], GB)
+    clock.advance_ms(EVERY_MS)
+    resources.sample_if_due([], GB)
+    clock.set_ms = 600_000
+    clock.advance_ms(1)
+    resources.sample_if_due([], GB)
+    resources.sample_last([])
+    lines = [json.loads(line) for line in storage.read("/run/resources.jsonl").decode().splitlines()]
+    at_start = 1_700_000_000_000
+    assert [line["wall_minus_monotonic_ms"] for line in lines] == [at_start, at_start, at_start + 600_000]

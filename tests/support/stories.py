@@ -30,6 +30,8 @@ SENTINEL_STREAM = 2**31
 SECOND = 1_000_000_000
 #: When every batch was made, unless a test says otherwise: 20 s into the run.
 MADE_MS = 1_700_000_000_000
+#: When the run began by the wall clock; its monotonic clock begins at 0.
+STARTED_MS = MADE_MS - 20_000
 #: Every id that the cluster handed out is below.
 PRODUCER_IDS_BELOW = 10_000
 
@@ -116,6 +118,8 @@ class Story:
     exits: dict[int, int] = field(default_factory=dict)  # how a broker's process ended, if the run noted it
     phases: list[PhaseSpan] = field(default_factory=list)  # none: those of a run that went as it should
     producer_ids_below: int | None = PRODUCER_IDS_BELOW
+    #: how far the wall clock had moved since the run's start, in ms, at each sample of it; none: no samples
+    clock_ms: list[int] = field(default_factory=list)
     #: (broker, path below its data directory) -> what becomes of the file's bytes, None if there is none
     side_files: dict[tuple[int, str], Callable[[bytes], bytes | None]] = field(default_factory=dict)
 
@@ -223,6 +227,9 @@ class Story:
         for broker in self.brokers:
             self._write_side_files(directory.node(broker) / "data", broker)
         write_series(directory, self.evidence())
+        for number, moved_ms in enumerate(self.clock_ms):
+            sample = {"time_ns": number * 10 * SECOND, "wall_minus_monotonic_ms": STARTED_MS + moved_ms}
+            append_json_line(directory.resources_jsonl, sample | {"free_bytes": 10**10, "rss_bytes": {}})
         write_json_atomic(directory.load_settings_json, load_settings_of(self.model().settings, RUN_ID, TOPIC))
         seal.take(directory)
         return directory

@@ -20,13 +20,14 @@ from tests.support.stories import Story, clean
 from tests.verifier.test_verdict import a_run, closing, closing_of, facts
 from verifier import completeness
 from verifier.closing import Closing, LogAlarm, Unreadable, gather
-from verifier.doubts import ALL, EXCUSES, FINAL, HISTORIES, NOTHING, Doubt, Evidence
+from verifier.doubts import ALL, CLOCK, EXCUSES, FINAL, HISTORIES, NOTHING, Doubt, Evidence
 from verifier.effectiveness import Injected
 from verifier.evidence.history import HistoryRow
 from verifier.evidence.run_model import ChildProcess, HarnessHealth, RunModel, TopicSpec
 from verifier.evidence.seal import Difference
 from verifier.facts import Facts, ReaderReach
 from verifier.outcomes import may_fail
+from verifier.wall_clock import Shift
 
 SECOND = 1_000_000_000
 
@@ -73,6 +74,16 @@ def test_complete_evidence_has_no_gap() -> None:
     assert incomplete(a_run(), facts(), closing()) == []
 
 
+def test_a_clock_that_moved_within_the_margin_is_no_gap() -> None:
+    """The span of the run was widened by it."""
+    assert incomplete(a_run(), facts(), closing(clock=Shift(20_000, 40_000))) == []
+
+
+def test_samples_of_the_clock_are_gathered() -> None:
+    """From the run directory, as the conductor left them."""
+    assert closing_of(Story(**{**vars(clean()), "clock_ms": [0, 5, 600_000]})).clock == Shift(0, 600_000)
+
+
 READER = ReaderReach("run", "final-1", "t", 0, 1, 20, False)
 COMPACT = topic_config_of(a_run().settings, {"cleanup.policy": "compact,delete"})
 COMPACTED = TopicSpec("t", 1, 3, closing().topic_ids[1, "t", 0] or "", config=COMPACT)
@@ -105,6 +116,28 @@ def said_by(process: str, row: HistoryRow) -> Story:
     return story
 
 
+def starved(polls: int) -> Closing:
+    """The live reader is handed the first polls alone; its history ends in order."""
+    story = clean()
+    del story.rows["reader-1"][1 + polls :]
+    return closing_of(story)
+
+
+STARVED = starved(5)
+
+
+def test_what_was_acknowledged_just_before_the_recovery_is_not_due() -> None:
+    """A reader is granted a few seconds to catch up; what was acknowledged before them it must have come to."""
+    story = clean()
+    row = next(each for each in reversed(story.rows["producer-1"]) if each.f == "send")
+    rows = story.rows["producer-1"]
+    del story.rows["reader-1"][-1]
+    for complete_ns, is_due in ((46 * SECOND, True), (46 * SECOND + 1, False)):
+        rows[rows.index(row)] = row = row._replace(complete_ns=complete_ns)
+        reasons = [each.reason for each in incomplete(RUN, FACTS, closing_of(story))]
+        assert any("came to offset 20 live, of 23" in reason for reason in reasons) is is_due
+
+
 CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
     ("declares 1 load processes, and asks for 2", NOTHING,
      a_run_of(load_processes=2), FACTS, CLOSING),
@@ -124,6 +157,15 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
      closing_of(said_by("reader-1", HistoryRow("reserve", "invoke", "t", 0, 7, 0, 2)))),
     ("sentinel.arrow has rows of streams that do not belong to a sentinel", HISTORIES, RUN, FACTS,
      closing_of(said_by("sentinel", HistoryRow("reserve", "invoke", "t", 0, 7, 0, 2)))),
+    ("reader-1.arrow has polls of t-0 in session 2, which was not assigned it", HISTORIES, RUN, FACTS,
+     closing_of(told("reader-1", "poll", 2, session=2))),
+    ("t-0: reader-1 came to offset 14 live, of 23 acknowledged before recovery", NOTHING, RUN, FACTS, STARVED),
+    ("the wall clock moved by 600.0 s", CLOCK, RUN, FACTS, closing(clock=Shift(0, 600_000))),
+    ("the wall clock moved by 60.1 s", CLOCK, RUN, FACTS, closing(clock=Shift(30_050, 30_050))),
+    ("resources.jsonl cannot be read", CLOCK, RUN, FACTS,
+     closing(unreadable=(Unreadable("resources.jsonl", "Expecting value"),))),
+    ("resources.jsonl: changed since", CLOCK, RUN, FACTS,
+     closing(differences=(Difference("resources.jsonl", "changed"),))),
     ("the run was interrupted", NOTHING, a_run(interrupted=True), FACTS, CLOSING),
     ("the load did not stop", NOTHING, a_run(problems=["the load did not stop"]), FACTS, CLOSING),
     ("run.json names no topic", FINAL, a_run(topics=[]), FACTS, CLOSING),

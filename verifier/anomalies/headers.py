@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from verifier.anomalies.model import LOG_ALONE, Anomaly
+from verifier.anomalies.model import LOG_ALONE, LOG_AND_CLOCK, Anomaly
 
 _ANOMALIES = (
     Anomaly(
@@ -38,4 +38,6 @@ _ANOMALIES = (
     ),
 )
 
-ANOMALIES: tuple[Anomaly, ...] = tuple(replace(each, needs=LOG_ALONE) for each in _ANOMALIES)
+ANOMALIES: tuple[Anomaly, ...] = tuple(
+    replace(each, needs=LOG_AND_CLOCK if each.name == "timestamp-outside-run" else LOG_ALONE) for each in _ANOMALIES
+)

@@ -14,6 +14,9 @@ LOG_ALONE: frozenset[Evidence] = frozenset(("final", "segments"))
 #: What is stored on one replica, beside what is stored on another: each may have deleted records at another moment.
 REPLICAS: frozenset[Evidence] = LOG_ALONE | {"journals"}
 
+#: What is stored, beside the span of the run's time.
+LOG_AND_CLOCK: frozenset[Evidence] = LOG_ALONE | {"clock"}
+
 
 @dataclass(frozen=True, slots=True)
 class Anomaly:

@@ -1,7 +1,8 @@
 """poll-skip: from one poll to the next, a reader skipped something.
 
 Definition. Two polls of one session and partition follow each other, or a poll follows the assignment or seek of its
-session, and between the position reached and the first offset of the poll there is an offset with a value: in the
+session, or a reader is assigned a partition again, further on than it had come. Between the position reached and the
+first offset of the poll, or of the new assignment, there is an offset with a value: in the
 final log, or by anyone's read or an acknowledgement. Offsets without a value are not skipped (control batches, aborted
 transactions, compaction), nor are records that were deleted on purpose. Jepsen's external poll-skip, on offsets.
 
@@ -17,5 +18,5 @@ from verifier.tables import Tables
 
 
 def find(tables: Tables) -> DataFrame:
-    """One anomaly per poll; ``size`` counts what it passed over."""
+    """One anomaly per poll or assignment; ``size`` counts what it passed over."""
     return skipped(tables.jumps, tables.positions, inside=False)

@@ -2,7 +2,9 @@
 
 Rows are compared, never values: a row spans consecutive offsets, and the next one of the same session and partition is
 to begin right behind it. A session begins where its ``assign`` says, and goes on where a ``seek`` says. A session of
-which neither is on record is judged from its second row on. Rows with the same ``op`` are what one poll brought.
+which neither is on record is judged from its second row on. One that follows another session of its process may begin
+further back, never further on than the process had come: it would leave out what lies between. Rows with the same
+``op`` are what one poll brought.
 """
 
 from __future__ import annotations
@@ -21,13 +23,18 @@ _WHOSE = ("place", "process", "session")
 def jumps_of(history: DataFrame) -> DataFrame:
     """Each delivered row that does not begin right behind what its session had reached, in rows of the history.
 
+    And each assignment further on than what the process had reached, by whichever session.
+
     ``expected`` is the offset that was to come, ``inside`` whether the one before came by the same poll.
     """
     has_offsets = (F.col("first_offset") >= 0) & (F.col("last_offset") >= F.col("first_offset"))
     moves = F.col("f").isin("assign", "seek") & (F.col("first_offset") >= 0)
     delivered = (F.col("f") == "poll") & (F.col("type") == "ok") & has_offsets
+    assigned = F.col("f") == "assign"
     order = Window.partitionBy(*_WHOSE).orderBy("row")
     before = F.lag(F.struct("f", "op", "next_offset")).over(order)
+    of_process = Window.partitionBy("place", "process").orderBy("row")
+    reached = F.lag("next_offset").over(of_process)
     same_op = (F.col("op") >= 0) & (F.col("before.f") == "poll") & (F.col("before.op") == F.col("op"))
     return (
         history.filter(delivered | moves)
@@ -36,11 +43,15 @@ def jumps_of(history: DataFrame) -> DataFrame:
             F.when(moves, F.col("first_offset")).otherwise(F.col("last_offset") + 1).alias("next_offset"),
         )
         .withColumn("before", before)
-        .withColumn("expected", F.col("before.next_offset"))
-        .withColumn("inside", same_op)
-        .filter((F.col("f") == "poll") & (F.col("first_offset") != F.col("expected")))
+        .withColumn("expected", F.when(assigned, reached).otherwise(F.col("before.next_offset")))
+        .withColumn("inside", F.when(assigned, F.lit(False)).otherwise(same_op))
+        .filter(
+            ((F.col("f") == "poll") & (F.col("first_offset") != F.col("expected")))
+            | (assigned & (F.col("first_offset") > F.col("expected")))
+        )
         .select(
-            *_WHOSE, "row", "inside", "phase", "stream", "first_sequence", "first_offset", "last_offset", "expected"
+            *_WHOSE, "row", "f", "inside", "phase", "stream", "first_sequence", "first_offset", "last_offset",
+            "expected",
         )
     )  # fmt: skip
 
@@ -70,7 +81,7 @@ def _found(rows: DataFrame, size: Column, more: list[str]) -> DataFrame:
         sequence=F.when(ours, F.col("first_sequence")),
         offset="first_offset",
         size=size,
-        detail=["process", "session", "phase", "expected", *more],
+        detail=["process", "session", "phase", "f", "expected", *more],
     )
 
 

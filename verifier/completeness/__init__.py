@@ -9,7 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from verifier.closing import Closing
-from verifier.completeness import declared, experiment, faults, finals, histories, load, replicas, sealed, settings
+from verifier.completeness import (
+    clock,
+    declared,
+    experiment,
+    faults,
+    finals,
+    histories,
+    load,
+    replicas,
+    sealed,
+    settings,
+)
 from verifier.doubts import Doubt
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Facts
@@ -19,6 +30,7 @@ def incomplete(run: RunModel, facts: Facts, closing: Closing) -> list[Doubt]:
     """Why the evidence does not suffice; empty if it does. The same reason is given once."""
     found = [
         *sealed.doubts(closing),
+        *clock.doubts(closing),
         *settings.doubts(run, closing),
         *declared.doubts(run),
         *experiment.doubts(run, closing),

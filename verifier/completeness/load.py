@@ -67,10 +67,14 @@ def _rate(run: RunModel, facts: Facts) -> Iterator[str]:
 def _partitions(run: RunModel, closing: Closing) -> Iterator[str]:
     acked: Counter[tuple[str, int]] = Counter()
     live: dict[str, Mapping[tuple[str, int], int]] = {}
+    due: dict[tuple[str, int], int] = {}
+    ends = {(final.topic, final.partition): final.sentinel_offset for final in run.final}
     for account in closing.accounts:
         process = run.evidence.process(account.process)
         if process is not None and process.role == "producers":
             acked.update(account.acked)
+            for where, offset in account.due.items():
+                due[where] = max(offset, due.get(where, -1))
         elif process is not None and process.role == "readers":
             live[account.process] = account.read
     # the streams of a load go round the partitions of its topic
@@ -86,4 +90,16 @@ def _partitions(run: RunModel, closing: Closing) -> Iterator[str]:
                 complaints.append(
                     (name, f"{process_name} read {read.get(place, 0):,} of {acked[place]:,} acknowledged records live")
                 )
+    for account in closing.accounts:
+        # a process that was killed has its own rule
+        if account.process not in live or account.state != "closed":
+            continue
+        for place, acknowledged in sorted(due.items()):
+            # a log that was legally cut off ends further down
+            end = ends.get(place)
+            wanted = acknowledged if end is None else min(acknowledged, end - 1)
+            if account.reached.get(place, -1) < wanted:
+                reached = account.reached.get(place, -1)
+                reason = f"{account.process} came to offset {reached} live, of {wanted} acknowledged before recovery"
+                complaints.append((f"{place[0]}-{place[1]}", reason))
     yield from together(complaints)

@@ -58,6 +58,9 @@ def strange(account: HistoryAccount, declared: DeclaredProcess | None) -> Iterat
             yield f"the history {account.file} has rows {f}/{outcome}; {f} is always {' or '.join(sorted(known))}"
     if account.nowhere:
         yield f"the history {account.file} has {account.nowhere} rows poll without an offset"
+    for session, topic, partition in sorted(account.unassigned)[:5]:
+        where = f"{topic}-{partition} in session {session}"
+        yield f"the history {account.file} has polls of {where}, which was not assigned it"
     if others := sorted(account.writers - {account.process}):
         yield f"the history {account.file} has rows that {', '.join(others[:5])} wrote, not {account.process}"
     if declared is not None:

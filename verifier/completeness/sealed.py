@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 
 from verifier.closing import Closing
 from verifier.completeness.together import together
-from verifier.doubts import ALL, EXCUSES, HISTORIES, JOURNALS, NOTHING, Doubt, Evidence
+from verifier.doubts import ALL, CLOCK, EXCUSES, HISTORIES, JOURNALS, NOTHING, Doubt, Evidence
 
 #: What a changed file makes blind, by its path; the first that fits.
 _BLINDS: tuple[tuple[str, frozenset[Evidence]], ...] = (
@@ -20,6 +20,7 @@ _BLINDS: tuple[tuple[str, frozenset[Evidence]], ...] = (
     ("faults.jsonl", EXCUSES),
     ("leaders.jsonl", EXCUSES),
     ("nodes/*/control.jsonl", JOURNALS),
+    ("resources.jsonl", CLOCK),
     ("*", NOTHING),
 )
 #: At most this many files are named; the others are counted.

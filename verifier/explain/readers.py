@@ -14,6 +14,12 @@ def _delivery(found: Found) -> str:
 
 
 def _skip(found: Found) -> str:
+    if found.detail.get("f") == "assign":
+        return (
+            f"{found.detail['process']} was assigned again from offset {found.offset} on "
+            f"(session {found.detail['session']}), where it had reached {found.detail['expected']}: "
+            f"it skipped {found.detail['passed']} offsets that hold something"
+        )
     return (
         f"{_delivery(found)}, where {found.detail['expected']} was expected: "
         f"it skipped {found.detail['passed']} offsets that hold something"

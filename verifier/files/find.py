@@ -9,14 +9,17 @@ from verifier.bounds import expired_ms
 from verifier.evidence.run_model import RunModel
 from verifier.files.replica import ReplicaDirectory
 from verifier.segments.rows import SegmentFile
+from verifier.wall_clock import STEADY, Shift
 
 
-def replica_directories(model: RunModel, segments: Iterable[SegmentFile]) -> list[ReplicaDirectory]:
-    """The directories that these segments lie in, each once, in their order."""
+def replica_directories(
+    model: RunModel, segments: Iterable[SegmentFile], shift: Shift = STEADY
+) -> list[ReplicaDirectory]:
+    """The directories that these segments lie in, each once, in their order. ``shift`` is of the run's wall clock."""
     finals = {(final.topic, final.partition): final for final in model.final}
     # a broker that was restarted is there several times: its last process is the one that left the files
     exits = {child.name: child.exit_code for child in model.children}
-    expired = expired_ms(model)
+    expired = expired_ms(model, shift)
     found: dict[Path, ReplicaDirectory] = {}
     for segment in segments:
         path = Path(segment.path).parent

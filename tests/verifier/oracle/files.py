@@ -239,7 +239,7 @@ def forgotten_ms(evidence: Evidence) -> float:
         return float("inf")
     over = max(phase.end_ns or 0 for phase in run.phases) - run.started_ns
     keeps = run.settings.producer_id_expiration_ms
-    return datetime.fromisoformat(run.started).timestamp() * 1000 + over / 1e6 + 60_000 - keeps
+    return datetime.fromisoformat(run.started).timestamp() * 1000 + over / 1e6 + 60_000 + evidence.clock[1] - keeps
 
 
 def snapshot_mismatch(evidence: Evidence) -> Iterator[Anomaly]:

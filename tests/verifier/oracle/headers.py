@@ -76,10 +76,15 @@ def timestamp_outside_run(evidence: Evidence) -> Iterator[Anomaly]:
     started_ms = datetime.fromisoformat(run.started).timestamp() * 1000
     over_ms = None
     if run.phases and all(phase.end_ns is not None for phase in run.phases):
-        over_ms = started_ms + (max(phase.end_ns or 0 for phase in run.phases) - run.started_ns) / 1e6 + 60_000
+        over_ms = (
+            started_ms
+            + (max(phase.end_ns or 0 for phase in run.phases) - run.started_ns) / 1e6
+            + 60_000
+            + evidence.clock[1]
+        )
     for _, batch in sound(evidence):
         cause = None
-        if min(batch.timestamps) < started_ms - 60_000:
+        if min(batch.timestamps) < started_ms - 60_000 - evidence.clock[0]:
             cause = "before"
         elif over_ms is not None and max(batch.timestamps) > over_ms:
             cause = "after"

@@ -78,6 +78,7 @@ class Evidence:
     leaders: list[dict[str, Any]]  # what the conductor saw of leaders
     faults: list[dict[str, Any]]
     homes: dict[int, Path]  # the directory of each replica
+    clock: tuple[float, float] = (0, 0)  # by how much the wall clock went back and ahead, in ms
 
     @property
     def judged_from(self) -> int:

@@ -36,6 +36,19 @@ def deliveries(evidence: Evidence) -> Iterator[tuple[dict[str, Any], int, bool]]
             expected, last_op = row["last_offset"] + 1, row["op"] if row["op"] >= 0 else None
 
 
+def assigned_further(evidence: Evidence) -> Iterator[tuple[dict[str, Any], int]]:
+    """Each assignment further on than its process had come, and the offset that was to come."""
+    reached: dict[str, int] = {}
+    for row in sorted(evidence.rows, key=lambda row: row["row"]):
+        begin, whose = row["first_offset"], row["process"]
+        if row["f"] in ("assign", "seek") and begin >= 0:
+            if row["f"] == "assign" and begin > reached.get(whose, begin):
+                yield row, reached[whose]
+            reached[whose] = begin
+        elif row["f"] == "poll" and row["type"] == "ok" and 0 <= begin <= row["last_offset"]:
+            reached[whose] = row["last_offset"] + 1
+
+
 def _anomaly(check: str, inside: bool, evidence: Evidence, row: dict[str, Any], size: int) -> Anomaly:
     value = (row["stream"], row["first_sequence"]) if row["stream"] >= 0 else (None, None)
     name = f"int-{check}" if inside else check
@@ -48,6 +61,9 @@ def poll_skip(evidence: Evidence) -> Iterator[Anomaly]:
         passed = there & set(range(expected, row["first_offset"]))
         if passed:
             yield _anomaly("poll-skip", inside, evidence, row, len(passed))
+    for row, expected in assigned_further(evidence):
+        if passed := there & set(range(expected, row["first_offset"])):
+            yield _anomaly("poll-skip", False, evidence, row, len(passed))
 
 
 def nonmonotonic_poll(evidence: Evidence) -> Iterator[Anomaly]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import struct
 import zlib
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,20 @@ def load(directory: RunDirectory, run: RunModel, rows: list[dict[str, Any]]) -> 
         own = [row for row in rows if (row["topic"], row["partition"]) == (final.topic, final.partition)]
         deletions = read_deletions(directory, run, final, own)
         leaders, faults = directory.read_leaders(), directory.read_faults()
-        found.append(Evidence(final, replicas, own, *deletions, run, leaders, faults, homes))
+        found.append(
+            Evidence(final, replicas, own, *deletions, run, leaders, faults, homes, read_clock(directory, run))
+        )
     return found
+
+
+def read_clock(directory: RunDirectory, run: RunModel) -> tuple[float, float]:
+    """By how much the wall clock went back and ahead, in ms."""
+    then = datetime.fromisoformat(run.started).timestamp() * 1000 - run.started_ns / 1e6
+    samples = [
+        each["wall_minus_monotonic_ms"] for each in directory.read_resources() if "wall_minus_monotonic_ms" in each
+    ]
+    moved = [0, *(each - then for each in samples)]
+    return -min(moved), max(moved)
 
 
 def read_deletions(

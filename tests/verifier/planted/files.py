@@ -118,6 +118,15 @@ def expired(story: Story) -> None:
     story.settings = replace(story.settings, producer_id_expiration_ms=1000)
 
 
+def made_old(story: Story) -> None:
+    """Producers are forgotten 100 s later. The last of these wrote 95 s before the latest end, by a steady clock.
+
+    This one was set forward for a while.
+    """
+    story.settings = replace(story.settings, producer_id_expiration_ms=100_000)
+    story.clock_ms = [0, 50_000, 0]
+
+
 def stranger(last_offset: int) -> Callable[[Story], None]:
     return producers(lambda rows: [*rows, (4000, 0, 8, last_offset, 0, MADE_MS)])
 
@@ -269,6 +278,7 @@ PLANTED: Mapping[str, Planted] = {
     "a snapshot without a producer": Planted(
         producers(lambda rows: rows[1:]), snapshot("lacks"), neighbor="a snapshot without an expired producer"
     ),
+    "a snapshot without a producer that a clock made old": Planted(both(made_old, producers(lambda rows: rows[1:]))),
     "a snapshot without an expired producer": Planted(both(expired, producers(lambda rows: rows[1:]))),
     "a snapshot with a strange producer": Planted(
         stranger(3), snapshot("stranger"), neighbor="a snapshot with a producer of deleted batches"

@@ -27,6 +27,11 @@ def everywhere(index: int, **fields: Any) -> Callable[[Story], None]:
     return lambda story: story.everywhere(0, change)
 
 
+def clock(*moved_ms: int) -> Callable[[Story], None]:
+    """Samples of the wall clock, which had moved so far."""
+    return lambda story: story.clock_ms.extend(moved_ms)
+
+
 def epochs(*numbers: int) -> Callable[[Story], None]:
     """All replicas hold batches of these leader epochs, the last of them to the end."""
 
@@ -208,6 +213,22 @@ PLANTED: Mapping[str, Planted] = {
         neighbor="a time at the margin behind the run",
     ),
     "a time at the margin behind the run": Planted(everywhere(8, timestamp_ms=ENDED_MS + MARGIN_MS)),
+    "a time behind a clock that was set forward": Planted(
+        both(clock(0, 50_000, 0), everywhere(8, timestamp_ms=ENDED_MS + 50_000 + MARGIN_MS + 1)),
+        {("timestamp-outside-run", "after"): {"count": 3, "offset": 24}},
+        neighbor="a time of a clock that was set forward",
+    ),
+    "a time of a clock that was set forward": Planted(
+        both(clock(0, 50_000, 0), everywhere(8, timestamp_ms=ENDED_MS + 50_000 + MARGIN_MS))
+    ),
+    "a time before a clock that was set back": Planted(
+        both(clock(0, -50_000), everywhere(8, timestamp_ms=MADE_MS - 70_000 - MARGIN_MS - 1)),
+        {("timestamp-outside-run", "before"): {"count": 3, "offset": 24}},
+        neighbor="a time of a clock that was set back",
+    ),
+    "a time of a clock that was set back": Planted(
+        both(clock(0, -50_000), everywhere(8, timestamp_ms=MADE_MS - 70_000 - MARGIN_MS))
+    ),
     "a time behind a run whose end is not known": Planted(
         both(cut_short, everywhere(8, timestamp_ms=ENDED_MS + MARGIN_MS + 1))
     ),

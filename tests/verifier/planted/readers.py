@@ -99,7 +99,19 @@ PLANTED: Mapping[str, Planted] = {
         neighbor="a reader begins behind what was deleted",
     ),
     "a reader seeks forward": Planted(move(pass_over, "seek", 6, 6)),
-    "a reader is assigned further on": Planted(move(pass_over, "assign", 6, 6, session=2)),
+    "a reader is assigned further on": Planted(
+        move(pass_over, "assign", 6, 6, session=2),
+        {("poll-skip", None): {"count": 1, "size": 3, "stream": None, "sequence": None, "offset": 6}},
+        neighbor="a reader is assigned where it had come",
+    ),
+    "a reader is assigned where it had come": Planted(move(lambda story: None, "assign", 6, 6, session=2)),
+    "a reader is assigned behind a hole": Planted(
+        move(hole_of_unknowns, "assign", 6, 6, session=2),
+        {
+            ("log-gap", "offsets"): {"count": 1, "size": 3, "offset": 3},
+            ("sequence-gap", "first"): {"count": 1, "offset": 9},
+        },
+    ),
     "a session without its assignment": Planted(
         lambda story: story.rows["reader-1"].__delitem__(slice(0, 2)),
     ),

@@ -1,0 +1,73 @@
+"""How far the machine's wall clock moved against its monotonic clock during a run. Owns reading it from the samples.
+
+Batches carry wall-clock time, and ``run.json`` has the wall-clock time of the run's start alone. A clock that is set
+(NTP), or a machine that sleeps, moves what follows; the conductor samples the difference of both clocks into
+``resources.jsonl``. What follows from a shift is ``verifier.bounds``' and ``verifier.completeness``' matter.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from verifier.evidence.run_directory import RunDirectory
+from verifier.evidence.run_model import RunModel
+
+#: The field of a sample: wall-clock time minus monotonic time, in ms.
+OFFSET = "wall_minus_monotonic_ms"
+#: A sample further off than any clock can be is no sample; Spark's arithmetic must hold what follows from one.
+LONGEST_MS = 2**53
+
+
+class Shift(NamedTuple):
+    """How far the clock was found behind and ahead of what the run's start says, in ms; both are at least 0."""
+
+    behind_ms: int = 0
+    ahead_ms: int = 0
+
+    @property
+    def span_ms(self) -> int:
+        """How far apart the clock's two extremes are."""
+        return self.behind_ms + self.ahead_ms
+
+
+#: A clock that kept its pace, as far as is known.
+STEADY = Shift()
+
+
+def started_ms(model: RunModel) -> int | None:
+    """The wall-clock time of the run's start, in ms; None if ``run.json`` does not have one."""
+    try:
+        started = datetime.fromisoformat(model.started)
+    except ValueError:
+        return None
+    # without a zone it is UTC, as run.json says
+    return round((started if started.tzinfo else started.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def shift_of(directory: RunDirectory, model: RunModel) -> Shift:
+    """Of one run; no shift if there are no samples, as in runs of versions that took none.
+
+    Raises ``OSError`` or ``ValueError`` if the samples cannot be read.
+    """
+    began_ms = started_ms(model)
+    if began_ms is None:
+        return STEADY
+    at_start = began_ms - model.started_ns // 1_000_000
+    moved = [0]
+    for sample in directory.read_resources():
+        if OFFSET not in sample:
+            continue
+        found = sample[OFFSET]
+        if type(found) is not int or abs(found) > LONGEST_MS:
+            raise ValueError(f"{OFFSET} is {found!r}, which is no time in ms")
+        moved.append(found - at_start)
+    return Shift(-min(moved), max(moved))
+
+
+def known_shift(directory: RunDirectory, model: RunModel) -> Shift:
+    """As ``shift_of``; no shift if the samples cannot be read: that is a doubt, which the closing of the run raises."""
+    try:
+        return shift_of(directory, model)
+    except (OSError, ValueError):
+        return STEADY
