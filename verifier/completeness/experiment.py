@@ -8,12 +8,13 @@ from datetime import datetime
 from verifier.closing import Closing
 from verifier.completeness.killed import KILLED, killer
 from verifier.doubts import Doubt
-from verifier.evidence.declared import DeclaredProcess
 from verifier.evidence.phases import PHASES
 from verifier.evidence.run_model import ChildProcess, RunModel
 
 #: The processes whose event loop decides what the cluster sees; the brokers' own lag is theirs.
 HARNESS_LOOPS = ("proxy", "conductor")
+#: The processes that every run may have and none declares: they leave no evidence that is read.
+OF_HARNESS = frozenset(("warden", "proxy", "zookeeper"))
 
 
 def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
@@ -82,18 +83,18 @@ def _children(run: RunModel, closing: Closing) -> Iterator[str]:
     for child in run.children:
         lives.setdefault(child.name, []).append(child)
     named = [(f"broker {broker}", f"broker-{broker}") for broker in run.evidence.brokers]
-    named += [(process.name, _child_name(process)) for process in run.evidence.processes]
+    named += [(process.name, process.child) for process in run.evidence.processes]
     for what, name in named:
         if name not in lives:
             yield f"run.json has no process of {what}"
-    undeclared = [name for name in lives if name.startswith("broker-")]
-    for name in sorted({*undeclared, *(name for _, name in named)} & lives.keys()):
-        yield from _ends(lives[name], closing)
-
-
-def _child_name(process: DeclaredProcess) -> str:
-    """What the process is called that leaves this history: ``final-native`` is of the program ``final-read-native``."""
-    return process.name.replace("final-", "final-read-", 1) if process.role == "final" else process.name
+    expected = {name for _, name in named}
+    # what was never declared is missed nowhere else, whatever it saw
+    undeclared = lives.keys() - expected - OF_HARNESS if run.evidence.processes else set()
+    for name in sorted(undeclared):
+        yield f"run.json names a process {name}, which the run did not declare"
+    for name in sorted(lives):
+        if name in expected or name.startswith("broker-"):
+            yield from _ends(lives[name], closing)
 
 
 def _ends(lives: list[ChildProcess], closing: Closing) -> Iterator[str]:
