@@ -20,6 +20,7 @@ from verifier.evidence import seal as seals
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import SeriesPoint, read_series
+from verifier.load_files import LoadFiles, load_files
 from verifier.strangers import strangers
 from verifier.witness import sightings
 
@@ -55,7 +56,8 @@ class Closing:
     replica's ``partition.metadata`` says, by (broker, topic, partition), None for one that cannot be read;
     ``leader_epochs`` the last epoch that the conductor saw, by (topic, partition); ``load`` is what the load processes
     were handed, None if it cannot be read. ``strangers`` are files that no declared process, broker or partition
-    leaves.
+    leaves. ``looks_ns`` is the span of the conductor's looks, None if it left none; ``beside`` is what each live
+    process left beside its series.
     """
 
     seal: str | None = None
@@ -71,6 +73,8 @@ class Closing:
     unreadable: tuple[Unreadable, ...] = ()
     load: Mapping[str, Any] | None = None
     strangers: tuple[str, ...] = ()
+    looks_ns: tuple[int, int] | None = None
+    beside: Mapping[str, LoadFiles] = field(default_factory=dict)
 
 
 def gather(directory: RunDirectory, run: RunModel) -> Closing:
@@ -83,11 +87,14 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
     except (OSError, ValueError, TypeError) as error:
         unreadable.append(Unreadable("faults.jsonl", str(error)))
     epochs: dict[tuple[str, int], int] = {}
+    times: list[int] = []
     try:
         if not directory.leaders_jsonl.exists():
             raise FileNotFoundError("it is missing")
         seen = sightings(directory.read_leaders(), [topic.name for topic in run.topics])
         epochs = {place: looks[-1].epoch for place, looks in seen.items()}
+        known = [(each.time_ns, each.before_ns) for looks in seen.values() for each in looks]
+        times = [each for pair in known for each in pair if each is not None]
     except (OSError, ValueError, TypeError, KeyError) as error:
         unreadable.append(Unreadable("leaders.jsonl", str(error)))
     series: dict[str, SeriesPoint] = {}
@@ -104,6 +111,12 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
                 lag_ms[point.process] = max(point.loop_lag_ms, lag_ms.get(point.process, 0.0))
         except (OSError, ValueError, TypeError) as error:
             unreadable.append(Unreadable(f"loadgen/{path.name}", str(error)))
+    beside: dict[str, LoadFiles] = {}
+    for process in run.evidence.of_role("producers", "readers"):
+        try:
+            beside[process.name] = load_files(directory, process.name)
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            unreadable.append(Unreadable(f"loadgen/{process.name}: its status or Locust's figures", str(error)))
     load = None
     try:
         load = read_json(directory.load_settings_json)
@@ -123,6 +136,8 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
         unreadable=tuple(unreadable),
         load=load,
         strangers=tuple(strangers(directory, run)),
+        looks_ns=(min(times), max(times)) if times else None,
+        beside=beside,
     )
 
 

@@ -10,15 +10,17 @@ from typing import Literal, NamedTuple
 
 #: ``histories``: what clients were told, all or part of it; ``final``: the final state in ``run.json``; ``segments``:
 #: the replicas' bytes; ``excuses``: what would excuse an anomaly that the settings permit; ``journals``: from where on
-#: each replica is to have what its leader has: the brokers' journals, and the requests to delete in the histories.
-Evidence = Literal["histories", "final", "segments", "excuses", "journals"]
+#: each replica is to have what its leader has: the brokers' journals, and the requests to delete in the histories;
+#: ``clock``: when the run began by the wall clock.
+Evidence = Literal["histories", "final", "segments", "excuses", "journals", "clock"]
 
-ALL: frozenset[Evidence] = frozenset(("histories", "final", "segments", "excuses", "journals"))
+ALL: frozenset[Evidence] = frozenset(("histories", "final", "segments", "excuses", "journals", "clock"))
 NOTHING: frozenset[Evidence] = frozenset()
 HISTORIES: frozenset[Evidence] = frozenset(("histories", "excuses", "journals"))
 FINAL: frozenset[Evidence] = frozenset(("final",))
 EXCUSES: frozenset[Evidence] = frozenset(("excuses",))
 JOURNALS: frozenset[Evidence] = frozenset(("journals",))
+CLOCK: frozenset[Evidence] = frozenset(("clock",))
 
 
 class Doubt(NamedTuple):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from verifier.anomalies.model import LOG_ALONE, Anomaly
+from verifier.doubts import Evidence
 
 _ANOMALIES = (
     Anomaly(
@@ -38,4 +40,9 @@ _ANOMALIES = (
     ),
 )
 
-ANOMALIES: tuple[Anomaly, ...] = tuple(replace(each, needs=LOG_ALONE) for each in _ANOMALIES)
+#: What one of them needs besides.
+_ALSO: Mapping[str, frozenset[Evidence]] = {"timestamp-outside-run": frozenset(("clock",))}
+
+ANOMALIES: tuple[Anomaly, ...] = tuple(
+    replace(each, needs=LOG_ALONE | _ALSO.get(each.name, frozenset())) for each in _ANOMALIES
+)

@@ -9,7 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from verifier.closing import Closing
-from verifier.completeness import declared, experiment, faults, finals, histories, load, replicas, sealed, settings
+from verifier.completeness import (
+    declared,
+    experiment,
+    faults,
+    finals,
+    histories,
+    load,
+    replicas,
+    sealed,
+    settings,
+    witnesses,
+)
 from verifier.doubts import Doubt
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Facts
@@ -24,6 +35,7 @@ def incomplete(run: RunModel, facts: Facts, closing: Closing) -> list[Doubt]:
         *experiment.doubts(run, closing),
         *finals.doubts(run, closing),
         *histories.doubts(run, closing),
+        *witnesses.doubts(run, closing),
         *replicas.doubts(run, facts, closing),
         *load.doubts(run, facts, closing),
         *faults.doubts(run, closing),

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+from verifier.bounds import MARGIN_MS, bounds
 from verifier.closing import Closing
 from verifier.completeness.killed import KILLED, killer
-from verifier.doubts import Doubt
+from verifier.doubts import CLOCK, Doubt
 from verifier.evidence.phases import PHASES
 from verifier.evidence.run_model import ChildProcess, RunModel
 
@@ -25,6 +26,28 @@ def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
         yield Doubt("the run was interrupted")
     for reason in [*_overloaded(run, closing), *_phases(run), *_children(run, closing), *_alarms(closing)]:
         yield Doubt(reason)
+    for reason in _clock(run, closing):
+        yield Doubt(reason, CLOCK)
+
+
+def _clock(run: RunModel, closing: Closing) -> Iterator[str]:
+    """When the run began, by ``run.json``, against when it ended and against Locust's clock."""
+    span = bounds(run)
+    if span.earliest_ms is None or span.latest_ms is None:
+        return  # said already, with the phases
+    if run.ended is not None:
+        try:
+            ended_ms = datetime.fromisoformat(run.ended).timestamp() * 1000
+        except ValueError:
+            yield f"run.json says that the run ended at {run.ended!r:.40}, which is not a time"
+        else:
+            if ended_ms < span.latest_ms - 2 * MARGIN_MS:
+                yield f"run.json says that the run ended at {run.ended}, and that its phases went on after that"
+    for name, left in sorted(closing.beside.items()):
+        if left.wall_s is not None:
+            first_ms, last_ms = (1000 * second for second in left.wall_s)
+            if first_ms < span.earliest_ms or last_ms > span.latest_ms:
+                yield f"run.json says that the run began at {run.started}, and Locust noted another time for {name}"
 
 
 def _overloaded(run: RunModel, closing: Closing) -> Iterator[str]:
