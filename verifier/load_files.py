@@ -53,5 +53,8 @@ def _rows(directory: RunDirectory, name: str) -> list[dict[str, str]]:
     path = directory.loadgen_dir / name
     if not path.exists():
         return []
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+    except csv.Error as error:
+        raise ValueError(f"{name}: {error}") from error

@@ -328,6 +328,17 @@ def test_locust_s_files_are_read(tmp_path: Path) -> None:
     assert told.path.startswith("loadgen/producer-1")
 
 
+@pytest.mark.parametrize(
+    "text", ["Type\nRECORD\n", "Count\n7\n", "Type,Request Count\nRECORD,x\n", "T\n" + "x" * 200_000]
+)
+def test_figures_of_locust_that_make_no_sense_are_told(tmp_path: Path, text: str) -> None:
+    """Whatever was done to the file, it raises nothing."""
+    directory = clean().write(tmp_path / "run")
+    (directory.loadgen_dir / "producer-1_stats.csv").write_text(text, encoding="utf-8")
+    (told,) = gather(directory, RunModel.from_json(directory.read_run())).unreadable
+    assert told.path.startswith("loadgen/producer-1")
+
+
 def test_the_same_reason_is_given_once_for_all_partitions() -> None:
     """A run that ended early has one line for what all partitions lack."""
     topic = replace(a_run().topics[0], partitions=3)
