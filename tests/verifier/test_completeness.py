@@ -313,6 +313,13 @@ def test_what_locust_left_agrees_or_is_absent(left: dict[str, Any]) -> None:
     assert incomplete(RUN, FACTS, beside(**left)) == []
 
 
+def test_a_reader_s_records_were_not_acknowledged_to_it() -> None:
+    """Locust counts what it was handed under the same name."""
+    left = closing().beside
+    read = {**left, "reader-1": replace(left["reader-1"], counted=25)}
+    assert incomplete(RUN, FACTS, closing(beside=read)) == []
+
+
 def test_locust_s_files_are_read(tmp_path: Path) -> None:
     """The records of all names, without failures; the first and the last second of its history."""
     directory = clean().write(tmp_path / "run")
