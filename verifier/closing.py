@@ -21,6 +21,7 @@ from verifier.evidence.phases import RECOVERY
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import SeriesPoint, read_series
+from verifier.load_files import LoadFiles, load_files
 from verifier.strangers import strangers
 from verifier.wall_clock import STEADY, Shift, shift_of
 from verifier.witness import sightings
@@ -61,7 +62,8 @@ class Closing:
     replica's ``partition.metadata`` says, by (broker, topic, partition), None for one that cannot be read;
     ``leader_epochs`` the last epoch that the conductor saw, by (topic, partition); ``load`` is what the load processes
     were handed, None if it cannot be read. ``strangers`` are files that no declared process, broker or partition
-    leaves. ``clock`` is how far the wall clock moved during the run.
+    leaves. ``clock`` is how far the wall clock moved during the run. ``looks_ns`` is the span of the conductor's looks,
+    None if it left none; ``beside`` is what each live process left beside its series.
     """
 
     seal: str | None = None
@@ -78,6 +80,8 @@ class Closing:
     load: Mapping[str, Any] | None = None
     strangers: tuple[str, ...] = ()
     clock: Shift = STEADY
+    looks_ns: tuple[int, int] | None = None
+    beside: Mapping[str, LoadFiles] = field(default_factory=dict)
 
 
 def gather(directory: RunDirectory, run: RunModel) -> Closing:
@@ -90,11 +94,14 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
     except (OSError, ValueError, TypeError) as error:
         unreadable.append(Unreadable("faults.jsonl", str(error)))
     epochs: dict[tuple[str, int], int] = {}
+    times: list[int] = []
     try:
         if not directory.leaders_jsonl.exists():
             raise FileNotFoundError("it is missing")
         seen = sightings(directory.read_leaders(), [topic.name for topic in run.topics])
         epochs = {place: looks[-1].epoch for place, looks in seen.items()}
+        known = [(each.time_ns, each.before_ns) for looks in seen.values() for each in looks]
+        times = [each for pair in known for each in pair if each is not None]
     except (OSError, ValueError, TypeError, KeyError) as error:
         unreadable.append(Unreadable("leaders.jsonl", str(error)))
     series: dict[str, SeriesPoint] = {}
@@ -116,6 +123,12 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
         clock = shift_of(directory, run)
     except (OSError, ValueError) as error:
         unreadable.append(Unreadable(directory.resources_jsonl.name, str(error)))
+    beside: dict[str, LoadFiles] = {}
+    for process in run.evidence.of_role("producers", "readers"):
+        try:
+            beside[process.name] = load_files(directory, process.name)
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            unreadable.append(Unreadable(f"loadgen/{process.name}: its status or Locust's figures", str(error)))
     load = None
     try:
         load = read_json(directory.load_settings_json)
@@ -136,6 +149,8 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
         load=load,
         strangers=tuple(strangers(directory, run)),
         clock=clock,
+        looks_ns=(min(times), max(times)) if times else None,
+        beside=beside,
     )
 
 

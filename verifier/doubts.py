@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 #: ``histories``: what clients were told, all or part of it; ``final``: the final state in ``run.json``; ``segments``:
 #: the replicas' bytes; ``excuses``: what would excuse an anomaly that the settings permit; ``journals``: from where on
 #: each replica is to have what its leader has: the brokers' journals, and the requests to delete in the histories;
-#: ``clock``: the wall clock, by which timestamps are compared with the run's span.
+#: ``clock``: when the run began by the wall clock, and how far that clock moved.
 Evidence = Literal["histories", "final", "segments", "excuses", "journals", "clock"]
 
 ALL: frozenset[Evidence] = frozenset(("histories", "final", "segments", "excuses", "journals", "clock"))

@@ -12,8 +12,14 @@ from verifier.evidence.declared import DeclaredEvidence
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 
-#: What a load process leaves that is read as evidence.
-_OF_PROCESSES = (".series.jsonl", ".status.json")
+#: What a load process and Locust in it leave; a program of the final phase leaves its log. Whoever is taken out of the
+#: declaration left these.
+_OF_PROCESSES = (
+    ".series.jsonl", ".status.json", ".log", ".html", ".json",
+    "_stats.csv", "_stats_history.csv", "_failures.csv", "_exceptions.csv",
+)  # fmt: skip
+#: What the load as a whole leaves.
+_OF_LOAD = ("settings.json", "web.json")
 #: The directory in ``nodes/`` that is no broker's.
 _ZOOKEEPER = "zookeeper"
 
@@ -22,7 +28,7 @@ def strangers(directory: RunDirectory, run: RunModel) -> Iterator[str]:
     """Paths within the run directory, sorted; nothing if the run had not declared anything yet."""
     if not run.evidence.processes:
         return
-    found = [*_histories(directory, run.evidence), *_series(directory, run.evidence), *_nodes(directory, run.evidence)]
+    found = [*_histories(directory, run.evidence), *_load(directory, run.evidence), *_nodes(directory, run.evidence)]
     yield from sorted(str(path.relative_to(directory.path)) for path in found)
 
 
@@ -31,8 +37,9 @@ def _histories(directory: RunDirectory, declared: DeclaredEvidence) -> Iterator[
     yield from (path for path in _files(directory.history_dir) if path not in known)
 
 
-def _series(directory: RunDirectory, declared: DeclaredEvidence) -> Iterator[Path]:
-    names = {f"{process.name}{ending}" for process in declared.processes for ending in _OF_PROCESSES}
+def _load(directory: RunDirectory, declared: DeclaredEvidence) -> Iterator[Path]:
+    whose = {name for process in declared.processes for name in (process.name, process.child)}
+    names = {*_OF_LOAD, *(f"{name}{ending}" for name in whose for ending in _OF_PROCESSES)}
     for path in _files(directory.loadgen_dir):
         if path.name.endswith(_OF_PROCESSES) and path.name not in names:
             yield path

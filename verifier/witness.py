@@ -173,9 +173,10 @@ def sightings(entries: Iterable[Mapping[str, object]], topics: Sequence[str]) ->
         ):
             raise TypeError(f"no sighting of a leader: {entry!r:.200}")
         known, leader = found[topic, partition], entry.get("leader")
+        if not (isinstance(before_ns, int) or (before_ns is None and not known)):
+            raise TypeError(f"only the first look at a partition has none before it: {entry!r:.200}")
         if not known or epoch > known[-1].epoch:
-            before = before_ns if isinstance(before_ns, int) else None
-            known.append(Sighting(epoch, before, time_ns, leader if isinstance(leader, int) else None))
+            known.append(Sighting(epoch, before_ns, time_ns, leader if isinstance(leader, int) else None))
     return dict(found)
 
 

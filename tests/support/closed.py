@@ -13,7 +13,7 @@ from verifier.accounts import account_of
 from verifier.closing import Closing
 from verifier.evidence.declared import DeclaredEvidence, DeclaredProcess
 from verifier.evidence.phases import PHASES
-from verifier.evidence.run_directory import RunDirectory, append_json_line
+from verifier.evidence.run_directory import RunDirectory, append_json_line, write_json_atomic
 from verifier.evidence.run_model import ChildProcess, HarnessHealth, PhaseSpan, RunModel, RunSettings
 from verifier.evidence.series import SeriesPoint
 
@@ -85,6 +85,7 @@ def write_series(directory: RunDirectory, evidence: DeclaredEvidence) -> None:
             total_unknown=account.values("send", "info"), total_read=account.values("poll", "ok"),
         )  # fmt: skip
         append_json_line(directory.series_jsonl(process.name), point.to_json())
+        write_json_atomic(directory.status_json(process.name), point.to_json())
 
 
 def agreeing(run: RunModel, closing: Closing) -> Closing:

@@ -19,10 +19,10 @@ from tests.support import side_files
 from tests.support.batches import BatchFields, Record, encode_batch
 from tests.support.closed import TOPIC_ID, closed, declared, partition_metadata, shaped, write_series
 from tests.support.settings import load_settings_of, run_model, settings, topic_config_of
-from tests.support.stories import PRODUCER_IDS_BELOW, RUN_ID, SECOND, SENTINEL_STREAM, TOPIC, Batch, row
+from tests.support.stories import PRODUCER_IDS_BELOW, RUN_ID, SECOND, SENTINEL_STREAM, TOPIC, Batch, first_looks, row
 from verifier.evidence import seal
 from verifier.evidence.history import HistoryWriter
-from verifier.evidence.run_directory import RunDirectory, write_json_atomic
+from verifier.evidence.run_directory import RunDirectory, append_json_line, write_json_atomic
 from verifier.evidence.run_model import FinalPartition, TopicSpec
 from verifier.evidence.values import ValueEncoder
 
@@ -73,7 +73,8 @@ def write_long_run(
     )
     write_json_atomic(directory.run_json, model.to_json())
     directory.faults_jsonl.touch()
-    directory.leaders_jsonl.touch()
+    for look in first_looks(range(partitions)):
+        append_json_line(directory.leaders_jsonl, look)
     write_series(directory, evidence)
     write_json_atomic(directory.load_settings_json, load_settings_of(asked, RUN_ID, TOPIC))
     seal.take(directory)

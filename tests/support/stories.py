@@ -205,7 +205,8 @@ class Story:
         directory.prepare()
         write_json_atomic(directory.run_json, self.model().to_json())
         directory.faults_jsonl.write_text("".join(json.dumps(entry) + "\n" for entry in self.faults), encoding="utf-8")
-        directory.leaders_jsonl.write_text("".join(json.dumps(each) + "\n" for each in self.leaders), encoding="utf-8")
+        looks = [*first_looks(set(self.partitions) - {each["partition"] for each in self.leaders}), *self.leaders]
+        directory.leaders_jsonl.write_text("".join(json.dumps(each) + "\n" for each in looks), encoding="utf-8")
         for process, rows in self.rows.items():
             writer = HistoryWriter(directory.history(process), process, _StoppedClock())
             for row in rows:
@@ -282,6 +283,12 @@ class Story:
             data = b"".join(batch.encode() for batch in part)
             base_offset = part[0].base_offset if part else 0
             yield base_offset, data + (tail if number == len(parts) - 1 else b"")
+
+
+def first_looks(partitions: Iterable[int]) -> list[dict[str, Any]]:
+    """What the conductor always notes of each partition, without who led: no fault counts for it."""
+    look = {"topic": TOPIC, "time_ns": 0, "before_ns": None, "leader": None, "leader_epoch": 1, "isr": []}
+    return [{**look, "partition": partition} for partition in sorted(partitions)]
 
 
 class _StoppedClock:

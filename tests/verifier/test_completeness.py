@@ -84,6 +84,12 @@ def test_samples_of_the_clock_are_gathered() -> None:
     assert closing_of(Story(**{**vars(clean()), "clock_ms": [0, 5, 600_000]})).clock == Shift(0, 600_000)
 
 
+def beside(**changes: Any) -> Closing:
+    """Evidence in which the producer left something else beside its series."""
+    left = closing().beside
+    return closing(beside={**left, "producer-1": replace(left["producer-1"], **changes)})
+
+
 READER = ReaderReach("run", "final-1", "t", 0, 1, 20, False)
 COMPACT = topic_config_of(a_run().settings, {"cleanup.policy": "compact,delete"})
 COMPACTED = TopicSpec("t", 1, 3, closing().topic_ids[1, "t", 0] or "", config=COMPACT)
@@ -91,6 +97,7 @@ KILL = Injected(
     "kill-leader", "b1", 20 * SECOND, 30 * SECOND, True, False, {"pid": 102, "dead": True}, 0, 25 * SECOND, True
 )
 RUN, FACTS, CLOSING = a_run(), facts(), closing()
+BITTEN = a_run(faults_requested=["kill-leader"])
 FAULTY = a_run(faults_requested=["kill-leader"], settings=settings(rate=100.0))
 
 
@@ -241,6 +248,10 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
      a_run(phases=[*RUN.phases[:-1], replace(RUN.phases[-1], start_ns=1)]), FACTS, CLOSING),
     ("run.json has no process of broker 2", NOTHING,
      a_run(children=[each for each in RUN.children if each.name != "broker-2"]), FACTS, CLOSING),
+    ("run.json names a process readers-native, which the run did not declare", NOTHING,
+     a_run(children=[*RUN.children, ChildProcess("readers-native", 300, 2.0, 0)]), FACTS, CLOSING),
+    ("run.json names a process broker-9, which the run did not declare", NOTHING,
+     a_run(children=[*RUN.children, ChildProcess("broker-9", 300, 2.0, 0)]), FACTS, CLOSING),
     ("broker-2 (pid 102) ended with exit status 1 instead of 0", NOTHING,
      a_run(children=children(broker_2=1)), FACTS, CLOSING),
     ("ended with exit status -9, and no fault had killed it", NOTHING,
@@ -263,6 +274,26 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
     ("faults.jsonl cannot be read", EXCUSES, RUN, FACTS, closing(unreadable=(Unreadable("faults.jsonl", "x"),))),
     ("t-0: it ended in leader epoch 3, and leaders.jsonl knows none after 2", EXCUSES, final(leader_epoch=3), FACTS,
      closing(leader_epochs={("t", 0): 2})),
+    ("t-0: leaders.jsonl says nothing of it", EXCUSES, RUN, FACTS, closing(leader_epochs={})),
+    ("leaders.jsonl has times that lie outside the phases", EXCUSES, RUN, FACTS, closing(looks_ns=(0, 57 * SECOND))),
+    ("leaders.jsonl has times that lie outside the phases", EXCUSES, RUN, FACTS, closing(looks_ns=(-2 * SECOND, 0))),
+    ("injection 0 (kill-leader) has times that lie outside the phases", EXCUSES, BITTEN, FACTS,
+     closing(replace(KILL, end_ns=57 * SECOND))),
+    ("injection 0 (kill-leader) has times that lie outside the phases", EXCUSES, BITTEN, FACTS,
+     closing(replace(KILL, start_ns=-2 * SECOND))),
+    ("run.json does not say which producer ids were handed out", NOTHING, a_run(producer_ids_below=None), FACTS,
+     CLOSING),
+    ("and that its phases went on after that", CLOCK, a_run(started="2023-11-14T22:16:00Z"), FACTS, CLOSING),
+    ("the run ended at 'soon', which is not a time", CLOCK, a_run(ended="soon"), FACTS, CLOSING),
+    ("and Locust noted another time for producer-1", CLOCK, RUN, FACTS, beside(wall_s=(1_699_990_000, 1_699_990_050))),
+    ("and Locust noted another time for producer-1", CLOCK, RUN, FACTS, beside(wall_s=(1_700_000_000, 1_700_007_200))),
+    ("producer-1 left no status", HISTORIES, RUN, FACTS, beside(status=None)),
+    ("producer-1 says total_acked 27 in its status, and 24 in its last series point", HISTORIES, RUN, FACTS,
+     beside(status=replace(CLOSING.series["producer-1"], total_acked=27))),
+    ("producer-1 had 25 records acknowledged by Locust's count, and 24 by its history", HISTORIES, RUN, FACTS,
+     beside(counted=25)),
+    ("t-0: the phase recovery ended before the bound, and nothing was acknowledged", NOTHING, RUN, FACTS,
+     account("producer-1", last_tried_ns={("t", 0): 52 * SECOND})),
     ("injection 0 is kill-leader, which was not asked for", EXCUSES, RUN, FACTS, closing(KILL)),
     ("nothing was sent while kill-leader on b1 lasted (10.0 s)", NOTHING, FAULTY, facts(acked=4000), closing(KILL)),
 ]  # fmt: skip
@@ -316,6 +347,45 @@ def test_a_loaded_broker_is_not_an_overloaded_harness() -> None:
     """The brokers' own lag is part of what is under test; so is a lag below half a session."""
     lags = HarnessHealth(event_loop_lag_s={"conductor": 0.1, "proxy": 0.9, "broker-1": 9.0})
     assert incomplete(a_run(harness=lags), facts(), closing()) == []
+
+
+@pytest.mark.parametrize("left", [{}, {"wall_s": (1_700_000_000, 1_700_000_030)}, {"counted": 24}, {"counted": 20}])
+def test_what_locust_left_agrees_or_is_absent(left: dict[str, Any]) -> None:
+    """It leaves out what was acknowledged as it started; and it may not have come to write its figures."""
+    assert incomplete(RUN, FACTS, beside(**left)) == []
+
+
+def test_a_reader_s_records_were_not_acknowledged_to_it() -> None:
+    """Locust counts what it was handed under the same name."""
+    left = closing().beside
+    read = {**left, "reader-1": replace(left["reader-1"], counted=25)}
+    assert incomplete(RUN, FACTS, closing(beside=read)) == []
+
+
+def test_locust_s_files_are_read(tmp_path: Path) -> None:
+    """The records of all names, without failures; the first and the last second of its history."""
+    directory = clean().write(tmp_path / "run")
+    home, head = directory.loadgen_dir, "Type,Name,Request Count,Failure Count"
+    rows = [head, "KAFKA,send,9,0", "RECORD,a,20,1", "RECORD,b,7,0", ",Aggregated,9,0", ""]
+    (home / "producer-1_stats.csv").write_text("\n".join(rows), encoding="utf-8")
+    (home / "producer-1_stats_history.csv").write_text("Timestamp,Type\n17,a\n19,b\n18,a\n", encoding="utf-8")
+    run = RunModel.from_json(directory.read_run())
+    left = gather(directory, run).beside["producer-1"]
+    assert (left.counted, left.wall_s) == (26, (17, 19))
+    directory.status_json("producer-1").write_text("[]", encoding="utf-8")
+    (told,) = gather(directory, run).unreadable
+    assert told.path.startswith("loadgen/producer-1")
+
+
+@pytest.mark.parametrize(
+    "text", ["Type\nRECORD\n", "Count\n7\n", "Type,Request Count\nRECORD,x\n", "T\n" + "x" * 200_000]
+)
+def test_figures_of_locust_that_make_no_sense_are_told(tmp_path: Path, text: str) -> None:
+    """Whatever was done to the file, it raises nothing."""
+    directory = clean().write(tmp_path / "run")
+    (directory.loadgen_dir / "producer-1_stats.csv").write_text(text, encoding="utf-8")
+    (told,) = gather(directory, RunModel.from_json(directory.read_run())).unreadable
+    assert told.path.startswith("loadgen/producer-1")
 
 
 def test_the_same_reason_is_given_once_for_all_partitions() -> None:

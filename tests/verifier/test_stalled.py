@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.settings import settings
 from tests.verifier.test_verdict import a_run, audit, closing, decide
-from verifier.checks.stalled import stalled
+from verifier.checks.stalled import stalled, unproven
 from verifier.closing import Closing
 from verifier.evidence.run_model import PhaseSpan, RunModel
 
@@ -55,6 +55,17 @@ def test_only_a_partition_that_is_written_to_in_vain_is_stalled(
     assert bool(anomalies) is found
     if found:
         assert (anomalies[0].topic, anomalies[0].partition, anomalies[0].detail["waited_ms"]) == ("t", 0, 12_000)
+
+
+@pytest.mark.parametrize(
+    ("acked_s", "tried_s", "recovery_s", "found"),
+    [(50.0, 63.0, 1.0, True), (51.5, 63.0, 1.0, False), (50.0, 50.9, 1.0, False), (50.0, 63.0, 12.0, False)],
+)
+def test_a_recovery_that_ended_early_saw_every_partition_take_writes(
+    acked_s: float, tried_s: float, recovery_s: float, *, found: bool
+) -> None:
+    """One that was written to in vain contradicts it; past the bound it is an anomaly instead."""
+    assert unproven(run(recovery_s), told(acked_s, tried_s)) == ([PLACE] if found else [])
 
 
 def test_without_a_recovery_nothing_is_judged() -> None:

@@ -92,6 +92,15 @@ def test_only_the_first_look_at_an_epoch_counts() -> None:
     assert sightings(entries, ["t"]) == {("t", 4): [first, second]}
 
 
+def test_only_the_first_look_at_a_partition_has_none_before_it() -> None:
+    """An election without its earlier look would excuse nothing of what it cut off."""
+    first = {"partition": 0, "leader_epoch": 1, "before_ns": None, "time_ns": 5}
+    with pytest.raises(TypeError, match="only the first look"):
+        sightings([first, {**first, "leader_epoch": 2}], ["t"])
+    with pytest.raises(TypeError, match="only the first look"):
+        sightings([{**first, "before_ns": "5"}], ["t"])
+
+
 def test_looks_at_two_topics_are_told_apart() -> None:
     """Each line names its topic; one that does not is about the only topic of the run, and cannot be of several."""
     at = {"partition": 0, "before_ns": None, "time_ns": 5}

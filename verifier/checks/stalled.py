@@ -26,13 +26,33 @@ NAME = "stalled"
 
 def stalled(run: RunModel, closing: Closing) -> Iterator[Found]:
     """One anomaly per partition; ``detail`` says since when and for how long."""
-    healed, recovery = run.phase(HEAL), run.phase(RECOVERY)
-    if healed is None or recovery is None or healed.end_ns is None or recovery.end_ns is None:
+    waited = _waited(run)
+    if waited is None or waited[1] - waited[0] < run.settings.stalled_after_s * 1e9:
         return
-    since_ns, until_ns = healed.end_ns, recovery.end_ns
-    bound_ns = run.settings.stalled_after_s * 1e9
-    if until_ns - since_ns < bound_ns:
-        return
+    since_ns, until_ns = waited
+    for (topic, partition), last_ns in in_vain(closing, since_ns):
+        detail = {
+            "healed_ns": since_ns,
+            "waited_ms": round((until_ns - since_ns) / 1e6),
+            "last_acked_ns": last_ns,
+            "bound_s": run.settings.stalled_after_s,
+        }
+        yield Found(NAME, None, topic, partition, 1, 1, None, None, None, 1, detail)
+
+
+def unproven(run: RunModel, closing: Closing) -> list[tuple[str, int]]:
+    """Partitions that were written to in vain although ``recovery`` was shorter than the bound.
+
+    It ends early only when each partition takes writes, so that such a record contradicts itself.
+    """
+    waited = _waited(run)
+    if waited is None or waited[1] - waited[0] >= run.settings.stalled_after_s * 1e9:
+        return []
+    return [place for place, _ in in_vain(closing, waited[0])]
+
+
+def in_vain(closing: Closing, since_ns: int) -> Iterator[tuple[tuple[str, int], int | None]]:
+    """Partitions written to after this time without an acknowledgement since, each with its last acknowledgement."""
     acked: dict[tuple[str, int], int] = {}
     tried: dict[tuple[str, int], int] = {}
     for account in closing.accounts:
@@ -40,13 +60,15 @@ def stalled(run: RunModel, closing: Closing) -> Iterator[Found]:
             acked[place] = max(at_ns, acked.get(place, at_ns))
         for place, at_ns in account.last_tried_ns.items():
             tried[place] = max(at_ns, tried.get(place, at_ns))
-    for topic, partition in sorted(tried):
-        last_ns = acked.get((topic, partition))
-        if tried[topic, partition] > since_ns and (last_ns is None or last_ns <= since_ns):
-            detail = {
-                "healed_ns": since_ns,
-                "waited_ms": round((until_ns - since_ns) / 1e6),
-                "last_acked_ns": last_ns,
-                "bound_s": run.settings.stalled_after_s,
-            }
-            yield Found(NAME, None, topic, partition, 1, 1, None, None, None, 1, detail)
+    for place in sorted(tried):
+        last_ns = acked.get(place)
+        if tried[place] > since_ns and (last_ns is None or last_ns <= since_ns):
+            yield place, last_ns
+
+
+def _waited(run: RunModel) -> tuple[int, int] | None:
+    """From the end of the heal to the end of the recovery; None without either."""
+    healed, recovery = run.phase(HEAL), run.phase(RECOVERY)
+    if healed is None or recovery is None or healed.end_ns is None or recovery.end_ns is None:
+        return None
+    return healed.end_ns, recovery.end_ns

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+from verifier.bounds import MARGIN_MS, bounds
 from verifier.closing import Closing
 from verifier.completeness.killed import KILLED, killer
-from verifier.doubts import Doubt
-from verifier.evidence.declared import DeclaredProcess
+from verifier.doubts import CLOCK, Doubt
 from verifier.evidence.phases import PHASES
 from verifier.evidence.run_model import ChildProcess, RunModel
 
 #: The processes whose event loop decides what the cluster sees; the brokers' own lag is theirs.
 HARNESS_LOOPS = ("proxy", "conductor")
+#: The processes that every run may have and none declares: they leave no evidence that is read.
+OF_HARNESS = frozenset(("warden", "proxy", "zookeeper"))
 
 
 def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
@@ -24,6 +26,28 @@ def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
         yield Doubt("the run was interrupted")
     for reason in [*_overloaded(run, closing), *_phases(run), *_children(run, closing), *_alarms(closing)]:
         yield Doubt(reason)
+    for reason in _clock(run, closing):
+        yield Doubt(reason, CLOCK)
+
+
+def _clock(run: RunModel, closing: Closing) -> Iterator[str]:
+    """When the run began, by ``run.json``, against when it ended and against Locust's clock."""
+    span = bounds(run)
+    if span.earliest_ms is None or span.latest_ms is None:
+        return  # said already, with the phases
+    if run.ended is not None:
+        try:
+            ended_ms = datetime.fromisoformat(run.ended).timestamp() * 1000
+        except ValueError:
+            yield f"run.json says that the run ended at {run.ended!r:.40}, which is not a time"
+        else:
+            if ended_ms < span.latest_ms - 2 * MARGIN_MS:
+                yield f"run.json says that the run ended at {run.ended}, and that its phases went on after that"
+    for name, left in sorted(closing.beside.items()):
+        if left.wall_s is not None:
+            first_ms, last_ms = (1000 * second for second in left.wall_s)
+            if first_ms < span.earliest_ms or last_ms > span.latest_ms:
+                yield f"run.json says that the run began at {run.started}, and Locust noted another time for {name}"
 
 
 def _overloaded(run: RunModel, closing: Closing) -> Iterator[str]:
@@ -82,18 +106,18 @@ def _children(run: RunModel, closing: Closing) -> Iterator[str]:
     for child in run.children:
         lives.setdefault(child.name, []).append(child)
     named = [(f"broker {broker}", f"broker-{broker}") for broker in run.evidence.brokers]
-    named += [(process.name, _child_name(process)) for process in run.evidence.processes]
+    named += [(process.name, process.child) for process in run.evidence.processes]
     for what, name in named:
         if name not in lives:
             yield f"run.json has no process of {what}"
-    undeclared = [name for name in lives if name.startswith("broker-")]
-    for name in sorted({*undeclared, *(name for _, name in named)} & lives.keys()):
-        yield from _ends(lives[name], closing)
-
-
-def _child_name(process: DeclaredProcess) -> str:
-    """What the process is called that leaves this history: ``final-native`` is of the program ``final-read-native``."""
-    return process.name.replace("final-", "final-read-", 1) if process.role == "final" else process.name
+    expected = {name for _, name in named}
+    # what was never declared is missed nowhere else, whatever it saw
+    undeclared = lives.keys() - expected - OF_HARNESS if run.evidence.processes else set()
+    for name in sorted(undeclared):
+        yield f"run.json names a process {name}, which the run did not declare"
+    for name in sorted(lives):
+        if name in expected or name.startswith("broker-"):
+            yield from _ends(lives[name], closing)
 
 
 def _ends(lives: list[ChildProcess], closing: Closing) -> Iterator[str]:

@@ -14,6 +14,8 @@ from verifier.evidence.run_model import RunModel
 
 #: A window in which fewer records than these were due may well have had none.
 LEAST_DUE = 5.0
+#: One process notes phases, faults and looks by one clock; a look may end as a phase is noted.
+SLACK_NS = 1_000_000_000
 
 
 def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
@@ -23,15 +25,32 @@ def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
     for each in closing.faults.injected:
         if not each.skipped and each.fault not in run.faults_requested:
             yield Doubt(f"injection {each.number} is {each.fault}, which was not asked for", EXCUSES)
-    for reason in _elections(run, closing):
+    for reason in [*_times(run, closing), *_elections(run, closing)]:
         yield Doubt(reason, EXCUSES)
     if not unreadable(run, closing, "producers"):
         for reason in _windows(run, closing):
             yield Doubt(reason)
 
 
+def _times(run: RunModel, closing: Closing) -> Iterator[str]:
+    """What is said to have happened before the first phase or after the last one excuses too much."""
+    ends = [phase.end_ns for phase in run.phases if phase.end_ns is not None]
+    if not ends or len(ends) != len(run.phases):
+        return  # said already, with the phases
+    first, last = run.phases[0].start_ns - SLACK_NS, max(ends) + SLACK_NS
+    for each in closing.faults.injected:
+        times = [at for at in (each.start_ns, each.probed_ns, each.healed_ns, each.end_ns) if at is not None]
+        if not each.skipped and not first <= min(times) <= max(times) <= last:
+            yield f"injection {each.number} ({each.fault}) has times that lie outside the phases of the run"
+    if closing.looks_ns is not None and not (first <= closing.looks_ns[0] and closing.looks_ns[1] <= last):
+        yield "leaders.jsonl has times that lie outside the phases of the run"
+
+
 def _elections(run: RunModel, closing: Closing) -> Iterator[str]:
-    """The conductor looks for leaders until the brokers stop: it knows every epoch that the final phase knows."""
+    """The conductor looks for leaders until the brokers stop: it knows every epoch that the final phase knows.
+
+    Its first look at each partition is noted, too.
+    """
     complaints = [
         (
             f"{final.topic}-{final.partition}",
@@ -40,6 +59,12 @@ def _elections(run: RunModel, closing: Closing) -> Iterator[str]:
         for final in run.final
         if (seen := closing.leader_epochs.get((final.topic, final.partition), final.leader_epoch)) < final.leader_epoch
     ]
+    if not any(each.path == "leaders.jsonl" for each in closing.unreadable):
+        complaints += [
+            (f"{final.topic}-{final.partition}", "leaders.jsonl says nothing of it")
+            for final in run.final
+            if (final.topic, final.partition) not in closing.leader_epochs
+        ]
     yield from together(complaints)
 
 

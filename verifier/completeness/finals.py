@@ -18,6 +18,9 @@ def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
         yield Doubt("run.json names no topic", FINAL)
     for reason in _finals(run):
         yield Doubt(reason)
+    if run.final and run.producer_ids_below is None:
+        # the check that needs them judges only those that no cluster hands out: it accuses nobody falsely
+        yield Doubt("run.json does not say which producer ids were handed out")
     for reason in [*_contradictions(run), *_topic_ids(run, closing)]:
         yield Doubt(reason, FINAL)
 

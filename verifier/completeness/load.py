@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from verifier.checks.stalled import unproven
 from verifier.closing import Closing
 from verifier.completeness.together import together
 from verifier.doubts import Doubt
@@ -41,7 +42,7 @@ def doubts(run: RunModel, facts: Facts, closing: Closing) -> Iterator[Doubt]:
     if facts.malformed_rows:
         yield Doubt(f"the ranges of sequences and offsets do not match in {facts.malformed_rows} rows of the histories")
     if not uncounted["producers"]:
-        for reason in [*_rate(run, facts), *_partitions(run, closing)]:
+        for reason in [*_rate(run, facts), *_partitions(run, closing), *_recovered(run, closing)]:
             yield Doubt(reason)
 
 
@@ -62,6 +63,11 @@ def _rate(run: RunModel, facts: Facts) -> Iterator[str]:
             f"{facts.acked:,} records were acknowledged in {seconds:.0f} s of load, "
             f"less than {LEAST_OF_ASKED:.0%} of the {asked:,.0f} that were asked for"
         )
+
+
+def _recovered(run: RunModel, closing: Closing) -> Iterator[str]:
+    reason = "the phase recovery ended before the bound, and nothing was acknowledged in it since everything was healed"
+    yield from together((f"{topic}-{partition}", reason) for topic, partition in unproven(run, closing))
 
 
 def _partitions(run: RunModel, closing: Closing) -> Iterator[str]:

@@ -23,6 +23,11 @@ class DeclaredProcess:
     first_stream: int = -1
     streams: int = 0
 
+    @property
+    def child(self) -> str:
+        """What ``run.json`` calls the process: ``final-native`` is the history of the program ``final-read-native``."""
+        return self.name.replace("final-", "final-read-", 1) if self.role == "final" else self.name
+
 
 @dataclass(frozen=True, slots=True)
 class DeclaredEvidence:
