@@ -203,6 +203,8 @@ def ledger_of(claims: DataFrame) -> DataFrame:
         F.min_by("producer_id", of(LOG)).alias("first_producer_id"),
         F.min("producer_id").alias("lowest_producer_id"),
         F.max("producer_id").alias("highest_producer_id"),
+        F.min_by("producer_epoch", of(LOG)).alias("first_producer_epoch"),
+        F.max_by("producer_epoch", of(LOG)).alias("last_producer_epoch"),
         F.min("producer_epoch").alias("lowest_producer_epoch"),
         F.max("producer_epoch").alias("highest_producer_epoch"),
     ).filter(F.col("claims") > 0)

@@ -66,7 +66,9 @@ def cause_of_copies(evidence: Evidence, value: Value) -> str:
         return "broker"
     if len(copies) > 2:
         return "mixed"
-    return "client-resend-after-error" if timed_out else "client-resend"
+    (_, earlier), (_, later) = sorted(copies, key=lambda copy: copy[0])
+    stale = earlier.producer[0] == later.producer[0] and earlier.producer[1] > later.producer[1]
+    return "client-resend-after-error" if timed_out and not stale else "client-resend"
 
 
 def duplicate(evidence: Evidence) -> Iterator[Anomaly]:
