@@ -166,6 +166,30 @@ def _log_claims(log: DataFrame) -> DataFrame:
     )
 
 
+def deleted_claims(history: DataFrame) -> DataFrame:
+    """What was acknowledged or read below ``from_offset``, where the log can no longer tell who is right.
+
+    Claims for ``positions_of`` alone, and only of places that have ``judges_deleted`` (``verifier.tables``).
+    """
+    acked = F.col("f").isin("send", "sentinel")
+    told = history.filter(
+        F.col("judges_deleted")
+        & (acked | ((F.col("f") == "poll") & (F.col("stream") >= 0)))
+        & (F.col("type") == "ok")
+        & well_formed()
+        & (F.col("first_offset") >= 0)
+        & (F.col("first_offset") < F.col("from_offset"))
+    )
+    return told.select(
+        "place",
+        "stream",
+        F.col("first_sequence").alias("sequence"),
+        F.col("first_offset").alias("offset"),
+        (F.least(F.col("last_offset") + 1, F.col("from_offset")) - F.col("first_offset")).alias("values"),
+        F.when(acked, ACK).otherwise(READ).alias("source"),
+    )
+
+
 def ledger_of(claims: DataFrame) -> DataFrame:
     """All claims on one value in one row: what was told, what is on disk, what was read.
 
