@@ -166,6 +166,30 @@ def _log_claims(log: DataFrame) -> DataFrame:
     )
 
 
+def deleted_claims(history: DataFrame) -> DataFrame:
+    """What was acknowledged or read below ``from_offset``, where the log can no longer tell who is right.
+
+    Claims for ``positions_of`` alone, and only of places that have ``judges_deleted`` (``verifier.tables``).
+    """
+    acked = F.col("f").isin("send", "sentinel")
+    told = history.filter(
+        F.col("judges_deleted")
+        & (acked | ((F.col("f") == "poll") & (F.col("stream") >= 0)))
+        & (F.col("type") == "ok")
+        & well_formed()
+        & (F.col("first_offset") >= 0)
+        & (F.col("first_offset") < F.col("from_offset"))
+    )
+    return told.select(
+        "place",
+        "stream",
+        F.col("first_sequence").alias("sequence"),
+        F.col("first_offset").alias("offset"),
+        (F.least(F.col("last_offset") + 1, F.col("from_offset")) - F.col("first_offset")).alias("values"),
+        F.when(acked, ACK).otherwise(READ).alias("source"),
+    )
+
+
 def ledger_of(claims: DataFrame) -> DataFrame:
     """All claims on one value in one row: what was told, what is on disk, what was read.
 
@@ -203,6 +227,8 @@ def ledger_of(claims: DataFrame) -> DataFrame:
         F.min_by("producer_id", of(LOG)).alias("first_producer_id"),
         F.min("producer_id").alias("lowest_producer_id"),
         F.max("producer_id").alias("highest_producer_id"),
+        F.min_by("producer_epoch", of(LOG)).alias("first_producer_epoch"),
+        F.max_by("producer_epoch", of(LOG)).alias("last_producer_epoch"),
         F.min("producer_epoch").alias("lowest_producer_epoch"),
         F.max("producer_epoch").alias("highest_producer_epoch"),
     ).filter(F.col("claims") > 0)

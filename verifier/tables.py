@@ -14,6 +14,7 @@ Names of the tables, and what a row of each is:
 - ``ledger``     all claims on one value in one row: what was told, what is on disk, what was read. A row stands for all
   ``values`` that follow each other and of which the same is said.
 - ``positions``  all claims on one offset in one row, likewise.
+- ``deleted``    the same of offsets below ``from_offset``, by acknowledgements and reads alone.
 - ``jumps``      a row that a reader was handed and that does not begin where its session stood (``checks.polls``).
 
 Only partitions that the final phase found ``ok`` are judged: without a leader there is no log to judge by.
@@ -31,9 +32,10 @@ from pyspark.sql import functions as F
 
 from verifier.bounds import Bounds, bounds
 from verifier.checks.polls import jumps_of
-from verifier.claims import all_claims, ledger_of, positions_of
+from verifier.claims import all_claims, deleted_claims, ledger_of, positions_of
 from verifier.deletions import Deletions
 from verifier.evidence.run_model import FinalPartition, RunModel
+from verifier.expectation import Expectation
 from verifier.facts import ReaderReach
 from verifier.wall_clock import Shift
 
@@ -45,14 +47,17 @@ NAMED = ["run", "topic", "partition"]
 class Place:
     """One judged partition of one run; ``brokers`` are those of its replicas whose files were found.
 
-    ``from_offset``: what was acknowledged or read below it was deleted on purpose. ``starts``: from where on each of
-    the replicas is compared with the leader.
+    ``from_offset``: what was acknowledged or read below it was deleted on purpose, and its absence is no loss.
+    ``judges_deleted``: whether clients may not contradict each other there either. They may where the settings allow
+    that an election cuts off what was acknowledged: the epochs that would tell are deleted with the records.
+    ``starts``: from where on each of the replicas is compared with the leader.
     """
 
     run: str
     final: FinalPartition
     brokers: tuple[int, ...]
     from_offset: int
+    judges_deleted: bool
     starts: tuple[int, ...]
     bounds: Bounds
 
@@ -70,6 +75,7 @@ class Tables:
     claims: DataFrame
     ledger: DataFrame
     positions: DataFrame
+    deleted: DataFrame
     jumps: DataFrame
     directory: Path | None = None
     kept: list[DataFrame] = field(default_factory=list)
@@ -90,9 +96,10 @@ def judged(
     everything would look lost, though it is the evidence that is; so would what a compaction removed.
     """
     within = bounds(model, shift)
+    judges_deleted = not Expectation(model.settings).asks_for("inconsistent-offsets")
     compacted = {topic.name for topic in model.topics if topic.is_compacted}
     return [
-        _place(run, final, replicas, deletions, within)
+        _place(run, final, replicas, deletions, within, judges_deleted)
         for final in model.final
         if final.status == "ok"
         and final.high_watermark >= 0
@@ -102,13 +109,18 @@ def judged(
 
 
 def _place(
-    run: str, final: FinalPartition, replicas: Set[tuple[str, int, int]], deletions: Deletions, within: Bounds
+    run: str,
+    final: FinalPartition,
+    replicas: Set[tuple[str, int, int]],
+    deletions: Deletions,
+    within: Bounds,
+    judges_deleted: bool,
 ) -> Place:
     name, start = (final.topic, final.partition), final.log_start_offset
     brokers = tuple(broker for broker in _brokers(final) if (*name, broker) in replicas)
     # the leader's own start is what all are measured by
     starts = tuple(start if b == final.leader else deletions.compared_from(b, *name, start) for b in brokers)
-    return Place(run, final, brokers, deletions.judged_from(*name, start), starts, within)
+    return Place(run, final, brokers, deletions.judged_from(*name, start), judges_deleted, starts, within)
 
 
 def _brokers(final: FinalPartition) -> list[int]:
@@ -131,7 +143,7 @@ def build(
     partitions = F.broadcast(_partitions(spark, places, readers))
     replicas = F.broadcast(_replicas(spark, places))
     own_segments = segments.join(replicas, [*NAMED, "broker"]).drop(*NAMED)
-    own_history = history.join(partitions.select(*NAMED, "place", "from_offset"), NAMED)
+    own_history = history.join(partitions.select(*NAMED, "place", "from_offset", "judges_deleted"), NAMED)
     log = _log(own_segments)
     claims = all_claims(own_history, _reader_bits(spark, readers), log)
     claims = _made(claims, directory, "claims")
@@ -146,6 +158,7 @@ def build(
         claims=claims,
         ledger=ledger,
         positions=positions_of(claims),
+        deleted=positions_of(deleted_claims(own_history)),
         jumps=jumps_of(own_history).cache(),
         directory=directory,
     )
@@ -179,6 +192,7 @@ def _partitions(spark: SparkSession, places: Sequence[Place], readers: Sequence[
             "place": number,
             "high_watermark": place.final.high_watermark,
             "from_offset": place.from_offset,
+            "judges_deleted": place.judges_deleted,
             "sentinel_offset": place.final.sentinel_offset,
             "reader_mask": masks.get((place.run, place.final.topic, place.final.partition), 0),
         }
@@ -186,6 +200,7 @@ def _partitions(spark: SparkSession, places: Sequence[Place], readers: Sequence[
     ]
     fields = [_field("run", "topic"), _field("partition", "place", kind=pa.int32())]
     fields.append(_field("high_watermark", "from_offset", "sentinel_offset", "reader_mask", kind=pa.int64()))
+    fields.append(_field("judges_deleted", kind=pa.bool_()))
     return _frame(spark, rows, fields)
 
 

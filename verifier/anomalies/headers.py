@@ -14,6 +14,11 @@ _ANOMALIES = (
     ),
     Anomaly("epoch-regression", "a batch carries a lower leader epoch than one before it"),
     Anomaly(
+        "producer-epoch-regression",
+        "a producer's batch carries a lower producer epoch than one before it",
+        brings=("duplicate", "log-duplicate", "log-reorder", "nonmonotonic-send"),
+    ),
+    Anomaly(
         "sequence-duplicate",
         "one sequence of a producer is at two offsets",
         brings=("sequence-gap",),

@@ -7,7 +7,7 @@ from verifier.anomalies.model import LOG_ALONE, REPLICAS, Anomaly
 _COPIES = {
     "broker": "the copies carry the same producer id and epoch: the broker failed to recognize the duplicate",
     "client-resend": "each copy has a producer id or epoch of its own: the client sent the value again",
-    "client-resend-after-error": "each copy has a producer id or epoch of its own, and the client had timed out before",
+    "client-resend-after-error": "the same, not under an older epoch, and the client had timed out before",
     "mixed": "three or more copies under several identities: the client resent it, and the broker may have failed, too",
     "unidentified": "the copies carry no producer id (idempotence is off): there is no telling who repeated them",
 }

@@ -5,7 +5,8 @@ The producer id and epoch of the copies in the log tell who appended twice:
 - ``broker``: the copies carry the same (producer id, epoch): the broker failed to recognize the duplicate.
 - ``client-resend``: each of two copies has its own: the client sent the value again under a new identity.
 - ``client-resend-after-error``: the same, and the history records for this stream a delivery that timed out: after
-  that librdkafka sends what else was in flight again under a new epoch, by design (its issue 4953).
+  that librdkafka sends what else was in flight again under a new id or epoch, by design (its issue 4953). Not if the
+  later copy has an older epoch of the same id: a broker must refuse that (``producer-epoch-regression``).
 - ``mixed``: three or more copies under several identities: the client sent it again, and the broker may have failed.
 - ``unidentified``: a copy carries no producer id (idempotence is off), so there is no telling.
 - ``vanished``: fewer than two copies are in the final log; a reader saw one that is gone.
@@ -29,15 +30,15 @@ def with_cause(tables: Tables, suspects: DataFrame) -> DataFrame:
         .groupBy("place", "stream")
         .agg(F.count(F.lit(1)).alias("timeouts"))
     )
-    one_identity = (F.col("lowest_producer_id") == F.col("highest_producer_id")) & (
-        F.col("lowest_producer_epoch") == F.col("highest_producer_epoch")
-    )
+    one_id = F.col("lowest_producer_id") == F.col("highest_producer_id")
+    one_identity = one_id & (F.col("lowest_producer_epoch") == F.col("highest_producer_epoch"))
+    went_back = one_id & (F.col("last_producer_epoch") < F.col("first_producer_epoch"))
     cause = (
         F.when(F.col("copies") < 2, "vanished")
         .when(F.col("lowest_producer_id") < 0, "unidentified")
         .when(one_identity, "broker")
         .when(F.col("copies") > 2, "mixed")
-        .when(F.col("timeouts") > 0, "client-resend-after-error")
+        .when((F.col("timeouts") > 0) & ~went_back, "client-resend-after-error")
         .otherwise("client-resend")
     )
     return suspects.join(F.broadcast(timeouts), ["place", "stream"], "left").withColumn("cause", cause)

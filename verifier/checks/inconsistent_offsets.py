@@ -7,6 +7,11 @@ Definition. Acknowledgements (with an offset), reads and the final leader's log 
 - at which a value was read while the final log, which reaches further, holds nothing there (read, then lost), or
 - at which a value was acknowledged while the log holds nothing there and holds that value elsewhere.
 
+Below the offset up to which records were to be deleted (``verifier.deletions``) only the first of them is judged: what
+two clients were told of one offset cannot both be true, whatever the log has forgotten since. It is not where the
+settings allow that an election cuts off what was acknowledged (acks=0, acks=1, unclean elections): which epoch stood
+there was deleted, too.
+
 A value that was acknowledged and is nowhere in the log is ``lost-write``; it counts here only if it was read or
 something else took its place. The cause is ``read`` if a read is involved (whatever acks is set to, a reader must never
 be handed what may still vanish), else ``acknowledged``. A place whose bytes are damaged is ``log-corrupt``'s.
@@ -16,7 +21,7 @@ be handed what may still vanish), else ``acknowledged``. A place whose bytes are
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from verifier.checks.common import anomalies
@@ -26,7 +31,8 @@ from verifier.tables import Tables
 
 def find(tables: Tables) -> DataFrame:
     """One anomaly per offset; which values claim it, and who says so, is in the example's context."""
-    suspects = cut(_claimed_twice(tables).union(_acknowledged_elsewhere(tables)), ["place"], "offset")
+    suspects = _claimed_twice(tables).union(_acknowledged_elsewhere(tables)).union(_claimed_twice_and_deleted(tables))
+    suspects = cut(suspects, ["place"], "offset")
     offsets = pieces(suspects, ["place"], "offset", F.max("by_reader").alias("by_reader"))
     cause = F.when(F.col("by_reader"), "read").otherwise("acknowledged")
     return anomalies(offsets, cause=cause, stream=None, sequence=None, count="values", detail=["by_reader"])
@@ -34,9 +40,6 @@ def find(tables: Tables) -> DataFrame:
 
 def _claimed_twice(tables: Tables) -> DataFrame:
     """Offsets with two values, and offsets read at which the log holds nothing."""
-    two_values = (F.col("lowest_stream") != F.col("highest_stream")) | (
-        F.col("lowest_sequence") != F.col("highest_sequence")
-    )
     # reads agree with the log if it holds one value there and all reads are of that; bytes that cannot be told agree
     # with nothing, but count only where something else is wrong with the offset
     reads_agree = F.lit(True)
@@ -45,8 +48,21 @@ def _claimed_twice(tables: Tables) -> DataFrame:
         for other in (f"highest_log_{name}", f"lowest_read_{name}", f"highest_read_{name}"):
             reads_agree = reads_agree & (F.col(other) == one)
     by_reader = F.col("read") & ~F.coalesce(reads_agree, F.lit(False))
-    return tables.positions.filter(two_values | (F.col("read") & ~F.col("logged"))).select(
+    return tables.positions.filter(_two_values() | (F.col("read") & ~F.col("logged"))).select(
         "place", "offset", "values", by_reader.alias("by_reader")
+    )
+
+
+def _claimed_twice_and_deleted(tables: Tables) -> DataFrame:
+    """Deleted offsets with two values: no log says whom to believe, but readers must agree among themselves."""
+    by_reader = F.coalesce(_two_values("read_"), F.lit(False))
+    return tables.deleted.filter(_two_values()).select("place", "offset", "values", by_reader.alias("by_reader"))
+
+
+def _two_values(who: str = "") -> Column:
+    """Whether an offset has two values, over all claims or over those of one kind."""
+    return (F.col(f"lowest_{who}stream") != F.col(f"highest_{who}stream")) | (
+        F.col(f"lowest_{who}sequence") != F.col(f"highest_{who}sequence")
     )
 
 

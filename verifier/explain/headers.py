@@ -22,6 +22,13 @@ def _epoch_regression(found: Found) -> str:
     )
 
 
+def _producer_epoch_regression(found: Found) -> str:
+    return (
+        f"{_where(found)}: the batch at offset {found.offset} ({producer_name(found.detail)}) comes after one of "
+        f"epoch {found.detail['after_epoch']} of the same producer"
+    )
+
+
 def _sequence_gap(found: Found) -> str:
     detail = found.detail
     told = f"the batch at offset {found.offset} ({producer_name(detail)})"
@@ -72,6 +79,7 @@ def _split_brain(found: Found) -> str:
 
 SENTENCES: Mapping[str, Callable[[Found], str]] = {
     "epoch-regression": _epoch_regression,
+    "producer-epoch-regression": _producer_epoch_regression,
     "sequence-gap": _sequence_gap,
     "sequence-duplicate": _sequence_duplicate,
     "unknown-producer-id": _unknown_producer_id,

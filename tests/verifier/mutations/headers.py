@@ -64,6 +64,19 @@ def change_sequence(story: Story, random: Random, place: Partition) -> None:
     _change_headers(random, place, lambda batch: batch.base_sequence >= 0, fields)
 
 
+@one_of(a_partition(lambda place: indexes_where(place, lambda batch: batch.base_sequence >= 0)))
+def raise_producer_epoch(story: Story, random: Random, place: Partition) -> None:
+    """A producer begins a new epoch at sequence 0, and keeps it or falls back to the old one."""
+    first = random.choice(indexes_where(place, lambda batch: batch.base_sequence >= 0))
+    chosen, back = replicas_with(place, first), random.random() < 0.5
+    begun = chosen[0][first]
+    for batches in chosen:
+        mine = [index for index in range(first, len(batches)) if batches[index].producer_id == begun.producer_id]
+        for index in mine[: 1 if back else None]:
+            sequence = max(0, batches[index].base_sequence - begun.base_sequence)
+            batches[index] = replace(batches[index], producer_epoch=begun.producer_epoch + 1, base_sequence=sequence)
+
+
 @one_of(a_partition(leader_log))
 def change_producer(story: Story, random: Random, place: Partition) -> None:
     """A batch is of a producer that another stream has, that nobody was given, or of none."""

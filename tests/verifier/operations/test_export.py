@@ -92,6 +92,12 @@ DIFFERENT: dict[str, tuple[set[str], set[str], str]] = {
     "deleted by nobody": ({"lost-write", "inconsistent-offsets"}, set(), _LOG_ALONE),
     "deleted further than asked for": ({"lost-write", "inconsistent-offsets"}, set(), _LOG_ALONE),
     "deleted on the brokers' own word": ({"lost-write", "inconsistent-offsets"}, set(), _LOG_ALONE),
+    "lost and then deleted": (
+        set(), {"lost-write", "unseen"}, "a run does not miss what was to be deleted; an export does not know of it",
+    ),
+    "cut off and then deleted": (
+        set(), {"lost-write", "unseen", "inconsistent-offsets"}, "the same, and that acks=1 may lose it",
+    ),
     "a compacted topic": (
         set(), {"lost-write", "inconsistent-offsets", "unseen"}, "a run does not judge it: compaction removes values",
     ),

@@ -54,6 +54,17 @@ def sequence_gap(evidence: Evidence) -> Iterator[Anomaly]:
             yield Anomaly("sequence-gap", cause, evidence.final.partition, None, None, batch.base_offset)
 
 
+def producer_epoch_regression(evidence: Evidence) -> Iterator[Anomaly]:
+    highest: dict[int, int] = {}
+    for batch in sequenced(evidence):
+        producer_id, epoch = batch.producer
+        if batch.problem is None:
+            if epoch < highest.get(producer_id, epoch):
+                at = batch.base_offset
+                yield Anomaly("producer-epoch-regression", None, evidence.final.partition, None, None, at)
+            highest[producer_id] = max(epoch, highest.get(producer_id, epoch))
+
+
 def sequence_duplicate(evidence: Evidence) -> Iterator[Anomaly]:
     places: dict[tuple[tuple[int, int], int], set[int]] = defaultdict(set)
     for batch in sequenced(evidence):
@@ -102,5 +113,6 @@ def split_brain(evidence: Evidence) -> Iterator[Anomaly]:
 
 
 CHECKS = (
-    epoch_regression, sequence_gap, sequence_duplicate, unknown_producer_id, timestamp_outside_run, split_brain,
+    epoch_regression, producer_epoch_regression, sequence_gap, sequence_duplicate, unknown_producer_id,
+    timestamp_outside_run, split_brain,
 )  # fmt: skip

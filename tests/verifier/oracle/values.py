@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from tests.verifier.oracle.excuses import Excuse, of_lost
-from tests.verifier.oracle.model import Anomaly, Batch, Evidence, Replica, Value
+from tests.verifier.oracle.model import Anomaly, Batch, Evidence, Replica, Value, makes_sense
 
 
 def known(offsets: list[int | None]) -> list[int]:
@@ -66,7 +66,9 @@ def cause_of_copies(evidence: Evidence, value: Value) -> str:
         return "broker"
     if len(copies) > 2:
         return "mixed"
-    return "client-resend-after-error" if timed_out else "client-resend"
+    (_, earlier), (_, later) = sorted(copies, key=lambda copy: copy[0])
+    stale = earlier.producer[0] == later.producer[0] and earlier.producer[1] > later.producer[1]
+    return "client-resend-after-error" if timed_out and not stale else "client-resend"
 
 
 def duplicate(evidence: Evidence) -> Iterator[Anomaly]:
@@ -111,6 +113,29 @@ def inconsistent_offsets(evidence: Evidence) -> Iterator[Anomaly]:
             # a place where only an acknowledgement is astray is not a reader's doing
             by_reader = by_reader and (len(values) > 1 or not in_log)
             cause = "read" if by_reader else "acknowledged"
+            yield Anomaly("inconsistent-offsets", cause, evidence.final.partition, None, None, offset)
+    yield from inconsistent_and_deleted(evidence)
+
+
+def inconsistent_and_deleted(evidence: Evidence) -> Iterator[Anomaly]:
+    """Two values at a deleted offset, by acks=all: nothing there was ever cut off."""
+    settings = evidence.run.settings
+    if settings.acks in ("0", "1") or settings.unclean_leader_election:
+        return
+    said: dict[int, set[Value]] = defaultdict(set)
+    read: dict[int, set[Value]] = defaultdict(set)
+    for row in evidence.rows:
+        told = row["f"] in ("send", "sentinel", "poll") and row["type"] == "ok" and row["stream"] >= 0
+        if told and makes_sense(row) and row["first_offset"] >= 0:
+            for step in range(row["last_sequence"] - row["first_sequence"] + 1):
+                offset, value = row["first_offset"] + step, (row["stream"], row["first_sequence"] + step)
+                if offset < evidence.judged_from:
+                    said[offset].add(value)
+                    if row["f"] == "poll":
+                        read[offset].add(value)
+    for offset, values in said.items():
+        if len(values) > 1:
+            cause = "read" if len(read[offset]) > 1 else "acknowledged"
             yield Anomaly("inconsistent-offsets", cause, evidence.final.partition, None, None, offset)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tests.support.stories import SECOND, Story, row
+from tests.support.stories import SECOND, Batch, Story, row
 from tests.verifier.planted.changes import (
     append_copy,
     change,
@@ -61,6 +61,28 @@ def acknowledged_at_its_copy(story: Story) -> None:
 def read_where_it_no_longer_is(story: Story) -> None:
     """A value was read at an offset that the final log does not have; it stands elsewhere."""
     story.rows["reader-1"].append(row("poll", "ok", 0, 1, 0, 0, 4000)._replace(session=2))
+
+
+def resent_after_timeout(story: Story, *epochs: int) -> None:
+    """Three values that the client sent again after a timeout stand twice, under these epochs of one producer."""
+    place, rows = story.partitions[0], story.rows["producer-1"]
+    end, values = place.high_watermark, tuple((1, sequence) for sequence in (12, 13, 14))
+    # epoch 0 goes on behind what it wrote before; a later one begins at 0
+    copies = [
+        Batch(end + 3 * number, values, producer_id=1001, producer_epoch=epoch, base_sequence=0 if epoch else 12)
+        for number, epoch in enumerate(epochs)
+    ]
+    story.everywhere(0, lambda batches: batches.extend(copies))
+    place.high_watermark += 6
+    place.log_end_offsets = dict.fromkeys(place.log_end_offsets, place.high_watermark)
+    timed_out = row("send", "info", 0, 1, 15, 15, -1)._replace(error="_MSG_TIMED_OUT: Local: Message timed out")
+    rows.append(row("reserve", "invoke", 0, 1, 12, 15, -1))
+    rows.append(row("send", "ok", 0, 1, 12, 14, end)._replace(invoke_ns=3 * SECOND, complete_ns=5 * SECOND))
+    rows.append(timed_out._replace(invoke_ns=3 * SECOND, complete_ns=4 * SECOND))
+    for copy in copies:
+        for step, value in enumerate(copy.values):
+            read = row("poll", "ok", 0, *value, value[1], copy.base_offset + step, phase="final")
+            story.rows["final-1"].append(read)
 
 
 def reversed_and_sent_again(story: Story) -> None:
@@ -124,6 +146,22 @@ PLANTED: Mapping[str, Planted] = {
         copy_after_timeout,
         {("duplicate", "client-resend-after-error"): COPIED, ("log-duplicate", "client-resend-after-error"): COPIED},
         neighbor="a second copy above the high watermark",
+    ),
+    "stored under an epoch that was over": Planted(
+        lambda story: resent_after_timeout(story, 1, 0),
+        {
+            ("producer-epoch-regression", None): {"count": 1, "offset": 28},
+            ("duplicate", "client-resend"): {"count": 3, "stream": 1, "sequence": 12, "offset": 25},
+            ("log-duplicate", "client-resend"): {"count": 3, "stream": 1, "sequence": 12, "offset": 25},
+        },
+        neighbor="stored under the next epoch",
+    ),
+    "stored under the next epoch": Planted(
+        lambda story: resent_after_timeout(story, 0, 1),
+        {
+            ("duplicate", "client-resend-after-error"): {"count": 3, "stream": 1, "sequence": 12, "offset": 25},
+            ("log-duplicate", "client-resend-after-error"): {"count": 3, "stream": 1, "sequence": 12, "offset": 25},
+        },
     ),
     "repeated without an identity": Planted(
         lambda story: append_copy(story, producer_id=-1),

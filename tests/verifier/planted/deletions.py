@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.support.stories import Story
+from tests.support.settings import settings
+from tests.support.stories import Story, row
 from tests.verifier.planted.changes import (
+    anonymous,
     change,
     lose_acked,
     on_follower,
@@ -28,6 +30,36 @@ def trimmed_on_its_own_word(story: Story) -> None:
     story.topic_config = {"retention.ms": "-1"}
     for broker in story.partitions[0].replicas:
         story.begins_at(0, 6, broker)
+
+
+def deleted_below_12(story: Story) -> None:
+    """Legal: a client had records below 12 deleted, of those that were written, acknowledged and read."""
+    story.partitions[0].log_start_offset = 12
+    story.delete_below(0, 12)
+    for broker in story.partitions[0].replicas:
+        story.begins_at(0, 12, broker)
+
+
+def lost_and_then_deleted(story: Story) -> None:
+    """A batch was acknowledged at 6 to 8 and not stored, another one was read there; then all below 12 was deleted."""
+    lose_acked(story)
+    deleted_below_12(story)
+
+
+def read_otherwise_and_then_deleted(story: Story) -> None:
+    """Two readers were handed different values at 6, of which nobody was told where they are; then it was deleted."""
+    change(story, "send", (1, 3), first_offset=-1, last_offset=-1)
+    story.rows["producer-1"].append(row("reserve", "invoke", 0, 1, 500, 500, -1))
+    story.rows["producer-1"].append(row("send", "info", 0, 1, 500, 500, -1)._replace(error="_PURGE_INFLIGHT: Local"))
+    story.rows["reader-1"].append(row("poll", "ok", 0, 1, 500, 500, 6)._replace(session=2))
+    deleted_below_12(story)
+
+
+def cut_off_and_then_deleted(story: Story) -> None:
+    """Legal with acks=1: what was acknowledged at 6 to 8 may have been cut off; the epochs that tell are deleted."""
+    lost_and_then_deleted(story)
+    story.settings = settings(acks="1", idempotence=False)
+    anonymous(story)
 
 
 def deleted_by_request(story: Story) -> None:
@@ -113,6 +145,18 @@ PLANTED: Mapping[str, Planted] = {
         },
         neighbor="retention",
     ),
+    "lost and then deleted": Planted(
+        lost_and_then_deleted,
+        {("inconsistent-offsets", "acknowledged"): {"count": 3, "offset": 6}},
+        neighbor="stored and then deleted",
+    ),
+    "read otherwise and then deleted": Planted(
+        read_otherwise_and_then_deleted,
+        {("inconsistent-offsets", "read"): {"count": 1, "offset": 6}},
+        neighbor="stored and then deleted",
+    ),
+    "stored and then deleted": Planted(deleted_below_12),
+    "cut off and then deleted": Planted(cut_off_and_then_deleted),
     "deleted by request": Planted(deleted_by_request),
     "a replica that was added after a deletion": Planted(added_after_a_deletion),
     "led by a replica that was added after a deletion": Planted(led_by_one_added_after_a_deletion),

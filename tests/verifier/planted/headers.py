@@ -77,6 +77,12 @@ def new_epoch(story: Story) -> None:
     story.everywhere(0, change)
 
 
+def epoch_that_was_over(story: Story) -> None:
+    """The producer of stream 1 begins a new epoch with its third batch; its last one is of the old epoch again."""
+    everywhere(4, producer_epoch=1, base_sequence=0)(story)
+    everywhere(6, base_sequence=6)(story)
+
+
 def kafka_rule(story: Story) -> None:
     """The brokers take any first sequence of a producer that they do not know."""
     story.settings = settings(unknown_producer="kafka")
@@ -156,6 +162,11 @@ PLANTED: Mapping[str, Planted] = {
         neighbor="a new epoch from 0",
     ),
     "a new epoch from 0": Planted(new_epoch),
+    "a producer epoch that was over": Planted(
+        epoch_that_was_over,
+        {("producer-epoch-regression", None): {"count": 1, "offset": 18}},
+        neighbor="a new epoch from 0",
+    ),
     "a new epoch that does not begin at 0": Planted(
         new_epoch_from_1,
         {("sequence-gap", "first"): {"count": 1, "offset": 12}},
