@@ -41,7 +41,8 @@ from pyspark.sql import functions as F
 
 from verifier.checks.common import COLUMNS
 from verifier.claims import ACK, LOG, READ, cut, pieces
-from verifier.events import EVENT, Events
+from verifier.event_rows import EVENT
+from verifier.events import Events
 from verifier.expectation import DISCONNECT, ELECTION, RETRY, TIMEOUT, Expectation
 from verifier.tables import Tables
 
