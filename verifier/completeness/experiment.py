@@ -7,10 +7,11 @@ from datetime import datetime
 
 from verifier.closing import Closing
 from verifier.completeness.killed import KILLED, killer
-from verifier.doubts import Doubt
+from verifier.doubts import EXCUSES, Doubt
 from verifier.evidence.declared import DeclaredProcess
 from verifier.evidence.phases import PHASES
 from verifier.evidence.run_model import ChildProcess, RunModel
+from verifier.witness import CONNECTION_NS, SLACK_NS
 
 #: The processes whose event loop decides what the cluster sees; the brokers' own lag is theirs.
 HARNESS_LOOPS = ("proxy", "conductor")
@@ -24,6 +25,20 @@ def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
         yield Doubt("the run was interrupted")
     for reason in [*_overloaded(run, closing), *_phases(run), *_children(run, closing), *_alarms(closing)]:
         yield Doubt(reason)
+    for reason in _late(run, closing):
+        yield Doubt(reason, EXCUSES)
+
+
+def _late(run: RunModel, closing: Closing) -> Iterator[str]:
+    """A client that stood still notes what happened to it later than an excuse allows for: it would be accused."""
+    limit_s = {"0": CONNECTION_NS / 1e9, "1": SLACK_NS / 1e9}.get(run.settings.acks)
+    for process in run.evidence.of_role("producers"):
+        lag_s = closing.lag_ms.get(process.name, 0.0) / 1000
+        if limit_s is not None and lag_s > limit_s:
+            yield (
+                f"the event loop of {process.name} stood still for {lag_s:.2f} s: with acks={run.settings.acks}, what "
+                f"is noted more than {limit_s:.0f} s late cannot be told from what was lost without cause"
+            )
 
 
 def _overloaded(run: RunModel, closing: Closing) -> Iterator[str]:
