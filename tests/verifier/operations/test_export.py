@@ -57,6 +57,8 @@ _NEVER_STORED = (
 _STORED_AGAIN = (
     "repeated by a retry",
     "more were repeated than the retry had records",
+    "four copies by as many retries",
+    "four copies by one retry",
     "its neighbors were retried",
     "another stream was retried",
     "sent again after a timeout just then",

@@ -229,8 +229,15 @@ def retried(evidence: Evidence) -> set[Value]:
     }
 
 
+def copies(evidence: Evidence, found: Anomaly) -> int:
+    """How often a value must have been sent again: it stands, or was read, at so many offsets more than one."""
+    value = (found.stream or 0, found.sequence or 0)
+    offsets = {offset for offset, _ in evidence.copies().get(value, [])} | set(evidence.reads().get(value, []))
+    return max(1, len(offsets) - 1) if found.check in ("duplicate", "log-duplicate") else 1
+
+
 def within_attempts(evidence: Evidence, found: list[Anomaly]) -> list[Anomaly]:
-    """Of one check: retries that overlap excuse no more values than they had records together, or none."""
+    """Of one check: retries that overlap excuse no more copies than they had records together, or none."""
     refused: set[Value] = set()
     for stream in {row["stream"] for row in retries(evidence)}:
         bouts: list[list[int]] = []  # first, last, records
@@ -247,7 +254,7 @@ def within_attempts(evidence: Evidence, found: list[Anomaly]) -> list[Anomaly]:
                 if each.excuse == "retry" and each.stream == stream
                 and each.sequence is not None and first <= each.sequence <= last
             ]  # fmt: skip
-            if len(excused) > records:
+            if sum(copies(evidence, each) for each in excused) > records:
                 refused |= {(stream, each.sequence) for each in excused if each.sequence is not None}
     return [
         each._replace(excuse=None) if each.excuse == "retry" and (each.stream, each.sequence) in refused else each

@@ -1,4 +1,4 @@
-"""Planted pairs for what an election excuses: who could still acknowledge, and what one log can have held."""
+"""Planted pairs for how much an event excuses: what one log can have held, and how many copies a retry can leave."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from collections.abc import Callable, Mapping
 from tests.support.stories import SECOND, Story
 from tests.verifier.planted.changes import change
 from tests.verifier.planted.excuses import (
+    COPIES,
     LOSSES,
     acknowledged_long_after,
     election,
     excused,
     fault,
+    stored_again,
+    with_retry,
 )
 from tests.verifier.planted.model import Planted
 
@@ -49,6 +52,11 @@ def acknowledged_soon(story: Story) -> None:
     change(story, "send", (1, 3), invoke_ns=41 * SECOND // 10, complete_ns=42 * SECOND // 10)
 
 
+def stored_five_times(story: Story) -> None:
+    for _ in range(4):
+        stored_again(story)
+
+
 CUT_OFF = "by a leader that was cut off"
 AT_ONE_OFFSET = {
     ("lost-write", None): LOSSES["lost-write", None],
@@ -72,5 +80,11 @@ PLANTED: Mapping[str, Planted] = {
     "acknowledged one by one": Planted(acknowledged_at(6, 7, 8), excused(LOSSES, "election")),
     "acknowledged at one offset": Planted(
         acknowledged_at(6, 6, 6), excused(AT_ONE_OFFSET, None), neighbor="acknowledged one by one"
+    ),
+    "four copies by as many retries": Planted(
+        with_retry(stored_five_times, 1, 0, 2, records=12), excused(COPIES, "retry")
+    ),
+    "four copies by one retry": Planted(
+        with_retry(stored_five_times, 1, 0, 2), excused(COPIES, None), neighbor="four copies by as many retries"
     ),
 }
