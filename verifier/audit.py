@@ -19,7 +19,8 @@ from verifier import asking, collect, context, findings, sources, staging, table
 from verifier.accounts import accounts
 from verifier.deletions import Deletions
 from verifier.deletions import deletions as deletions_of
-from verifier.events import Events, Grounds
+from verifier.event_rows import Grounds
+from verifier.events import Events
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.excuses import Excuses

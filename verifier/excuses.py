@@ -10,7 +10,7 @@ Each event is a stretch of sequences of one stream:
 - ``disconnect`` an acknowledgement without an offset that was under way when its own client lost a connection: sent
   about then (``CONNECTION_NS``), or since a fault began that held up what went to the leader and lasted until then; or
   sent shortly before its client was closed (``CLOSED_NS``).
-- ``retry``      sequences that the client sent again, or may have, by its own account. No more values than the attempts
+- ``retry``      sequences that the client sent again, or may have, by its own account. No more copies than the attempts
   that failed had records: of retries that overlap, all count together, and if they excuse more, they excuse none.
 - ``timeout``    sequences that were outstanding when a delivery of their stream timed out (``TIMEOUT_NS`` around it).
 
@@ -41,7 +41,8 @@ from pyspark.sql import functions as F
 
 from verifier.checks.common import COLUMNS
 from verifier.claims import ACK, LOG, READ, cut, pieces
-from verifier.events import EVENT, Events
+from verifier.event_rows import EVENT
+from verifier.events import Events
 from verifier.expectation import DISCONNECT, ELECTION, RETRY, TIMEOUT, Expectation
 from verifier.tables import Tables
 
@@ -51,6 +52,7 @@ NO_OFFSET = -(2**62)
 _LOST = ("lost-write", "log-gap")
 _AT_OFFSETS = "inconsistent-offsets"
 _REPEATED = ("duplicate", "log-duplicate", "nonmonotonic-send", "log-reorder")
+_COPIED = ("duplicate", "log-duplicate")
 _CLAIM, _STANDS = "claim", "log"
 _WHOLE = ("cause", "sequence", "offset", "count", "size", "detail")
 
@@ -90,7 +92,7 @@ class Excuses:
             *(self._events(kind, "sequence") for kind in self._kinds(check)),
         ]
         together = reduce(DataFrame.unionByName, rows).join(concerned, key, "left_semi")
-        parts = _within_attempts(_judged(_pieces(together, key, "sequence"), check), key)
+        parts = _within_attempts(_judged(_pieces(together, key, "sequence"), check), check, key)
         step = F.col("sequence") - F.col("whole.sequence")
         if check != "log-gap":
             return _result(parts, step, F.col("values"), F.col("whole.size"))
@@ -225,11 +227,16 @@ def _judged(parts: DataFrame, check: str) -> DataFrame:
     return parts.withColumn("excuse", excuse).withColumn("event", event)
 
 
-def _within_attempts(parts: DataFrame, key: list[str]) -> DataFrame:
-    """The same, without the excuse of retries that would excuse more values than their attempts had records."""
+def _within_attempts(parts: DataFrame, check: str, key: list[str]) -> DataFrame:
+    """The same, without the excuse of retries that would excuse more than their attempts had records.
+
+    Of a value that stands, or was read, at several offsets each one but the first takes an attempt.
+    """
+    offsets = F.size(F.array_union("claimed", "stands"))
+    records = F.col("values") * (F.greatest(offsets - 1, F.lit(1)) if check in _COPIED else F.lit(1))
     retried = F.col("excuse") == RETRY
     bout = Window.partitionBy(*key, "excuse", F.col("event.bout"))
-    too_many = retried & (F.sum("values").over(bout) > F.col("event.most"))
+    too_many = retried & (F.sum(records).over(bout) > F.col("event.most"))
     kept = F.coalesce(~too_many, F.lit(True))
     judged = parts.withColumn("kept", kept)
     return judged.withColumns({name: F.when(F.col("kept"), F.col(name)) for name in ("excuse", "event")}).drop("kept")

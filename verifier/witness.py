@@ -7,7 +7,8 @@ A worked example. The looks at 10.0 s and 10.3 s saw epoch 4 and epoch 5 of a pa
 record that stands below its start was sent at 10.1 s, one that stands in it was acknowledged at 10.2 s: it began
 between these two. With ``replica.lag.time.max.ms`` 1000, a session of 1 s and ``SLACK_NS`` 3 s it can have cut off what
 was acknowledged from 10.1 - 1 - 1.5 - 3 = 4.6 s to 10.2 + 3 = 13.2 s. If the old leader was isolated from 9 s to 20 s,
-it did not hear of epoch 5 before 20 s: then the reach is 9 - 1.5 - 3 = 4.5 s to 20 + 3 = 23 s.
+it did not hear of epoch 5 before 20 s: then the reach is 9 - 1.5 - 3 = 4.5 s to 20 + 3 = 23 s. Had it been killed, or
+another broker isolated, the reach would end at 13.2 s: nobody was left who could acknowledge and know no better.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ CLOSED_NS = 500_000_000
 #: How the target of a fault names the brokers, or the links from producers to brokers, that it hits.
 _BROKERS = re.compile(r"\bbrokers? (\d+(?:, \d+)*)")
 _PRODUCERS_LINK = re.compile(r"\bproducers-b(\d+)")
+_BROKERS_LINK = re.compile(r"\bb(\d+)-(?:b(\d+)|zk)\b")
 
 
 class Sighting(NamedTuple):
@@ -51,13 +53,32 @@ class Sighting(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A fault from its injection to the end of its healing; ``brokers``: those between which and producers it stood."""
+    """A fault from its injection to the end of its healing; ``brokers``: those between which and producers it stood.
+
+    ``others``: those between which and brokers or ZooKeeper it stood.
+    """
 
     fault: str
     target: str
     start_ns: int
     end_ns: int
     brokers: frozenset[int]
+    others: frozenset[int] = frozenset()
+
+    def blinded(self, leader: int | None, begin_ns: int, end_ns: int) -> bool:
+        """Whether it hit, and left alive, who led within these times. Who is not recorded may be any broker."""
+        alive = not self.fault.startswith("kill-") and self.fault != "rolling-restart"
+        hit = leader in self.brokers | self.others or (leader is None and bool(self.brokers | self.others))
+        return alive and hit and self.start_ns <= end_ns and self.end_ns >= begin_ns
+
+
+class Leadership(NamedTuple):
+    """One epoch: it began after ``begin_ns``, the last look that saw another, and was over by ``end_ns``."""
+
+    epoch: int
+    leader: int | None
+    begin_ns: int
+    end_ns: int
 
 
 class EpochStart(NamedTuple):
@@ -65,7 +86,7 @@ class EpochStart(NamedTuple):
 
     ``earliest_ns``: a record that stands before it was not sent before then; ``latest_ns``: one that stands in it, or
     after it, was acknowledged then. ``end_offset``: no log that was cut off at its start can have reached up to there
-    (``verifier.events``).
+    (``verifier.elections``).
     """
 
     epoch: int
@@ -105,15 +126,13 @@ class Witness:
 
         A leader begins to lead after the last look that saw another, and leads until the first look that does.
         """
-        seen = self.sightings.get((topic, partition), ())
-        ends = [*(each.time_ns for each in seen[1:]), 2**62]
-        led = [(each.leader, each.before_ns or 0, end_ns) for each, end_ns in zip(seen, ends, strict=False)]
+        led = _leaderships(self.sightings.get((topic, partition), ()))
         return [
             span
             for span in self.spans
             if any(
-                leader in span.brokers and span.start_ns <= end_ns and span.end_ns >= begin_ns
-                for leader, begin_ns, end_ns in led
+                each.leader in span.brokers and span.start_ns <= each.end_ns and span.end_ns >= each.begin_ns
+                for each in led
             )
         ]
 
@@ -130,10 +149,15 @@ class Witness:
         behind_ns = settings.replica_lag_time_max_ms * 1_500_000 + SLACK_NS
         dead_ns = settings.session_timeout_ms * 1_000_000
         from_ns, until_ns = earliest_ns - dead_ns - behind_ns, latest_ns + SLACK_NS
+        former = [each for each in _leaderships(seen) if each.epoch < after.epoch]
         for span in self.spans:
+            if span.start_ns > latest_ns + SLACK_NS or span.end_ns < earliest_ns - dead_ns - SLACK_NS:
+                continue
+            # it may have kept the election back, whomever it hit: a dead controller elects nobody
+            from_ns = min(from_ns, span.start_ns - behind_ns)
             # a leader that is cut off or paused does not know of its successor, and acknowledges until it is healed
-            if span.start_ns <= latest_ns + SLACK_NS and span.end_ns >= earliest_ns - dead_ns - SLACK_NS:
-                from_ns, until_ns = min(from_ns, span.start_ns - behind_ns), max(until_ns, span.end_ns + SLACK_NS)
+            if any(span.blinded(each.leader, each.begin_ns, each.end_ns) for each in former):
+                until_ns = max(until_ns, span.end_ns + SLACK_NS)
         return Election(start.epoch, start.start_offset, start.end_offset, latest_ns, from_ns, until_ns)
 
 
@@ -189,10 +213,19 @@ def spans(happened: Iterable[Injected]) -> tuple[Span, ...]:
             each.start_ns,
             2**62 if each.end_ns is None else each.end_ns,
             _brokers(each.target),
+            frozenset(int(end) for ends in _BROKERS_LINK.findall(each.target) for end in ends if end),
         )
         for each in happened
         if not each.skipped
     )
+
+
+def _leaderships(seen: Sequence[Sighting]) -> list[Leadership]:
+    ends = [*(each.time_ns for each in seen[1:]), 2**62]
+    return [
+        Leadership(each.epoch, each.leader, each.before_ns or 0, end_ns)
+        for each, end_ns in zip(seen, ends, strict=False)
+    ]
 
 
 def _brokers(target: str) -> frozenset[int]:

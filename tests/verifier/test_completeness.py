@@ -388,6 +388,18 @@ def test_figures_of_locust_that_make_no_sense_are_told(tmp_path: Path, text: str
     assert told.path.startswith("loadgen/producer-1")
 
 
+@pytest.mark.parametrize(
+    ("acks", "lag_ms", "doubted"),
+    [("0", 1900.0, False), ("0", 2100.0, True), ("1", 2900.0, False), ("1", 3100.0, True), ("all", 4900.0, False)],
+)
+def test_a_client_that_stood_still_cannot_say_what_excuses_it(acks: Any, lag_ms: float, doubted: bool) -> None:
+    """It notes a lost connection, or a late acknowledgement, too late for what the excuses allow for."""
+    run = a_run(settings=settings(acks=acks, idempotence=acks == "all"))
+    found = incomplete(run, facts(), closing(lag_ms={"producer-1": lag_ms, "reader-1": 9000.0}))
+    late = [doubt for doubt in found if "is noted more than" in doubt.reason]
+    assert [doubt.blinds for doubt in late] == ([EXCUSES] if doubted else [])
+
+
 def test_the_same_reason_is_given_once_for_all_partitions() -> None:
     """A run that ended early has one line for what all partitions lack."""
     topic = replace(a_run().topics[0], partitions=3)

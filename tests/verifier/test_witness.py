@@ -43,15 +43,42 @@ def test_an_epoch_that_the_conductor_did_not_see_begin_is_no_election(topic: str
     assert Witness(SEEN).election(topic, partition, EpochStart(epoch, 70, 80, None, None), SETTINGS) is None
 
 
-def test_a_fault_that_lasts_makes_an_election_reach_further() -> None:
-    """A leader that is cut off acknowledges until it is healed; one that was over long before changes nothing."""
-    lasting, over = span(98, 120), span(1, 2)
-    found = Witness(SEEN, (over, lasting)).election("t", 0, EpochStart(3, 70, 80, None, None), SETTINGS)
-    assert found is not None and found.until_ns == 120 * SECOND + SLACK_NS
+LED = {
+    ("t", 0): [
+        Sighting(1, None, 0, 4),
+        Sighting(3, 99 * SECOND, 101 * SECOND, 5),
+        Sighting(4, 130 * SECOND, 131 * SECOND, 4),
+    ]
+}
 
 
-def span(start_s: int, end_s: int, *brokers: int) -> Span:
-    return Span("reset", "of these brokers", start_s * SECOND, end_s * SECOND, frozenset(brokers))
+@pytest.mark.parametrize(
+    ("fault", "broker", "start_s", "until_s"),
+    [
+        ("isolate-broker", 4, 98, 120), ("pause-leader", 4, 98, 120), ("cut-link", 4, 98, 120),
+        ("isolate-broker", 4, 1, 101), ("isolate-broker", 5, 98, 101), ("isolate-broker", 6, 98, 101),
+        ("kill-leader", 4, 98, 101), ("kill-controller", 4, 98, 101), ("rolling-restart", 4, 98, 101),
+    ],
+)  # fmt: skip
+def test_only_a_fault_that_blinds_the_former_leader_makes_an_election_reach_further(
+    fault: str, broker: int, start_s: int, until_s: int
+) -> None:
+    """It acknowledges until it is healed. One that is dead does not, nor need the new leader or a bystander."""
+    found = Witness(LED, (span(start_s, 120 if start_s > 1 else 2, broker, fault=fault),)).election(
+        "t", 0, EpochStart(3, 70, 80, None, None), SETTINGS
+    )
+    assert found is not None and found.until_ns == until_s * SECOND + SLACK_NS
+
+
+def test_a_leader_that_is_not_recorded_may_be_whoever_a_fault_hit() -> None:
+    """Earlier conductors did not write it."""
+    for brokers, until_s in (((6,), 120), ((), 101)):
+        found = Witness(SEEN, (span(98, 120, *brokers),)).election("t", 0, EpochStart(3, 7, 8, None, None), SETTINGS)
+        assert found is not None and found.until_ns == until_s * SECOND + SLACK_NS
+
+
+def span(start_s: int, end_s: int, *brokers: int, fault: str = "reset") -> Span:
+    return Span(fault, "of these brokers", start_s * SECOND, end_s * SECOND, frozenset(brokers))
 
 
 def test_the_brokers_between_which_and_producers_a_fault_stood_are_known_by_its_target() -> None:
@@ -66,6 +93,7 @@ def test_the_brokers_between_which_and_producers_a_fault_stood_are_known_by_its_
         injected("b1-b2, b3-b2, requests only, lossy"), injected("ZooKeeper, pid 4"),
         injected("broker 1", skipped=True),
     ]  # fmt: skip
+    assert [set(each.others) for each in spans(happened)] == [set()] * 4 + [{1, 2, 3}, set()]
     assert [(set(each.brokers), each.end_ns) for each in spans(happened)] == [
         ({12}, 9), ({1, 2, 3}, 9), ({1, 2}, 9), ({3}, 2**62), (set(), 9), (set(), 9),
     ]  # fmt: skip

@@ -8,9 +8,10 @@ from datetime import datetime
 from verifier.bounds import MARGIN_MS, bounds
 from verifier.closing import Closing
 from verifier.completeness.killed import KILLED, killer
-from verifier.doubts import CLOCK, Doubt
+from verifier.doubts import CLOCK, EXCUSES, Doubt
 from verifier.evidence.phases import PHASES
 from verifier.evidence.run_model import ChildProcess, RunModel
+from verifier.witness import CONNECTION_NS, SLACK_NS
 
 #: The processes whose event loop decides what the cluster sees; the brokers' own lag is theirs.
 HARNESS_LOOPS = ("proxy", "conductor")
@@ -28,11 +29,13 @@ def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
         yield Doubt(reason)
     for reason in _clock(run, closing):
         yield Doubt(reason, CLOCK)
+    for reason in _late(run, closing):
+        yield Doubt(reason, EXCUSES)
 
 
 def _clock(run: RunModel, closing: Closing) -> Iterator[str]:
     """When the run began, by ``run.json``, against when it ended and against Locust's clock."""
-    span = bounds(run)
+    span = bounds(run, closing.clock)
     if span.earliest_ms is None or span.latest_ms is None:
         return  # said already, with the phases
     if run.ended is not None:
@@ -48,6 +51,18 @@ def _clock(run: RunModel, closing: Closing) -> Iterator[str]:
             first_ms, last_ms = (1000 * second for second in left.wall_s)
             if first_ms < span.earliest_ms or last_ms > span.latest_ms:
                 yield f"run.json says that the run began at {run.started}, and Locust noted another time for {name}"
+
+
+def _late(run: RunModel, closing: Closing) -> Iterator[str]:
+    """A client that stood still notes what happened to it later than an excuse allows for: it would be accused."""
+    limit_s = {"0": CONNECTION_NS / 1e9, "1": SLACK_NS / 1e9}.get(run.settings.acks)
+    for process in run.evidence.of_role("producers"):
+        lag_s = closing.lag_ms.get(process.name, 0.0) / 1000
+        if limit_s is not None and lag_s > limit_s:
+            yield (
+                f"the event loop of {process.name} stood still for {lag_s:.2f} s: with acks={run.settings.acks}, what "
+                f"is noted more than {limit_s:.0f} s late cannot be told from what was lost without cause"
+            )
 
 
 def _overloaded(run: RunModel, closing: Closing) -> Iterator[str]:

@@ -32,6 +32,12 @@ _CUT_OFF = (
     "behind what stands in the epoch",
     "long after the election",
     "by a leader that was cut off",
+    "acknowledged soon after the election",
+    "by a leader that was killed",
+    "while another broker was cut off",
+    "by a leader that a peer could not reach",
+    "acknowledged one by one",
+    "acknowledged at one offset",
 )
 _NEVER_STORED = (
     "sent without acknowledgement to who was replaced",
@@ -51,6 +57,8 @@ _NEVER_STORED = (
 _STORED_AGAIN = (
     "repeated by a retry",
     "more were repeated than the retry had records",
+    "four copies by as many retries",
+    "four copies by one retry",
     "its neighbors were retried",
     "another stream was retried",
     "sent again after a timeout just then",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ class Election(NamedTuple):
     about: int
     since: int
     until: int
+    logs: int  # that can have been cut off at its start
 
 
 def told(evidence: Evidence) -> list[dict[str, Any]]:
@@ -51,8 +53,19 @@ def last_before(evidence: Evidence, stream: int, epoch: int) -> int | None:
     return max(found, default=None)
 
 
-def fault_spans(evidence: Evidence) -> Iterator[tuple[int, int, set[int]]]:
-    """From the injection to the end of the healing, and the brokers that the target names, or whose producers' link."""
+class Span(NamedTuple):
+    """From the injection to the end of the healing; the brokers that the target names, or whose producers' link.
+
+    ``alive``: all whom it hit in any way and left alive.
+    """
+
+    begin: int
+    end: int
+    brokers: set[int]
+    alive: set[int]
+
+
+def fault_spans(evidence: Evidence) -> Iterator[Span]:
     for index, entry in enumerate(evidence.faults):
         if entry["phase"] == "inject":
             healed = [
@@ -66,7 +79,10 @@ def fault_spans(evidence: Evidence) -> Iterator[tuple[int, int, set[int]]]:
                 if listed and word.isdecimal():
                     brokers.add(int(word))
                 listed = word in ("broker", "brokers") or (listed and word.isdecimal())
-            yield entry["start_ns"], healed[0] if healed else 2**62, brokers
+            ends = {end for word in words for end in word.split("-") if word.startswith("b") and "-" in word}
+            peers = {int(end[1:]) for end in ends if end.startswith("b") and end[1:].isdecimal()}
+            dies = entry["fault"].split("-")[0] in ("kill", "rolling")
+            yield Span(entry["start_ns"], healed[0] if healed else 2**62, brokers, set() if dies else brokers | peers)
 
 
 def epochs_seen(evidence: Evidence) -> list[dict[str, Any]]:
@@ -83,12 +99,17 @@ def epochs_seen(evidence: Evidence) -> list[dict[str, Any]]:
 def holding_up(evidence: Evidence) -> Iterator[tuple[int, int]]:
     """Faults that stood between producers and who led the partition meanwhile."""
     seen = epochs_seen(evidence)
-    for begin, end, brokers in fault_spans(evidence):
-        for index, entry in enumerate(seen):
-            led_from, led_to = entry["before_ns"] or 0, seen[index + 1]["time_ns"] if index + 1 < len(seen) else 2**62
-            if entry.get("leader") in brokers and begin <= led_to and end >= led_from:
-                yield begin, end
-                break
+    for span in fault_spans(evidence):
+        if any(entry.get("leader") in span.brokers for entry in leading(seen, span)):
+            yield span.begin, span.end
+
+
+def leading(seen: list[dict[str, Any]], span: Span) -> Iterator[dict[str, Any]]:
+    """The epochs that may have lasted while a fault stood."""
+    for index, entry in enumerate(seen):
+        led_from, led_to = entry["before_ns"] or 0, seen[index + 1]["time_ns"] if index + 1 < len(seen) else 2**62
+        if span.begin <= led_to and span.end >= led_from:
+            yield entry
 
 
 def left_over(evidence: Evidence) -> int:
@@ -129,17 +150,40 @@ def elections(evidence: Evidence) -> list[Election]:
         dead = evidence.run.settings.session_timeout_ms * 10**6
         behind = evidence.run.settings.replica_lag_time_max_ms * 3 // 2 * 10**6 + 3 * SECOND
         since, until = earliest - dead - behind, latest + 3 * SECOND
-        for begin, end, _ in fault_spans(evidence):
-            if begin <= latest + 3 * SECOND and end >= earliest - dead - 3 * SECOND:
-                since, until = min(since, begin - behind), max(until, end + 3 * SECOND)
-        found.append(Election(epoch, start, start + room, latest, since, until))
+        for span in fault_spans(evidence):
+            if span.begin <= latest + 3 * SECOND and span.end >= earliest - dead - 3 * SECOND:
+                since = min(since, span.begin - behind)
+                for entry in leading(epochs_seen(evidence), span):
+                    unaware = entry.get("leader") in span.alive or (entry.get("leader") is None and span.alive)
+                    if entry["leader_epoch"] < looks[0]["leader_epoch"] and unaware:
+                        until = max(until, span.end + 3 * SECOND)
+        below = max((batch.leader_epoch for batch in batches if batch.leader_epoch < epoch), default=0)
+        found.append(Election(epoch, start, start + room, latest, since, until, max(epoch - below, 1)))
     return found
 
 
 def cut_off(evidence: Evidence) -> Iterator[tuple[Value, int | None, Election]]:
-    """Every value of a row that an election cut off, the offset that the row gives it, and the election."""
+    """Every value of a row that an election cut off, the offset that the row gives it, and the election.
+
+    A log has one value at an offset: where more were acknowledged than there were logs, the election excuses none.
+    """
+    found = list(within_reach(evidence))
+    first = {row: min(e.epoch for number, *_, e in found if number == row) for row in {each[0] for each in found}}
+    rows = told(evidence)
+    rivals: dict[tuple[int, int], set[Value]] = defaultdict(set)
+    for number, value, offset, election in found:
+        if rows[number]["f"] == "send" and offset is not None and first[number] == election.epoch:
+            rivals[election.epoch, offset].add(value)
+    for number, value, offset, election in found:
+        placed = rows[number]["f"] == "send" and offset is not None
+        if not placed or len(rivals[election.epoch, offset or 0]) <= election.logs:
+            yield value, offset, election
+
+
+def within_reach(evidence: Evidence) -> Iterator[tuple[int, Value, int | None, Election]]:
+    """The same before that: which row, value, offset and election."""
     for election in elections(evidence):
-        for row in told(evidence):
+        for number, row in enumerate(told(evidence)):
             if not election.since <= row["complete_ns"] <= election.until:
                 continue
             stream = row["stream"]
@@ -152,7 +196,7 @@ def cut_off(evidence: Evidence) -> Iterator[tuple[Value, int | None, Election]]:
                 if (offset is None and (last is None or sequence > last)) or (
                     offset is not None and election.start <= offset < election.end
                 ):
-                    yield (stream, sequence), offset, election
+                    yield number, (stream, sequence), offset, election
 
 
 def disconnected(evidence: Evidence) -> set[Value]:
@@ -185,8 +229,15 @@ def retried(evidence: Evidence) -> set[Value]:
     }
 
 
+def copies(evidence: Evidence, found: Anomaly) -> int:
+    """How often a value must have been sent again: it stands, or was read, at so many offsets more than one."""
+    value = (found.stream or 0, found.sequence or 0)
+    offsets = {offset for offset, _ in evidence.copies().get(value, [])} | set(evidence.reads().get(value, []))
+    return max(1, len(offsets) - 1) if found.check in ("duplicate", "log-duplicate") else 1
+
+
 def within_attempts(evidence: Evidence, found: list[Anomaly]) -> list[Anomaly]:
-    """Of one check: retries that overlap excuse no more values than they had records together, or none."""
+    """Of one check: retries that overlap excuse no more copies than they had records together, or none."""
     refused: set[Value] = set()
     for stream in {row["stream"] for row in retries(evidence)}:
         bouts: list[list[int]] = []  # first, last, records
@@ -203,7 +254,7 @@ def within_attempts(evidence: Evidence, found: list[Anomaly]) -> list[Anomaly]:
                 if each.excuse == "retry" and each.stream == stream
                 and each.sequence is not None and first <= each.sequence <= last
             ]  # fmt: skip
-            if len(excused) > records:
+            if sum(copies(evidence, each) for each in excused) > records:
                 refused |= {(stream, each.sequence) for each in excused if each.sequence is not None}
     return [
         each._replace(excuse=None) if each.excuse == "retry" and (each.stream, each.sequence) in refused else each

@@ -14,6 +14,7 @@ from tests.verifier.planted import (
     claims,
     copies,
     deletions,
+    elections,
     excuses,
     files,
     headers,
@@ -27,7 +28,7 @@ from tests.verifier.planted.model import Planted
 
 __all__ = ["PLANTED", "Planted", "planted_story"]
 
-_GROUPS = (losses, deletions, copies, replicas, claims, excuses, headers, files, readers, timing, serving)
+_GROUPS = (losses, deletions, copies, replicas, claims, excuses, elections, headers, files, readers, timing, serving)
 
 PLANTED: Mapping[str, Planted] = {name: each for group in _GROUPS for name, each in group.PLANTED.items()}
 

@@ -106,7 +106,7 @@ def acknowledged_long_after(story: Story) -> None:
 def acknowledged_under_a_fault(story: Story) -> None:
     """The old leader was cut off and knew of no successor: it acknowledged until it was healed."""
     acknowledged_long_after(story)
-    story.faults = fault("isolate-broker", "broker 1, leader of t-0, 5 links", SECOND, WEEK)
+    story.faults = fault("isolate-broker", "broker 2, leader of t-0, 5 links", SECOND, WEEK)
 
 
 def fault(name: str, target: str, start_ns: int, end_ns: int) -> list[dict[str, Any]]:

@@ -1,0 +1,185 @@
+"""What an election cut off: the elections that the log and the conductor both show, as events. Judges nothing.
+
+A worked example, of stream 7. Epoch 3 begins at offset 100 of the final log, which has sequences 0 to 49 of the stream
+below and 60 to 80 above; the conductor saw it begin about 12.0 s. A row says that sequences 45 to 55 were acknowledged
+at offsets 97 to 107, at 11.8 s. Offset 100 is that of sequence 48, and so 48 to 55 become an ``election`` row: sequence
+48, offset 100, 8 values. Had the row no offsets (acks=0), it would be 50 to 55: behind 49, which stands in an earlier
+epoch, and before 60, which stands in this one.
+
+How far up can a log that was cut off have reached? Offsets are dense: each of its tail is taken by one attempt to send
+a record, and an attempt is stored at most once, there or in the final log. So the tails of all logs that were cut off
+hold no more than all attempts (the records that were handed over, and those of each retry) less the records that stand
+in the final log. If 1,000 records were handed over, 20 of them sent again, and 970 stand in the log, then 50 attempts
+are left: what was acknowledged at offset 150 or above was not cut off at 100, whatever the broker said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from verifier.claims import cut, pieces, well_formed
+from verifier.event_rows import Grounds, event, told
+from verifier.evidence.values import SENTINEL_STREAM
+from verifier.tables import Tables
+from verifier.witness import Election, EpochStart
+
+
+class Elections:
+    """The elections of all runs that are judged together, and what each cut off. For one thread."""
+
+    def __init__(self, spark: SparkSession, tables: Tables, grounds: Mapping[str, Grounds]) -> None:
+        self._spark = spark
+        self._tables = tables
+        self._grounds = grounds
+        self._told = told(tables.history)
+
+    @cached_property
+    def _standing(self) -> DataFrame:
+        """By election and stream: the first sequence that stands in its epoch or a later one, the last before."""
+        log = self._tables.log.filter(F.col("stream").isNotNull())
+        last = F.col("first_sequence") + F.col("last_offset") - F.col("first_offset")
+        mine = log.groupBy("place", "stream", "leader_epoch").agg(
+            F.min("first_sequence").alias("lowest"), F.max(last).alias("highest")
+        )
+        epochs = F.broadcast(self._epochs.select("place", "epoch"))
+        later = F.col("leader_epoch") >= F.col("epoch")
+        return (
+            mine.join(epochs, "place")
+            .groupBy("place", "stream", "epoch")
+            .agg(
+                F.min(F.when(later, F.col("lowest"))).alias("first_in"),
+                F.max(F.when(~later, F.col("highest"))).alias("last_before"),
+            )
+        )
+
+    @cached_property
+    def _epochs(self) -> DataFrame:
+        """Every leader epoch of the final leader's logs, and the first offset at which it or a later one stands."""
+        batches = self._tables.segments.filter(
+            F.col("is_leader") & (F.col("kind") == "batch") & (F.col("base_offset") < F.col("limit"))
+        )
+        epochs = batches.groupBy("place", F.col("leader_epoch").alias("epoch")).agg(F.min("base_offset").alias("start"))
+        later = epochs.select("place", F.col("epoch").alias("other"), F.col("start").alias("other_start"))
+        return (
+            epochs.join(later, "place")
+            .filter(F.col("other") >= F.col("epoch"))
+            .groupBy("place", "epoch")
+            .agg(F.min("other_start").alias("start_offset"))
+            .cache()
+        )
+
+    @cached_property
+    def _left_over(self) -> DataFrame:
+        """By place, how many attempts to send a record left none in the final log: ``left_over``, at least 0.
+
+        What was reserved counts as handed over unless it is known that it never was, so that nothing is missed of a
+        process that was killed. Each sentinel row is an attempt; of what is reserved for sentinels most is never used.
+        """
+        history = self._tables.history
+        sequences, of_load = F.col("last_sequence") - F.col("first_sequence") + 1, F.col("stream") < SENTINEL_STREAM
+        attempts = (
+            F.when((F.col("f") == "reserve") & of_load, sequences)
+            .when(F.col("f") == "sentinel", sequences)
+            .when((F.col("f") == "unsent") & of_load, -sequences)
+            .when(F.col("f") == "retry", F.greatest("count", F.lit(0)))
+        )
+        known = (F.col("f") == "retry") | well_formed()
+        attempted = history.filter(known).groupBy("place").agg(F.sum(attempts).alias("attempts"))
+        standing = self._tables.log.filter(F.col("stream").isNotNull()).groupBy("place")
+        stored = standing.agg(F.sum(F.col("last_offset") - F.col("first_offset") + 1).alias("stored"))
+        left_over = F.coalesce("attempts", F.lit(0)) - F.coalesce("stored", F.lit(0))
+        return attempted.join(stored, "place", "left").select(
+            "place", F.greatest(left_over, F.lit(0)).alias("left_over")
+        )
+
+    @cached_property
+    def _elections(self) -> DataFrame:
+        """The elections that the conductor saw too, with the time within which each can have cut something off."""
+        acks = self._told.filter(F.col("f") == "send")
+        before = acks.join(F.broadcast(self._epochs), "place").filter(F.col("first_offset") < F.col("start_offset"))
+        after = acks.join(self._standing, ["place", "stream"]).filter(F.col("first_sequence") >= F.col("first_in"))
+        key = ["place", "epoch"]
+        bounds = self._epochs.join(before.groupBy(*key).agg(F.max("invoke_ns").alias("earliest_ns")), key, "left").join(
+            after.groupBy(*key).agg(F.min("complete_ns").alias("latest_ns")), key, "left"
+        )
+        bounds = bounds.join(self._left_over, "place")
+        rows = []
+        collected = bounds.collect()
+        for row in collected:
+            place = self._tables.places[row["place"]]
+            grounds = self._grounds[place.run]
+            end_offset = row["start_offset"] + row["left_over"]
+            start = EpochStart(row["epoch"], row["start_offset"], end_offset, row["earliest_ns"], row["latest_ns"])
+            final = place.final
+            election = grounds.witness.election(final.topic, final.partition, start, grounds.settings)
+            if election is not None:
+                before_it = [each["epoch"] for each in collected if each["place"] == row["place"]]
+                standing = max((epoch for epoch in before_it if epoch < row["epoch"]), default=0)
+                logs = max(row["epoch"] - standing, 1)
+                rows.append({"place": row["place"], "logs": logs, **election._asdict()})
+        fields: list[tuple[str, pa.DataType]] = [("place", pa.int32()), ("epoch", pa.int32()), ("logs", pa.int32())]
+        fields += [(name, pa.int64()) for name in Election._fields if name != "epoch"]
+        return self._spark.createDataFrame(pa.Table.from_pylist(rows, schema=pa.schema(fields)))
+
+    @cached_property
+    def cut_off(self) -> DataFrame:
+        """What each election cut off, as events."""
+        with_offset = (F.col("f") == "send") & F.col("offset").isNotNull()
+        known = self._within_reach
+        unplaced = known.filter(~with_offset).select("place", "stream", "sequence", "offset", "values", _about())
+        return unplaced.unionByName(self._in_one_log(known.filter(with_offset)))
+
+    @cached_property
+    def _within_reach(self) -> DataFrame:
+        """What was told near an election, by sequences and offsets that its epoch does not have.
+
+        ``contends``: whether this election is the first that reaches it.
+        """
+        near = F.col("complete_ns").between(F.col("from_ns"), F.col("until_ns"))
+        of_elections = self._told.join(F.broadcast(self._elections), "place").filter(near)
+        known = of_elections.join(self._standing, ["place", "stream", "epoch"], "left")
+        has_offset = F.col("first_offset").isNotNull()
+        at_start = F.col("first_sequence") + F.greatest(F.col("start_offset") - F.col("first_offset"), F.lit(0))
+        after_last = F.greatest(F.col("first_sequence"), F.coalesce(F.col("last_before") + 1, F.lit(0)))
+        first = F.when(has_offset, at_start).otherwise(after_last)
+        below_end = F.when(has_offset, F.col("first_sequence") + F.col("end_offset") - F.col("first_offset") - 1)
+        last = F.least(F.col("last_sequence"), F.col("first_in") - 1, below_end)
+        row = Window.partitionBy("place", "stream", "f", "first_sequence", "first_offset", "complete_ns")
+        return (
+            known.withColumns({"sequence": first, "last": last})
+            .filter(F.col("sequence") <= F.col("last"))
+            .withColumn("offset", F.col("first_offset") + F.col("sequence") - F.col("first_sequence"))
+            .withColumn("values", F.col("last") - F.col("sequence") + 1)
+            .withColumn("contends", F.col("epoch") == F.min("epoch").over(row))
+        )
+
+    def _in_one_log(self, acks: DataFrame) -> DataFrame:
+        """The acknowledgements without those that the logs that were cut off cannot have held together.
+
+        A log has one value at an offset. There were at most as many logs as epochs since the one that stands before.
+        """
+        key = ["place", "epoch"]
+        value = F.struct("stream", (F.col("sequence") - F.col("offset")).alias("back"))
+        columns = (*key, "about_ns", "start_offset", "logs", "offset", "values", "contends")
+        told = F.struct("about_ns", "start_offset", "logs", "value").alias("told")
+        together = cut(acks.select(*columns, value.alias("value")), key, "offset")
+        present = F.col("value").isNotNull()
+        named = F.size(F.collect_set(F.when(F.col("contends"), F.col("value"))))
+        said = pieces(together, key, "offset", F.collect_set(F.when(present, told)).alias("told"), named.alias("named"))
+        return (
+            said.withColumn("told", F.explode("told"))
+            .filter(F.col("named") <= F.col("told.logs"))
+            .select(*key, "offset", "values", "told.about_ns", "told.start_offset", "told.value.*")
+            .select(
+                "place", "stream", (F.col("offset") + F.col("back")).alias("sequence"), "offset", "values", _about(),
+            )
+        )  # fmt: skip
+
+
+def _about() -> Column:
+    return event(F.col("about_ns"), F.col("epoch"), F.col("start_offset"))

@@ -1,0 +1,62 @@
+"""The shape of an event that may excuse an anomaly, and what all kinds of events are made of. Judges nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from verifier.claims import well_formed
+from verifier.evidence.run_model import RunSettings
+from verifier.witness import Witness
+
+#: The fields of ``event``; ``at_ns`` comes first, so that the least of several is the earliest. Retries that overlap
+#: are one ``bout``, by its first sequence; ``most`` is how many records their attempts had together.
+EVENT = (
+    "struct<at_ns:bigint,epoch:int,start_offset:bigint,first:bigint,last:bigint,text:string,bout:bigint,most:bigint>"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """What events of one run are judged by."""
+
+    settings: RunSettings
+    witness: Witness
+
+
+def told(history: DataFrame) -> DataFrame:
+    """What producers and live readers were told, with offsets where there are any. Sentinels have acks=all."""
+    sends, polls = F.col("f") == "send", (F.col("f") == "poll") & (F.col("phase") == "load")
+    known = history.filter((sends | polls) & (F.col("type") == "ok") & (F.col("stream") >= 0) & well_formed())
+    return known.select(
+        "place", "stream", "f", "first_sequence", "last_sequence", "invoke_ns", "complete_ns",
+        F.when(F.col("first_offset") >= 0, F.col("first_offset")).alias("first_offset"),
+    )  # fmt: skip
+
+
+def event(
+    at_ns: Column,
+    epoch: Column | None = None,
+    start_offset: Column | None = None,
+    *,
+    first: Column | None = None,
+    last: Column | None = None,
+    text: Column | None = None,
+    bout: Column | None = None,
+    most: Column | None = None,
+) -> Column:
+    """The column ``event``: what is not given is null."""
+    values = (at_ns, epoch, start_offset, first, last, text, bout, most)
+    fields = zip(values, EVENT.removeprefix("struct<").removesuffix(">").split(","), strict=True)
+    parts = [(F.lit(None) if value is None else value, *field.split(":")) for value, field in fields]
+    return F.struct(*(value.cast(kind).alias(name) for value, name, kind in parts)).alias("event")
+
+
+def ranges(frame: DataFrame) -> DataFrame:
+    """Stretches of sequences, whatever the offset."""
+    return frame.select(
+        "place", "stream", F.col("first_sequence").alias("sequence"), F.lit(None).cast("bigint").alias("offset"),
+        (F.col("last_sequence") - F.col("first_sequence") + 1).alias("values"), "event",
+    )  # fmt: skip
