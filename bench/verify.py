@@ -41,7 +41,7 @@ SAMPLE_S = 0.2
 
 
 class Cost(NamedTuple):
-    """Of one verification of so many acknowledged records; seconds and megabytes."""
+    """What one verification cost, and how many acknowledged records it judged; seconds and megabytes."""
 
     records: int
     wall_s: float

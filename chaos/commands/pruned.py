@@ -49,7 +49,7 @@ def say_pruned(directory: RunDirectory, *, as_json: bool, more: Mapping[str, Any
 
 
 def _recorded(directory: RunDirectory) -> dict[str, Any]:
-    """The verdict that is recorded; empty if there is none that can be read."""
+    """The recorded verdict; empty if it is missing or cannot be read."""
     try:
         return read_json(directory.verdict_json)
     except (OSError, ValueError):

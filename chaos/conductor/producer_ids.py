@@ -1,7 +1,7 @@
 """Which producer ids the cluster handed out, asked of ZooKeeper when all clients are done.
 
-Owns the one question. What follows from the answer is the verifier's (``unknown-producer-id``); without one nothing
-does, so that a question without an answer is a note in the log and no failure.
+Owns the one question. The verifier draws the conclusions (``unknown-producer-id``). A question without an answer is
+logged here and does not end the run; the verifier then says ``unknown``.
 """
 
 from __future__ import annotations

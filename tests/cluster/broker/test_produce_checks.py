@@ -245,7 +245,7 @@ def test_records_are_looked_into(codec: int) -> None:
 
 
 def test_what_a_header_claims_is_compared_with_the_records() -> None:
-    """Records that are none, more records than there are bytes, a greatest time that no record has.
+    """Bytes that are not records, more records than there are bytes, a greatest time that no record has.
 
     As in Kafka's ``LogValidator.assignOffsetsNonCompressed`` nothing of it is stored, or as it is right.
     """

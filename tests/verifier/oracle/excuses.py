@@ -230,7 +230,7 @@ def retried(evidence: Evidence) -> set[Value]:
 
 
 def copies(evidence: Evidence, found: Anomaly) -> int:
-    """How often a value must have been sent again: it stands, or was read, at so many offsets more than one."""
+    """How often a value must have been sent again: the offsets at which it stands or was read, less one."""
     value = (found.stream or 0, found.sequence or 0)
     offsets = {offset for offset, _ in evidence.copies().get(value, [])} | set(evidence.reads().get(value, []))
     return max(1, len(offsets) - 1) if found.check in ("duplicate", "log-duplicate") else 1

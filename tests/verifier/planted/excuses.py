@@ -37,7 +37,7 @@ LOSSES = {
     ("inconsistent-offsets", "acknowledged"): ANOTHER,
     ("log-gap", "sequences"): GAP,
 }
-#: Above what stands in the log there is none to contradict the one that took its place: others were told these offsets.
+#: Named at the offsets from 9 on, at which other values were acknowledged, too.
 FURTHER = {
     ("lost-write", None): {**LOST, "offset": 9},
     ("inconsistent-offsets", "acknowledged"): {"count": 3, "offset": 9},
