@@ -19,7 +19,17 @@ from tests.support import side_files
 from tests.support.batches import BatchFields, Record, encode_batch
 from tests.support.closed import TOPIC_ID, closed, declared, partition_metadata, shaped, write_series
 from tests.support.settings import load_settings_of, run_model, settings, topic_config_of
-from tests.support.stories import PRODUCER_IDS_BELOW, RUN_ID, SECOND, SENTINEL_STREAM, TOPIC, Batch, first_looks, row
+from tests.support.stories import (
+    PRODUCER_IDS_BELOW,
+    RUN_ID,
+    SECOND,
+    SENTINEL_STREAM,
+    TOPIC,
+    Batch,
+    assigned,
+    first_looks,
+    row,
+)
 from verifier.evidence import seal
 from verifier.evidence.history import HistoryWriter
 from verifier.evidence.run_directory import RunDirectory, append_json_line, write_json_atomic
@@ -96,6 +106,8 @@ def _write_partition(
         (home / "partition.metadata").write_text(partition_metadata(), encoding="utf-8")
     stream, stamp = index + 1, _Stamp(index + 1, size, value_bytes)
     histories["producers"].append(row("reserve", "invoke", index, stream, 0, batches * size - 1, -1))
+    histories["readers"].append(assigned(index, "load"))
+    histories["final-confluent"].append(assigned(index, "final"))
     per_segment = max(1, segment_bytes // stamp.size_bytes)
     for begin in range(0, batches, per_segment):
         whole = stamp.batches(begin, min(batches, begin + per_segment))

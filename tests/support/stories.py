@@ -19,7 +19,7 @@ from tests.support.closed import TOPIC_ID, closed, declared, partition_metadata,
 from tests.support.settings import experiment_of, load_settings_of, run_model, settings, topic_config_of
 from verifier.evidence import seal
 from verifier.evidence.declared import DeclaredEvidence
-from verifier.evidence.history import HistoryRow, HistoryWriter
+from verifier.evidence.history import HistoryRow, HistoryWriter, Phase
 from verifier.evidence.run_directory import RunDirectory, append_json_line, write_json_atomic
 from verifier.evidence.run_model import ChildProcess, FinalPartition, PhaseSpan, RunModel, RunSettings, TopicSpec
 from verifier.evidence.values import FLAG_SENTINEL, encode
@@ -351,15 +351,17 @@ def _in_one_session(polls: list[HistoryRow], partitions: Iterable[int]) -> list[
     if not polls:
         return []
     phase = polls[0].phase
-    rows = [
-        HistoryRow("assign", "ok", TOPIC, number, first_offset=0, last_offset=0, op=0, phase=phase, session=1)
-        for number in partitions
-    ]
+    rows = [assigned(number, phase) for number in partitions]
     op = 0
     for each in polls:
         op += each.op != 0
         rows.append(each._replace(op=op))
     return rows
+
+
+def assigned(partition: int, phase: Phase) -> HistoryRow:
+    """A reader's only session begins at offset 0."""
+    return HistoryRow("assign", "ok", TOPIC, partition, first_offset=0, last_offset=0, op=0, phase=phase, session=1)
 
 
 def final_polls(partition: int, log: list[Batch]) -> list[HistoryRow]:

@@ -101,11 +101,15 @@ def copies(tmp_path_factory: pytest.TempPathFactory) -> Copies:
 
 
 @pytest.fixture(scope="session")
-def long_run(tmp_path_factory: pytest.TempPathFactory) -> RunEvidence:
+def long_run_directory(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     """A small run of many segments, as the builder of long runs writes it."""
-    directory = write_long_run(
-        tmp_path_factory.mktemp("long") / "run", partitions=2, batches=20, size=3, segment_bytes=4_000
-    )
+    home = tmp_path_factory.mktemp("long") / "run"
+    return write_long_run(home, partitions=2, batches=20, size=3, segment_bytes=4_000)
+
+
+@pytest.fixture(scope="session")
+def long_run(long_run_directory: RunDirectory) -> RunEvidence:
+    directory = long_run_directory
     return RunEvidence.of(directory, RunModel.from_json(directory.read_run()), "long run")
 
 

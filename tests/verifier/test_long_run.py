@@ -13,6 +13,9 @@ import pytest
 
 from tests.support.long_run import write_long_run
 from verifier.audit import RunEvidence
+from verifier.closing import gather
+from verifier.completeness import incomplete
+from verifier.evidence.run_directory import RunDirectory
 from verifier.facts import Audit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,12 +29,15 @@ CPU_S, RSS_BYTES = 250.0, 5_000_000_000
 
 @pytest.mark.integration
 @pytest.mark.timeout(600)
-def test_a_small_one_is_clean(long_run: RunEvidence, audits: dict[str, Audit]) -> None:
-    """What the builder writes is a run in which nothing went wrong, down to the last value."""
+def test_a_small_one_is_clean(
+    long_run: RunEvidence, long_run_directory: RunDirectory, audits: dict[str, Audit]
+) -> None:
+    """What the builder writes is a whole run in which nothing went wrong, down to the last value."""
     assert len(long_run.segments) > 2 * 3
     found = audits[long_run.name]
     assert (found.facts.acked, found.found, found.failures) == (120, (), {})
     assert {(each.acked, each.logged, each.seen): each.values for each in found.regions} == {(True, True, True): 120}
+    assert incomplete(long_run.model, found.facts, gather(long_run_directory, long_run.model)) == []
 
 
 @pytest.mark.full
