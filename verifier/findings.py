@@ -28,6 +28,7 @@ from verifier.excuses import Excuses
 from verifier.expectation import Expectation
 from verifier.explain.events import event_text
 from verifier.facts import Found
+from verifier.spark import in_few_tasks
 
 logger = logging.getLogger(__name__)
 
@@ -65,20 +66,12 @@ def answers_to(built: tables.Tables) -> Answers:
     deleted = collect.ask_deleted(built)
     if deleted is not None:
         needed["deleted"] = deleted
-    checks: dict[str, DataFrame] = {}
-    failures: dict[str, str] = {}
-    for name in CHECKED:
-        try:
-            find = importlib.import_module(f"verifier.checks.{name.replace('-', '_')}").find
-            checks[name] = find(built).select(F.lit(name).alias("check"), *COLUMNS)
-        except Exception as error:  # Spark raises many kinds; one check that fails must not take the others along
-            logger.exception("check %s failed", name)
-            failures[name] = asking.reason(error)
+    checks, failures = _queries(built)
     empty: dict[str, asking.Rows] = {CHECKS: []}
     try:
         found = _together(list(checks.values()))
         if found is not None:
-            found = built.made(found, CHECKS)
+            found = built.made(in_few_tasks(found), CHECKS)
         return Answers(found, empty | asking.ask(needed | _counted(_unexcused(found))), failures)
     except Exception:  # Spark does not say which of the checks it was, so each is asked alone
         logger.warning("the checks fail together; each is asked alone", exc_info=True)
@@ -93,6 +86,25 @@ def answers_to(built: tables.Tables) -> Answers:
             logger.exception("check %s failed", name)
             failures[name] = asking.reason(error)
     return Answers(_together(alone), answers, failures)
+
+
+def _queries(built: tables.Tables) -> tuple[dict[str, DataFrame], dict[str, str]]:
+    """The query of each check, and the checks that raised with the reason. Spark resolves a query in its thread."""
+
+    def query(name: str) -> DataFrame:
+        find = importlib.import_module(f"verifier.checks.{name.replace('-', '_')}").find
+        return find(built).select(F.lit(name).alias("check"), *COLUMNS)
+
+    checks: dict[str, DataFrame] = {}
+    failures: dict[str, str] = {}
+    with ThreadPoolExecutor(THREADS) as pool:
+        for name, made in [(name, pool.submit(query, name)) for name in CHECKED]:
+            try:
+                checks[name] = made.result()
+            except Exception as error:  # Spark raises many kinds; one check that fails must not take the others along
+                logger.exception("check %s failed", name)
+                failures[name] = asking.reason(error)
+    return checks, failures
 
 
 def examined(

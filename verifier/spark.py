@@ -188,6 +188,16 @@ def start(scratch: Path, master: str = "local[2]", evidence_bytes: int = 0, *, a
     return started
 
 
+def in_few_tasks(frame: Any) -> Any:
+    """The same rows, of many questions put together: in as few tasks as there are cores if the evidence is tiny.
+
+    Each task is sent the plans of all of them, which Java then takes longer to read than the rows.
+    """
+    spark = frame.sparkSession
+    tiny = spark.conf.get("spark.sql.adaptive.enabled") == _INTERPRETED["spark.sql.adaptive.enabled"]
+    return frame.coalesce(spark.sparkContext.defaultParallelism) if tiny else frame
+
+
 def is_local(master: str) -> bool:
     """Whether this Spark runs in the JVM on this machine, and so sees its files."""
     return master.startswith("local")
