@@ -142,9 +142,11 @@ class Recorder:
         """The client sends ``records`` of these sequences again, or may; they were outstanding since ``since_ns``."""
         self._client_event("retry", who, first, last, since_ns, records, reason)
 
-    def disconnected(self, who: StreamIdentity, first: int, last: int, since_ns: int, reason: str) -> None:
-        """The client lost a connection, with these sequences outstanding; both are -1 if none were."""
-        self._client_event("disconnect", who, first, last, since_ns, 1, reason)
+    def disconnected(
+        self, who: StreamIdentity, first: int, last: int, since_ns: int, connections: int, reason: str
+    ) -> None:
+        """The client lost connections, with these sequences outstanding; both are -1 if none were."""
+        self._client_event("disconnect", who, first, last, since_ns, connections, reason)
 
     def _client_event(
         self, f: Function, who: StreamIdentity, first: int, last: int, since_ns: int, count: int, reason: str

@@ -191,12 +191,13 @@ class ProducerStream:
             self._who(), first, last, self._outstanding_since(first), told.records, f"retry: {told.reason}"
         )
 
-    def _disconnected(self, incarnation: Incarnation, reason: str) -> None:
+    def _disconnected(self, incarnation: Incarnation, reason: str, connections: int) -> None:
         if incarnation is not self._current:
             return
         first = min(self._outstanding, default=-1)
         last = max(self._outstanding, default=-1)
-        self._recorder.disconnected(self._who(), first, last, self._outstanding_since(first), f"disconnect: {reason}")
+        since_ns = self._outstanding_since(first)
+        self._recorder.disconnected(self._who(), first, last, since_ns, connections, f"disconnect: {reason}")
 
     def _outstanding_since(self, sequence: int) -> int:
         return self._outstanding.get(sequence, self._clock.monotonic_ns())

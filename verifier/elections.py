@@ -15,6 +15,7 @@ are left: what was acknowledged at offset 150 or above was not cut off at 100, w
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from functools import cached_property
 
@@ -23,10 +24,14 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from verifier.claims import cut, pieces, well_formed
-from verifier.event_rows import Grounds, event, told
+from verifier.event_rows import Grounds, event, in_bouts, told
 from verifier.evidence.values import SENTINEL_STREAM
+from verifier.expectation import Expectation
 from verifier.tables import Tables
 from verifier.witness import Election, EpochStart
+
+#: Of an election of which it does not matter how far up a log can have reached.
+NO_END = 2**62
 
 
 class Elections:
@@ -40,11 +45,20 @@ class Elections:
 
     @cached_property
     def _standing(self) -> DataFrame:
-        """By election and stream: the first sequence that stands in its epoch or a later one, the last before."""
+        """By election and stream: the first sequence that stands in its epoch or a later one, the last before.
+
+        What was sent again is no such first one where a retry may come behind later sequences (``_out_of_turn``).
+        """
         log = self._tables.log.filter(F.col("stream").isNotNull())
         last = F.col("first_sequence") + F.col("last_offset") - F.col("first_offset")
-        mine = log.groupBy("place", "stream", "leader_epoch").agg(
-            F.min("first_sequence").alias("lowest"), F.max(last).alias("highest")
+        key = [F.col(f"log.{name}") == F.col(f"again.{name}") for name in ("place", "stream")]
+        within = F.col("log.first_sequence").between(F.col("again.first"), F.col("again.last"))
+        of_log = log.select("place", "stream", "leader_epoch", "first_sequence", last.alias("last_sequence"))
+        known = of_log.alias("log").join(F.broadcast(self._out_of_turn).alias("again"), [*key, within], "left")
+        behind = F.coalesce(F.col("again.last") + 1, F.col("log.first_sequence"))
+        lowest = F.when(behind <= F.col("log.last_sequence"), behind)
+        mine = known.groupBy("log.place", "log.stream", "log.leader_epoch").agg(
+            F.min(lowest).alias("lowest"), F.max("log.last_sequence").alias("highest")
         )
         epochs = F.broadcast(self._epochs.select("place", "epoch"))
         later = F.col("leader_epoch") >= F.col("epoch")
@@ -56,6 +70,48 @@ class Elections:
                 F.max(F.when(~later, F.col("highest"))).alias("last_before"),
             )
         )
+
+    @cached_property
+    def _out_of_turn(self) -> DataFrame:
+        """Stretches of sequences that may have come behind later ones: all retries of a stream that touch, as one.
+
+        Several batches are in flight, the first is refused by a leader that knows of its successor, and stands in the
+        next epoch when it is sent again: the second, which the old leader took, is then cut off though it is later.
+        """
+        runs = self._tables.places
+        places = [
+            number
+            for number, place in enumerate(runs)
+            if Expectation(self._grounds[place.run].settings).asks_for("nonmonotonic-send")
+        ]
+        retries = self._tables.history.filter(
+            F.col("place").isin(places) & (F.col("f") == "retry") & (F.col("stream") >= 0) & well_formed()
+        )
+        # retries that touch each other are one stretch
+        together = in_bouts(retries, F.col("first_sequence"), F.col("last_sequence") + 1)
+        return together.groupBy("place", "stream", "bout").agg(
+            F.min("first_sequence").alias("first"), F.max("last_sequence").alias("last")
+        )
+
+    def seen(self) -> dict[int, list[Election]]:
+        """Every election that the conductor saw, by place, of whose epoch the final log may have nothing.
+
+        Such a one cut off what lay at or above the first offset of a later epoch, or the end of the log.
+        """
+        starts: dict[int, dict[int, int]] = defaultdict(dict)
+        for row in self._epochs.collect():
+            starts[row["place"]][row["epoch"]] = row["start_offset"]
+        found: dict[int, list[Election]] = defaultdict(list)
+        for number, place in enumerate(self._tables.places):
+            final, grounds = place.final, self._grounds[place.run]
+            for sighting in grounds.witness.sightings.get((final.topic, final.partition), ()):
+                later = [offset for epoch, offset in starts[number].items() if epoch >= sighting.epoch]
+                begins = min(later, default=final.high_watermark)
+                start = EpochStart(sighting.epoch, begins, NO_END, None, None)
+                election = grounds.witness.election(final.topic, final.partition, start, grounds.settings)
+                if election is not None:
+                    found[number].append(election)
+        return found
 
     @cached_property
     def _epochs(self) -> DataFrame:

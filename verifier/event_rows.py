@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from verifier.claims import well_formed
 from verifier.evidence.run_model import RunSettings
 from verifier.witness import Witness
 
-#: The fields of ``event``; ``at_ns`` comes first, so that the least of several is the earliest. Retries that overlap
-#: are one ``bout``, by its first sequence; ``most`` is how many records their attempts had together.
+#: The fields of ``event``; ``at_ns`` comes first, so that the least of several is the earliest. Retries that overlap,
+#: and losses of connections, are one ``bout``; ``most`` is how many records or connections those concern together.
 EVENT = (
     "struct<at_ns:bigint,epoch:int,start_offset:bigint,first:bigint,last:bigint,text:string,bout:bigint,most:bigint>"
 )
@@ -52,6 +52,21 @@ def event(
     fields = zip(values, EVENT.removeprefix("struct<").removesuffix(">").split(","), strict=True)
     parts = [(F.lit(None) if value is None else value, *field.split(":")) for value, field in fields]
     return F.struct(*(value.cast(kind).alias(name) for value, name, kind in parts)).alias("event")
+
+
+def in_bouts(frame: DataFrame, first: Column, last: Column) -> DataFrame:
+    """The same rows with ``bout``, a number that those of a place and stream share whose ranges overlap."""
+    order = Window.partitionBy("place", "stream").orderBy("begins", "ends")
+    before = F.max("ends").over(order.rowsBetween(Window.unboundedPreceding, -1))
+    apart = F.when(F.coalesce(F.col("begins") <= before, F.lit(False)), 0).otherwise(1)
+    so_far = F.sum("apart").over(order.rowsBetween(Window.unboundedPreceding, 0))
+    numbered = frame.withColumns({"begins": first, "ends": last}).withColumn("apart", apart)
+    return numbered.withColumn("bout", so_far).drop("begins", "ends", "apart")
+
+
+def of_bout() -> WindowSpec:
+    """All rows of one bout."""
+    return Window.partitionBy("place", "stream", "bout")
 
 
 def ranges(frame: DataFrame) -> DataFrame:

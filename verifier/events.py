@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from functools import cached_property
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from verifier.claims import well_formed
 from verifier.elections import Elections
-from verifier.event_rows import Grounds, event, ranges, told
+from verifier.event_rows import Grounds, event, in_bouts, of_bout, ranges, told
 from verifier.expectation import DISCONNECT, ELECTION, RETRY
 from verifier.tables import Tables
 from verifier.witness import CLOSED_NS, CONNECTION_NS, SLACK_NS, Span
@@ -47,9 +47,14 @@ class Events:
         for frame in self._known.values():
             frame.unpersist()
 
+    @cached_property
+    def elections(self) -> Elections:
+        """Those of all these runs."""
+        return Elections(self._spark, self._tables, self.grounds)
+
     def _made(self, kind: str) -> DataFrame:
         if kind == ELECTION:
-            return Elections(self._spark, self._tables, self.grounds).cut_off
+            return self.elections.cut_off
         if kind == DISCONNECT:
             return self._disconnected
         return self._retried if kind == RETRY else self._timed_out
@@ -60,6 +65,7 @@ class Events:
 
         It was handed over before the client noted the loss, ``at``. It was acknowledged, that is sent, about then; or
         earlier, if a fault that lasted until then may have held it up: one between producers and the leader.
+        Losses of a stream whose times overlap are one ``bout``, of ``most`` connections.
         """
         rows = [
             {"place": number, "from_ns": span.start_ns, "until_ns": span.end_ns + SLACK_NS, "while": _named(span)}
@@ -70,18 +76,19 @@ class Events:
         fields += [(name, pa.int64()) for name in ("from_ns", "until_ns")]
         faults = self._spark.createDataFrame(pa.Table.from_pylist(rows, schema=pa.schema(fields)))
         lost = self._tables.history.filter((F.col("f") == "disconnect") & (F.col("complete_ns") >= 0)).select(
-            "place", "stream", F.col("complete_ns").alias("at"), F.col("error").alias("text")
-        )
+            "place", "stream", F.col("complete_ns").alias("at"), F.col("error").alias("text"),
+            F.greatest("count", F.lit(1)).alias("connections"),
+        )  # fmt: skip
         alone = lost.withColumn("from_ns", F.col("at") - CONNECTION_NS)
         # an ``unsent`` row is written when the client is closed
         ended = self._tables.history.filter((F.col("f") == "unsent") & (F.col("complete_ns") >= 0)).select(
             "place", "stream", F.col("complete_ns").alias("at"), F.lit("its producer was closed").alias("text"),
-            (F.col("complete_ns") - CLOSED_NS).alias("from_ns"),
+            F.lit(1).alias("connections"), (F.col("complete_ns") - CLOSED_NS).alias("from_ns"),
         )  # fmt: skip
         held = (
             lost.join(F.broadcast(faults), "place")
             .filter(F.col("at").between(F.col("from_ns"), F.col("until_ns")))
-            .withColumn("text", F.concat_ws(", during ", "text", "while"))
+            .withColumns({"text": F.concat_ws(", during ", "text", "while"), "connections": F.lit(0)})
             .select(*alone.columns)
         )
         sent = self._told.filter((F.col("f") == "send") & F.col("first_offset").isNull())
@@ -89,8 +96,12 @@ class Events:
             F.col("from_ns"), F.col("at") + CONNECTION_NS
         )
         columns = ["place", "stream", "first_sequence", "last_sequence"]
-        under_way = sent.join(F.broadcast(alone.unionByName(held).unionByName(ended)), ["place", "stream"]).filter(near)
-        events = under_way.select(*columns, event(F.col("at"), text=F.col("text")))
+        losses = alone.unionByName(held).unionByName(ended)
+        losses = in_bouts(losses, F.col("from_ns"), F.col("at") + CONNECTION_NS)
+        losses = losses.withColumn("most", F.sum("connections").over(of_bout()))
+        under_way = sent.join(F.broadcast(losses), ["place", "stream"]).filter(near)
+        lost_with = event(F.col("at"), text=F.col("text"), bout=F.col("bout"), most=F.col("most"))
+        events = under_way.select(*columns, lost_with.alias("event"))
         return ranges(events.groupBy(*columns).agg(F.min("event").alias("event")))
 
     @cached_property
@@ -102,17 +113,10 @@ class Events:
         """
         retries = self._tables.history.filter((F.col("f") == "retry") & (F.col("stream") >= 0) & well_formed())
         first, last = F.col("first_sequence"), F.col("last_sequence")
-        order = Window.partitionBy("place", "stream").orderBy("first_sequence", "last_sequence")
-        before = F.max(last).over(order.rowsBetween(Window.unboundedPreceding, -1))
-        apart = F.when(F.coalesce(first <= before, F.lit(False)), 0).otherwise(1)
-        numbered = retries.withColumn("apart", apart).withColumn(
-            "number", F.sum("apart").over(order.rowsBetween(Window.unboundedPreceding, 0))
-        )
-        together = Window.partitionBy("place", "stream", "number")
-        bout = F.min(first).over(together)
-        most = F.sum(F.greatest("count", F.lit(0))).over(together)
+        most = F.sum(F.greatest("count", F.lit(0))).over(of_bout())
+        bout = F.col("bout")
         again = event(F.col("complete_ns"), first=first, last=last, text=F.col("error"), bout=bout, most=most)
-        return ranges(numbered.withColumn("event", again))
+        return ranges(in_bouts(retries, first, last).withColumn("event", again))
 
     @cached_property
     def _timed_out(self) -> DataFrame:

@@ -9,13 +9,15 @@ Each event is a stretch of sequences of one stream:
   earlier epoch.
 - ``disconnect`` an acknowledgement without an offset that was under way when its own client lost a connection: sent
   about then (``CONNECTION_NS``), or since a fault began that held up what went to the leader and lasted until then; or
-  sent shortly before its client was closed (``CLOSED_NS``).
+  sent shortly before its client was closed (``CLOSED_NS``). A connection delivers in order, and so takes one stretch
+  of a stream with it: of losses whose times overlap, all count together, and if they would excuse more stretches than
+  connections were lost, they excuse none.
 - ``retry``      sequences that the client sent again, or may have, by its own account. No more copies than the attempts
   that failed had records: of retries that overlap, all count together, and if they excuse more, they excuse none.
 - ``timeout``    sequences that were outstanding when a delivery of their stream timed out (``TIMEOUT_NS`` around it).
 
-Polls and batch headers have no single value to go by. They are excused as a whole: by an election of their partition
-that the conductor saw, or by a retry into the partition, whichever the settings call for.
+Polls and batch headers have no single value to go by. Where the settings call for an election, it is one that the
+conductor saw (``_moved``); where they call for a retry, any into the partition.
 
 A lost value is excused if all its acknowledgements are; an offset, if everything that contradicts the log there is.
 What is excused only in part is cut, and its parts are counted separately.
@@ -34,6 +36,7 @@ excused; and sequence 6, 4 values, ``step`` 2 into what was found, excused by th
 from __future__ import annotations
 
 from functools import reduce
+from operator import or_
 from threading import RLock
 
 from pyspark.sql import Column, DataFrame, Window
@@ -45,6 +48,7 @@ from verifier.event_rows import EVENT
 from verifier.events import Events
 from verifier.expectation import DISCONNECT, ELECTION, RETRY, TIMEOUT, Expectation
 from verifier.tables import Tables
+from verifier.witness import Election
 
 #: The identity of a claim: by how much its offset is ahead of its sequence; this one if its offset is unknown.
 NO_OFFSET = -(2**62)
@@ -92,7 +96,7 @@ class Excuses:
             *(self._events(kind, "sequence") for kind in self._kinds(check)),
         ]
         together = reduce(DataFrame.unionByName, rows).join(concerned, key, "left_semi")
-        parts = _within_attempts(_judged(_pieces(together, key, "sequence"), check), check, key)
+        parts = _within_bounds(_judged(_pieces(together, key, "sequence"), check), check, key)
         step = F.col("sequence") - F.col("whole.sequence")
         if check != "log-gap":
             return _result(parts, step, F.col("values"), F.col("whole.size"))
@@ -122,14 +126,16 @@ class Excuses:
 
     def _by_partition(self, check: str, found: DataFrame) -> DataFrame:
         retried = {row["place"] for row in self._source.of(RETRY).select("place").distinct().collect()}
+        elections = self._source.elections.seen()
         excuse = F.lit(None).cast("string")
         for number, place in enumerate(self._tables.places):
-            grounds = self._source.grounds[place.run]
-            asked = {each.excuse for each in Expectation(grounds.settings).allowances if each.check == check}
-            if ELECTION in asked and grounds.witness.saw_election(place.final.topic, place.final.partition):
-                excuse = F.when(F.col("place") == number, ELECTION).otherwise(excuse)
-            elif RETRY in asked and number in retried:
-                excuse = F.when(F.col("place") == number, RETRY).otherwise(excuse)
+            settings, here = self._source.grounds[place.run].settings, F.col("place") == number
+            asked = {each.excuse for each in Expectation(settings).allowances if each.check == check}
+            if RETRY in asked and number in retried:
+                excuse = F.when(here, RETRY).otherwise(excuse)
+            if ELECTION in asked:
+                moved = reduce(or_, (_moved(check, each) for each in elections.get(number, ())), F.lit(False))
+                excuse = F.when(here & F.coalesce(moved, F.lit(False)), ELECTION).otherwise(excuse)
         return unexcused(found).withColumn("excuse", excuse)
 
     def _kinds(self, check: str) -> tuple[str, ...]:
@@ -140,6 +146,24 @@ class Excuses:
         if first == "offset":
             frame = frame.filter(F.col("offset").isNotNull())
         return _rows(frame, first, F.col("values"), kind, event=F.col("event"))
+
+
+def _moved(check: str, election: Election) -> Column:
+    """Whether an election may have moved a reader's position, or what a producer's log holds, in this way.
+
+    A reader had come above what was cut off, before the old leader was surely gone, and goes on after it may have been
+    replaced. In the log two batches of a producer follow each other in an epoch before it, and in its own or a later.
+    """
+
+    def told(name: str) -> Column:
+        return F.get_json_object("detail", f"$.{name}").cast("bigint")
+
+    if check == "sequence-gap":
+        after = F.coalesce(told("after_epoch") < election.epoch, F.lit(True))
+        return after & (told("leader_epoch") >= election.epoch)
+    had_come = told("before" if check == "watermark-regression" else "expected")
+    in_time = (told("before_ns") <= election.until_ns) & (told("complete_ns") >= election.from_ns)
+    return (had_come > election.start_offset) & in_time
 
 
 def unexcused(found: DataFrame, *more: str) -> DataFrame:
@@ -182,10 +206,14 @@ def _rows(
 
 
 def _pieces(together: DataFrame, key: list[str], first: str) -> DataFrame:
+    """The parts of anomalies, and what is said of each; those with nothing that stands between have one ``stretch``."""
+
     def who(*kinds: str) -> Column:
         return F.collect_set(F.when(F.col("kind").isin(*kinds), F.col("who")))
 
-    return pieces(
+    below = Window.partitionBy(*key).orderBy(first).rowsBetween(Window.unboundedPreceding, 0)
+    stands = F.max(F.when(F.size("stands") > 0, F.col(first))).over(below)
+    parts = pieces(
         cut(together, key, first),
         key,
         first,
@@ -197,7 +225,8 @@ def _pieces(together: DataFrame, key: list[str], first: str) -> DataFrame:
             F.min(F.when(F.col("kind") == kind, F.col("event"))).alias(kind)
             for kind in (ELECTION, DISCONNECT, RETRY, TIMEOUT)
         ),
-    ).filter(F.col("whole").isNotNull())
+    )
+    return parts.withColumn("stretch", F.coalesce(stands, F.lit(-1))).filter(F.col("whole").isNotNull())
 
 
 def _judged(parts: DataFrame, check: str) -> DataFrame:
@@ -227,18 +256,19 @@ def _judged(parts: DataFrame, check: str) -> DataFrame:
     return parts.withColumn("excuse", excuse).withColumn("event", event)
 
 
-def _within_attempts(parts: DataFrame, check: str, key: list[str]) -> DataFrame:
-    """The same, without the excuse of retries that would excuse more than their attempts had records.
+def _within_bounds(parts: DataFrame, check: str, key: list[str]) -> DataFrame:
+    """The same, without the excuse of events that would excuse more than they can have done.
 
-    Of a value that stands, or was read, at several offsets each one but the first takes an attempt.
+    Of a value that stands, or was read, at several offsets each one but the first takes an attempt to send a record.
+    Of lost values each stretch between values that stand takes a connection.
     """
     offsets = F.size(F.array_union("claimed", "stands"))
     records = F.col("values") * (F.greatest(offsets - 1, F.lit(1)) if check in _COPIED else F.lit(1))
-    retried = F.col("excuse") == RETRY
     bout = Window.partitionBy(*key, "excuse", F.col("event.bout"))
-    too_many = retried & (F.sum(records).over(bout) > F.col("event.most"))
-    kept = F.coalesce(~too_many, F.lit(True))
-    judged = parts.withColumn("kept", kept)
+    stretches = F.size(F.collect_set("stretch").over(bout))
+    done = F.when(F.col("excuse") == DISCONNECT, stretches).otherwise(F.sum(records).over(bout))
+    too_much = F.col("excuse").isin(RETRY, DISCONNECT) & (done > F.col("event.most"))
+    judged = parts.withColumn("kept", F.coalesce(~too_much, F.lit(True)))
     return judged.withColumns({name: F.when(F.col("kept"), F.col(name)) for name in ("excuse", "event")}).drop("kept")
 
 

@@ -90,7 +90,8 @@ class ClientCallbacks:
     on_error: Callable[[Failure], None]
     on_identity: Callable[[int, int], None]  # producer id and epoch, as last known
     on_retry: Callable[[Retried], None] = ignore
-    on_disconnect: Callable[[str], None] = ignore  # why a connection to a broker was lost, as far as is known
+    #: Why connections to brokers were lost, as far as is known, and how many.
+    on_disconnect: Callable[[str, int], None] = lambda _reason, _connections: None
 
 
 ProducerFactory = Callable[[ClientCallbacks], ProducerClient]

@@ -84,12 +84,13 @@ class ConfluentProducer:
             self._callbacks.on_identity(*identity)
         lost = disconnects(statistics)
         if lost > self._disconnects:
-            self._callbacks.on_disconnect(f"{lost - self._disconnects} since the last statistics")
+            more = lost - self._disconnects
+            self._callbacks.on_disconnect(f"{more} since the last statistics", more)
         self._disconnects = lost
 
     def _on_error(self, error: KafkaError) -> None:
         if error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
-            self._callbacks.on_disconnect(describe(error))
+            self._callbacks.on_disconnect(describe(error), 1)
         self._callbacks.on_error(failure_of(error))
 
     def _on_failed_attempt(self, error: str, records: int, number: int) -> None:

@@ -84,8 +84,8 @@ class NativeProducer:
         while self._retried:
             self._tell_retried(self._retried.popleft())
         if (lost := self._producer.disconnects) > self._disconnects:
+            self._callbacks.on_disconnect("a connection to a broker was lost", lost - self._disconnects)
             self._disconnects = lost
-            self._callbacks.on_disconnect("a connection to a broker was lost")
         while self._done:
             sequence, error, offset = self._done.popleft()
             self._callbacks.on_delivery(sequence, None if error is None else _failure(error), offset)

@@ -68,7 +68,7 @@ class Bench:
         self.errors: list[Failure] = []
         self.identities: list[tuple[int, int]] = []
         self.retries: list[Retried] = []
-        self.disconnects: list[str] = []
+        self.disconnects: list[tuple[str, int]] = []
         self.clock = ManualClock()
         made: list[FakeProducer] = []
 
@@ -84,7 +84,7 @@ class Bench:
                 self.errors.append,
                 lambda *told: self.identities.append(told),
                 self.retries.append,
-                self.disconnects.append,
+                lambda *told: self.disconnects.append(told),
             )
         )
         (self.producer,) = made
@@ -171,7 +171,7 @@ def test_a_lost_connection_is_told_once(bench: Bench) -> None:
     bench.producer.disconnects = 2
     bench.adapter.poll()
     bench.adapter.poll()
-    assert bench.disconnects == ["a connection to a broker was lost"]
+    assert bench.disconnects == [("a connection to a broker was lost", 2)]
 
 
 def test_disposal_does_not_wait_for_outcomes(bench: Bench) -> None:

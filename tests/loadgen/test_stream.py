@@ -199,17 +199,17 @@ def test_a_retry_is_about_what_was_outstanding(bench: Bench) -> None:
     callbacks = bench.producer.callbacks
     callbacks.on_retry(Retried("NETWORK_EXCEPTION", 2, 3, 4))
     callbacks.on_retry(Retried("Local: Timed out", 3))
-    callbacks.on_disconnect("gone")
+    callbacks.on_disconnect("gone", 2)
     bench.producer.deliver(4, 2)
     bench.stream.poll()
-    callbacks.on_disconnect("gone")
+    callbacks.on_disconnect("gone", 2)
     callbacks.on_retry(Retried("too late", 1))
     rows = bench.rows("retry", "disconnect")
     assert [(r["f"], r["first_sequence"], r["last_sequence"], r["count"], r["error"]) for r in rows] == [
         ("retry", 3, 4, 2, "retry: NETWORK_EXCEPTION"),
         ("retry", 2, 5, 3, "retry: Local: Timed out"),
-        ("disconnect", 2, 5, 1, "disconnect: gone"),
-        ("disconnect", -1, -1, 1, "disconnect: gone"),
+        ("disconnect", 2, 5, 2, "disconnect: gone"),
+        ("disconnect", -1, -1, 2, "disconnect: gone"),
     ]
     assert [(r["invoke_ns"], r["complete_ns"]) for r in rows[:2]] == [(4_000_000, 6_000_000), (3_000_000, 6_000_000)]
 

@@ -39,6 +39,8 @@ from verifier.evidence.values import ValueEncoder
 BROKERS = (1, 2, 3)
 #: A final reader's row spans this many batches.
 POLLED_BATCHES = 8
+#: No row is longer than a real one can be.
+RESERVED = 1_000_000
 #: An index has an entry each time that more than so many bytes were appended.
 INDEX_INTERVAL = 4096
 #: Where a value has its sequence and its header's CRC.
@@ -105,7 +107,9 @@ def _write_partition(
         home.mkdir(parents=True)
         (home / "partition.metadata").write_text(partition_metadata(), encoding="utf-8")
     stream, stamp = index + 1, _Stamp(index + 1, size, value_bytes)
-    histories["producers"].append(row("reserve", "invoke", index, stream, 0, batches * size - 1, -1))
+    for begin in range(0, batches * size, RESERVED):
+        end = min(begin + RESERVED, batches * size)
+        histories["producers"].append(row("reserve", "invoke", index, stream, begin, end - 1, -1))
     histories["readers"].append(assigned(index, "load"))
     histories["final-confluent"].append(assigned(index, "final"))
     per_segment = max(1, segment_bytes // stamp.size_bytes)

@@ -25,25 +25,30 @@ def jumps_of(history: DataFrame) -> DataFrame:
 
     And each assignment further on than what the process had reached, by whichever session.
 
-    ``expected`` is the offset that was to come, ``inside`` whether the one before came by the same poll.
+    ``expected`` is the offset that was to come, ``inside`` whether the one before came by the same poll. ``before_ns``
+    is when its reader had come there.
     """
     has_offsets = (F.col("first_offset") >= 0) & (F.col("last_offset") >= F.col("first_offset"))
     moves = F.col("f").isin("assign", "seek") & (F.col("first_offset") >= 0)
     delivered = (F.col("f") == "poll") & (F.col("type") == "ok") & has_offsets
     assigned = F.col("f") == "assign"
     order = Window.partitionBy(*_WHOSE).orderBy("row")
-    before = F.lag(F.struct("f", "op", "next_offset")).over(order)
+    position = F.struct("next_offset", "complete_ns")
+    before = F.lag(F.struct("f", "op", position.alias("position"))).over(order)
     of_process = Window.partitionBy("place", "process").orderBy("row")
-    reached = F.lag("next_offset").over(of_process)
+    reached = F.lag(position).over(of_process)
     same_op = (F.col("op") >= 0) & (F.col("before.f") == "poll") & (F.col("before.op") == F.col("op"))
     return (
         history.filter(delivered | moves)
         .select(
             *_WHOSE, "row", "f", "op", "phase", "stream", "first_sequence", "first_offset", "last_offset",
+            "complete_ns",
             F.when(moves, F.col("first_offset")).otherwise(F.col("last_offset") + 1).alias("next_offset"),
         )
         .withColumn("before", before)
-        .withColumn("expected", F.when(assigned, reached).otherwise(F.col("before.next_offset")))
+        .withColumn("reached", reached)
+        .withColumn("position", F.when(assigned, F.col("reached")).otherwise(F.col("before.position")))
+        .withColumns({"expected": F.col("position.next_offset"), "before_ns": F.col("position.complete_ns")})
         .withColumn("inside", F.when(assigned, F.lit(False)).otherwise(same_op))
         .filter(
             ((F.col("f") == "poll") & (F.col("first_offset") != F.col("expected")))
@@ -51,7 +56,7 @@ def jumps_of(history: DataFrame) -> DataFrame:
         )
         .select(
             *_WHOSE, "row", "f", "inside", "phase", "stream", "first_sequence", "first_offset", "last_offset",
-            "expected",
+            "expected", "before_ns", "complete_ns",
         )
     )  # fmt: skip
 
@@ -81,7 +86,7 @@ def _found(rows: DataFrame, size: Column, more: list[str]) -> DataFrame:
         sequence=F.when(ours, F.col("first_sequence")),
         offset="first_offset",
         size=size,
-        detail=["process", "session", "phase", "f", "expected", *more],
+        detail=["process", "session", "phase", "f", "expected", "before_ns", "complete_ns", *more],
     )
 
 

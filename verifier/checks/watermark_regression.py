@@ -37,7 +37,7 @@ def find(tables: Tables) -> DataFrame:
             F.col("f").isin("poll", "idle") & (F.col("high_watermark") >= 0) & (F.col("phase") == "load")
         )
         .select("place", "process", "session", "row", "high_watermark", "complete_ns")
-        .withColumn("before", F.lag("high_watermark").over(order))
+        .withColumns({"before": F.lag("high_watermark").over(order), "before_ns": F.lag("complete_ns").over(order)})
         .filter((F.col("high_watermark") < F.col("before")) & (F.col("complete_ns") >= 0))
     )
     within = (F.col("before") - 1 >= F.col("begins")) & (F.col("before") - 1 < F.col("ends"))
@@ -48,7 +48,7 @@ def find(tables: Tables) -> DataFrame:
         sequence=None,
         offset="high_watermark",
         size=F.col("before") - F.col("high_watermark"),
-        detail=["process", "session", "before", "leader_epoch", "complete_ns"],
+        detail=["process", "session", "before", "leader_epoch", "before_ns", "complete_ns"],
     )
 
 

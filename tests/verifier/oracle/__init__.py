@@ -30,7 +30,10 @@ def find_all(directory: RunDirectory) -> list[Anomaly]:
 
 
 def excused(evidence: Evidence, found: Anomaly) -> Anomaly:
-    """The same anomaly with the event that excuses it, if there is one. (Stretches of ``log-gap`` have theirs.)"""
+    """The same anomaly with the event that excuses it, if there is one.
+
+    Stretches of ``log-gap`` have theirs, and so has what an unclean election moved.
+    """
     excuse = None
     if found.check == "lost-write" and found.stream is not None and found.sequence is not None:
         excuse = excuses.of_lost(evidence, (found.stream, found.sequence))
@@ -38,6 +41,6 @@ def excused(evidence: Evidence, found: Anomaly) -> Anomaly:
         excuse = excuses.of_offset(evidence, found.offset)
     elif found.check in REPEATED and found.stream is not None and found.sequence is not None:
         excuse = excuses.of_repeated(evidence, (found.stream, found.sequence), found.cause)
-    elif found.check not in ("lost-write", "inconsistent-offsets", "log-gap", *REPEATED):
-        return found._replace(excuse=excuses.of_partition(evidence, found.check))
+    elif found.excuse is None:
+        return found._replace(excuse=excuses.of_headers(evidence, found.check))
     return found if excuse is None else found._replace(excuse=excuse.kind, epoch=excuse.epoch)

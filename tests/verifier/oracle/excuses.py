@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from tests.verifier.oracle.elections import SECOND, Election, cut_off, holding_up, retried, retries, told
 from tests.verifier.oracle.model import Anomaly, Evidence, Value, makes_sense
-
-SECOND = 1_000_000_000
 
 
 class Excuse(NamedTuple):
@@ -18,215 +16,54 @@ class Excuse(NamedTuple):
     epoch: int | None = None
 
 
-class Election(NamedTuple):
-    epoch: int
-    start: int
-    end: int
-    about: int
+class Loss(NamedTuple):
+    """Connections that a client lost, or closed, and from when on their stream may have suffered."""
+
+    at: int
     since: int
-    until: int
-    logs: int  # that can have been cut off at its start
+    stream: int
+    connections: int
 
 
-def told(evidence: Evidence) -> list[dict[str, Any]]:
-    """What producers and live readers were told."""
-    return [
-        row for row in evidence.rows
-        if row["type"] == "ok" and row["stream"] >= 0 and makes_sense(row)
-        and (row["f"] == "send" or (row["f"] == "poll" and row["phase"] == "load"))
-    ]  # fmt: skip
-
-
-def first_in(evidence: Evidence, stream: int, epoch: int) -> int | None:
-    found = [
-        slot.value[1]
-        for slot, b in evidence.log()
-        if slot.value and b.leader_epoch >= epoch and slot.value[0] == stream
-    ]
-    return min(found, default=None)
-
-
-def last_before(evidence: Evidence, stream: int, epoch: int) -> int | None:
-    found = [
-        slot.value[1] for slot, b in evidence.log() if slot.value and b.leader_epoch < epoch and slot.value[0] == stream
-    ]
-    return max(found, default=None)
-
-
-class Span(NamedTuple):
-    """From the injection to the end of the healing; the brokers that the target names, or whose producers' link.
-
-    ``alive``: all whom it hit in any way and left alive.
-    """
-
-    begin: int
-    end: int
-    brokers: set[int]
-    alive: set[int]
-
-
-def fault_spans(evidence: Evidence) -> Iterator[Span]:
-    for index, entry in enumerate(evidence.faults):
-        if entry["phase"] == "inject":
-            healed = [
-                later["end_ns"] for later in evidence.faults[index:]
-                if later["phase"] == "heal" and later["number"] == entry["number"]
-            ]  # fmt: skip
-            words = entry["target"].replace(",", "").split()
-            brokers = {int(word.removeprefix("producers-b")) for word in words if word.startswith("producers-b")}
-            listed = False  # one broker, or several
-            for word in words:
-                if listed and word.isdecimal():
-                    brokers.add(int(word))
-                listed = word in ("broker", "brokers") or (listed and word.isdecimal())
-            ends = {end for word in words for end in word.split("-") if word.startswith("b") and "-" in word}
-            peers = {int(end[1:]) for end in ends if end.startswith("b") and end[1:].isdecimal()}
-            dies = entry["fault"].split("-")[0] in ("kill", "rolling")
-            yield Span(entry["start_ns"], healed[0] if healed else 2**62, brokers, set() if dies else brokers | peers)
-
-
-def epochs_seen(evidence: Evidence) -> list[dict[str, Any]]:
-    """What the conductor saw of this partition, without what is no new epoch."""
-    seen: list[dict[str, Any]] = []
-    for entry in evidence.leaders:
-        place = (entry.get("topic", evidence.final.topic), entry["partition"])
-        mine = place == (evidence.final.topic, evidence.final.partition)
-        if mine and (not seen or entry["leader_epoch"] > seen[-1]["leader_epoch"]):
-            seen.append(entry)
-    return seen
-
-
-def holding_up(evidence: Evidence) -> Iterator[tuple[int, int]]:
-    """Faults that stood between producers and who led the partition meanwhile."""
-    seen = epochs_seen(evidence)
-    for span in fault_spans(evidence):
-        if any(entry.get("leader") in span.brokers for entry in leading(seen, span)):
-            yield span.begin, span.end
-
-
-def leading(seen: list[dict[str, Any]], span: Span) -> Iterator[dict[str, Any]]:
-    """The epochs that may have lasted while a fault stood."""
-    for index, entry in enumerate(seen):
-        led_from, led_to = entry["before_ns"] or 0, seen[index + 1]["time_ns"] if index + 1 < len(seen) else 2**62
-        if span.begin <= led_to and span.end >= led_from:
-            yield entry
-
-
-def left_over(evidence: Evidence) -> int:
-    """Attempts to send a record that left none in the final log."""
-    attempts = 0
-    for row in evidence.rows:
-        if row["f"] == "retry":
-            attempts += max(row["count"], 0)
-        elif makes_sense(row) and row["f"] in ("reserve", "sentinel", "unsent"):
-            size = row["last_sequence"] - row["first_sequence"] + 1
-            if row["f"] == "sentinel":
-                attempts += size
-            elif row["stream"] < 2**31:
-                attempts += size if row["f"] == "reserve" else -size
-    return max(0, attempts - sum(slot.value is not None for slot, _ in evidence.log()))
-
-
-def elections(evidence: Evidence) -> list[Election]:
-    """Those that the conductor saw between two looks, and whose epoch has a batch in the final leader's log."""
-    limit = evidence.limit(evidence.final.leader)
-    batches = [batch for batch in evidence.leader.batches if batch.base_offset < limit]
-    sends = [row for row in told(evidence) if row["f"] == "send"]
-    room = left_over(evidence)
-    found = []
-    for epoch in sorted({batch.leader_epoch for batch in batches}):
-        start = min(batch.base_offset for batch in batches if batch.leader_epoch >= epoch)
-        looks = [e for e in epochs_seen(evidence) if e["leader_epoch"] >= epoch]
-        if not looks or looks[0]["before_ns"] is None:
-            continue
-        sent = [row["invoke_ns"] for row in sends if 0 <= row["first_offset"] < start]
-        acknowledged = []
-        for row in sends:
-            first = first_in(evidence, row["stream"], epoch)
-            if first is not None and row["first_sequence"] >= first:
-                acknowledged.append(row["complete_ns"])
-        latest = min([looks[0]["time_ns"], *acknowledged])
-        earliest = min(max([looks[0]["before_ns"], *sent]), latest)
-        dead = evidence.run.settings.session_timeout_ms * 10**6
-        behind = evidence.run.settings.replica_lag_time_max_ms * 3 // 2 * 10**6 + 3 * SECOND
-        since, until = earliest - dead - behind, latest + 3 * SECOND
-        for span in fault_spans(evidence):
-            if span.begin <= latest + 3 * SECOND and span.end >= earliest - dead - 3 * SECOND:
-                since = min(since, span.begin - behind)
-                for entry in leading(epochs_seen(evidence), span):
-                    unaware = entry.get("leader") in span.alive or (entry.get("leader") is None and span.alive)
-                    if entry["leader_epoch"] < looks[0]["leader_epoch"] and unaware:
-                        until = max(until, span.end + 3 * SECOND)
-        below = max((batch.leader_epoch for batch in batches if batch.leader_epoch < epoch), default=0)
-        found.append(Election(epoch, start, start + room, latest, since, until, max(epoch - below, 1)))
-    return found
-
-
-def cut_off(evidence: Evidence) -> Iterator[tuple[Value, int | None, Election]]:
-    """Every value of a row that an election cut off, the offset that the row gives it, and the election.
-
-    A log has one value at an offset: where more were acknowledged than there were logs, the election excuses none.
-    """
-    found = list(within_reach(evidence))
-    first = {row: min(e.epoch for number, *_, e in found if number == row) for row in {each[0] for each in found}}
-    rows = told(evidence)
-    rivals: dict[tuple[int, int], set[Value]] = defaultdict(set)
-    for number, value, offset, election in found:
-        if rows[number]["f"] == "send" and offset is not None and first[number] == election.epoch:
-            rivals[election.epoch, offset].add(value)
-    for number, value, offset, election in found:
-        placed = rows[number]["f"] == "send" and offset is not None
-        if not placed or len(rivals[election.epoch, offset or 0]) <= election.logs:
-            yield value, offset, election
-
-
-def within_reach(evidence: Evidence) -> Iterator[tuple[int, Value, int | None, Election]]:
-    """The same before that: which row, value, offset and election."""
-    for election in elections(evidence):
-        for number, row in enumerate(told(evidence)):
-            if not election.since <= row["complete_ns"] <= election.until:
-                continue
-            stream = row["stream"]
-            first, last = first_in(evidence, stream, election.epoch), last_before(evidence, stream, election.epoch)
-            for step in range(row["last_sequence"] - row["first_sequence"] + 1):
-                sequence = row["first_sequence"] + step
-                offset = row["first_offset"] + step if row["first_offset"] >= 0 else None
-                if first is not None and sequence >= first:
-                    continue
-                if (offset is None and (last is None or sequence > last)) or (
-                    offset is not None and election.start <= offset < election.end
-                ):
-                    yield number, (stream, sequence), offset, election
-
-
-def disconnected(evidence: Evidence) -> set[Value]:
-    """Values without an offset that were under way when their own client lost a connection, or was closed."""
-    found = set()
+def losses(evidence: Evidence) -> Iterator[Loss]:
     for lost in evidence.rows:
-        if lost["f"] not in ("disconnect", "unsent") or lost["complete_ns"] < 0:
-            continue
         at = lost["complete_ns"]
-        if lost["f"] == "unsent":
-            since = at - SECOND // 2
-        else:
+        if at >= 0 and lost["f"] == "unsent":
+            yield Loss(at, at - SECOND // 2, lost["stream"], 1)
+        elif at >= 0 and lost["f"] == "disconnect":
             since = min([at - 2 * SECOND, *(b for b, e in holding_up(evidence) if b <= at <= e + 3 * SECOND)])
+            yield Loss(at, since, lost["stream"], max(lost["count"], 1))
+
+
+def disconnected(evidence: Evidence) -> dict[Value, Loss]:
+    """Values without an offset that were under way when their own client lost a connection; the first that it lost."""
+    found: dict[Value, Loss] = {}
+    for lost in sorted(losses(evidence)):
         for row in told(evidence):
-            own = row["f"] == "send" and row["first_offset"] < 0 and row["stream"] == lost["stream"]
-            if own and row["invoke_ns"] <= at and since <= row["complete_ns"] <= at + 2 * SECOND:
-                found |= {(row["stream"], s) for s in range(row["first_sequence"], row["last_sequence"] + 1)}
+            own = row["f"] == "send" and row["first_offset"] < 0 and row["stream"] == lost.stream
+            if own and row["invoke_ns"] <= lost.at and lost.since <= row["complete_ns"] <= lost.at + 2 * SECOND:
+                for sequence in range(row["first_sequence"], row["last_sequence"] + 1):
+                    found.setdefault((row["stream"], sequence), lost)
     return found
 
 
-def retries(evidence: Evidence) -> list[dict[str, Any]]:
-    return [row for row in evidence.rows if row["f"] == "retry" and row["stream"] >= 0 and makes_sense(row)]
-
-
-def retried(evidence: Evidence) -> set[Value]:
-    return {
-        (row["stream"], sequence)
-        for row in retries(evidence)
-        for sequence in range(row["first_sequence"], row["last_sequence"] + 1)
-    }
+def more_than_lost(evidence: Evidence, lost: Iterable[Value]) -> set[Value]:
+    """Of values that connections excuse, those in more stretches than connections were lost about that time."""
+    excused, refused = disconnected(evidence), set()
+    stands = evidence.copies()
+    for stream in {value[0] for value in excused}:
+        bouts: list[list[Loss]] = []
+        for loss in sorted((each for each in losses(evidence) if each.stream == stream), key=lambda each: each.since):
+            if bouts and loss.since <= max(each.at for each in bouts[-1]) + 2 * SECOND:
+                bouts[-1].append(loss)
+            else:
+                bouts.append([loss])
+        for bout in bouts:
+            values = {value for value in lost if value[0] == stream and excused.get(value) in bout}
+            ends = {max((s for other, s in stands if other == stream and s < value[1]), default=-1) for value in values}
+            if len(ends) > sum(loss.connections for loss in bout):
+                refused |= values
+    return refused
 
 
 def copies(evidence: Evidence, found: Anomaly) -> int:
@@ -237,7 +74,20 @@ def copies(evidence: Evidence, found: Anomaly) -> int:
 
 
 def within_attempts(evidence: Evidence, found: list[Anomaly]) -> list[Anomaly]:
-    """Of one check: retries that overlap excuse no more copies than they had records together, or none."""
+    """Of one check: retries that overlap excuse no more copies than they had records together, or none.
+
+    Lost connections take no more stretches with them than there were connections, or excuse none.
+    """
+    lost = [
+        (each.stream or 0, each.sequence or 0)
+        for each in found
+        if each.check == "lost-write" and each.excuse == "disconnect"
+    ]
+    too_many = more_than_lost(evidence, lost)
+    found = [
+        each._replace(excuse=None) if each.check == "lost-write" and (each.stream, each.sequence) in too_many else each
+        for each in found
+    ]
     refused: set[Value] = set()
     for stream in {row["stream"] for row in retries(evidence)}:
         bouts: list[list[int]] = []  # first, last, records
@@ -318,19 +168,9 @@ def of_repeated(evidence: Evidence, value: Value, cause: str | None) -> Excuse |
     return Excuse("timeout") if value in timed_out(evidence) else None
 
 
-def of_partition(evidence: Evidence, check: str) -> str | None:
-    """What readers were handed and what headers say: excused as a whole, by an election that was seen, or a retry."""
+def of_headers(evidence: Evidence, check: str) -> str | None:
+    """A broker that has forgotten a producer, and any retry into the partition."""
     settings = evidence.run.settings
-    seen = epochs_seen(evidence)
-    if settings.unclean_leader_election and check in UNDER_UNCLEAN and any(e["before_ns"] is not None for e in seen):
-        return "election"
     forgetful = settings.unknown_producer != "gapless" and settings.retries > 0
-    if forgetful and check in UNDER_FORGETFUL and any(row["f"] == "retry" for row in evidence.rows):
-        return "retry"
-    return None
-
-
-UNDER_UNCLEAN = (
-    "poll-skip", "int-poll-skip", "nonmonotonic-poll", "int-nonmonotonic-poll", "watermark-regression", "sequence-gap",
-)  # fmt: skip
-UNDER_FORGETFUL = ("sequence-gap", "sequence-duplicate")
+    again = any(row["f"] == "retry" for row in evidence.rows)
+    return "retry" if forgetful and again and check in ("sequence-gap", "sequence-duplicate") else None

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
+from tests.verifier.oracle.elections import moved
 from tests.verifier.oracle.model import Anomaly, Evidence
 
 
@@ -17,8 +19,17 @@ def held(evidence: Evidence) -> set[int]:
     return found
 
 
-def deliveries(evidence: Evidence) -> Iterator[tuple[dict[str, Any], int, bool]]:
-    """Each delivered row behind a known position, the offset that was to come, and whether it is of the same poll."""
+class Jump(NamedTuple):
+    """A row, the offset that was to come, when its reader had come there, and whether that was by the same poll."""
+
+    row: dict[str, Any]
+    expected: int
+    before_ns: int
+    inside: bool = False
+
+
+def deliveries(evidence: Evidence) -> Iterator[Jump]:
+    """Each delivered row behind a known position."""
     sessions = defaultdict(list)
     for row in evidence.rows:
         moves = row["f"] in ("assign", "seek") and row["first_offset"] >= 0
@@ -26,50 +37,50 @@ def deliveries(evidence: Evidence) -> Iterator[tuple[dict[str, Any], int, bool]]
         if moves or is_poll:
             sessions[row["process"], row["session"]].append(row)
     for rows in sessions.values():
-        expected, last_op = None, None
+        expected, last_op, before_ns = None, None, 0
         for row in sorted(rows, key=lambda row: row["row"]):
             if row["f"] != "poll":
-                expected, last_op = row["first_offset"], None
+                expected, last_op, before_ns = row["first_offset"], None, row["complete_ns"]
                 continue
             if expected is not None:
-                yield row, expected, last_op is not None and last_op == row["op"]
+                yield Jump(row, expected, before_ns, last_op is not None and last_op == row["op"])
             expected, last_op = row["last_offset"] + 1, row["op"] if row["op"] >= 0 else None
+            before_ns = row["complete_ns"]
 
 
-def assigned_further(evidence: Evidence) -> Iterator[tuple[dict[str, Any], int]]:
-    """Each assignment further on than its process had come, and the offset that was to come."""
-    reached: dict[str, int] = {}
+def assigned_further(evidence: Evidence) -> Iterator[Jump]:
+    """Each assignment further on than its process had come."""
+    reached: dict[str, tuple[int, int]] = {}
     for row in sorted(evidence.rows, key=lambda row: row["row"]):
         begin, whose = row["first_offset"], row["process"]
         if row["f"] in ("assign", "seek") and begin >= 0:
-            if row["f"] == "assign" and begin > reached.get(whose, begin):
-                yield row, reached[whose]
-            reached[whose] = begin
+            if row["f"] == "assign" and begin > reached.get(whose, (begin, 0))[0]:
+                yield Jump(row, *reached[whose])
+            reached[whose] = begin, row["complete_ns"]
         elif row["f"] == "poll" and row["type"] == "ok" and 0 <= begin <= row["last_offset"]:
-            reached[whose] = row["last_offset"] + 1
+            reached[whose] = row["last_offset"] + 1, row["complete_ns"]
 
 
-def _anomaly(check: str, inside: bool, evidence: Evidence, row: dict[str, Any], size: int) -> Anomaly:
+def _anomaly(check: str, evidence: Evidence, jump: Jump, size: int) -> Anomaly:
+    row = jump.row
+    excuse = moved(evidence, jump.expected, jump.before_ns, row["complete_ns"])
     value = (row["stream"], row["first_sequence"]) if row["stream"] >= 0 else (None, None)
-    name = f"int-{check}" if inside else check
-    return Anomaly(name, None, evidence.final.partition, *value, row["first_offset"], size)
+    name = f"int-{check}" if jump.inside else check
+    return Anomaly(name, None, evidence.final.partition, *value, row["first_offset"], size, excuse)
 
 
 def poll_skip(evidence: Evidence) -> Iterator[Anomaly]:
     there = held(evidence)
-    for row, expected, inside in deliveries(evidence):
-        passed = there & set(range(expected, row["first_offset"]))
+    for jump in chain(deliveries(evidence), assigned_further(evidence)):
+        passed = there & set(range(jump.expected, jump.row["first_offset"]))
         if passed:
-            yield _anomaly("poll-skip", inside, evidence, row, len(passed))
-    for row, expected in assigned_further(evidence):
-        if passed := there & set(range(expected, row["first_offset"])):
-            yield _anomaly("poll-skip", False, evidence, row, len(passed))
+            yield _anomaly("poll-skip", evidence, jump, len(passed))
 
 
 def nonmonotonic_poll(evidence: Evidence) -> Iterator[Anomaly]:
-    for row, expected, inside in deliveries(evidence):
-        if row["first_offset"] < expected:
-            yield _anomaly("nonmonotonic-poll", inside, evidence, row, expected - row["first_offset"])
+    for jump in deliveries(evidence):
+        if jump.row["first_offset"] < jump.expected:
+            yield _anomaly("nonmonotonic-poll", evidence, jump, jump.expected - jump.row["first_offset"])
 
 
 CHECKS = (poll_skip, nonmonotonic_poll)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
+from tests.verifier.oracle.elections import moved
 from tests.verifier.oracle.model import Anomaly, Evidence, Value, makes_sense
 
 
@@ -92,9 +93,9 @@ def watermark_regression(evidence: Evidence) -> Iterator[Anomaly]:
                     continue
                 in_office = [ack["invoke_ns"] for ack in acks if begin <= ack["first_offset"] < end]
                 if epoch >= evidence.final.leader_epoch or any(row["complete_ns"] < time for time in in_office):
-                    yield Anomaly(
-                        "watermark-regression", None, evidence.final.partition, None, None, lower, higher - lower
-                    )
+                    excuse = moved(evidence, higher, before["complete_ns"], row["complete_ns"])
+                    place = (evidence.final.partition, None, None, lower, higher - lower)
+                    yield Anomaly("watermark-regression", None, *place, excuse)
 
 
 CHECKS = (read_before_send, realtime_order, watermark_regression)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from tests.verifier.oracle.excuses import Excuse, of_lost
+from tests.verifier.oracle.excuses import Excuse, more_than_lost, of_lost
 from tests.verifier.oracle.model import Anomaly, Batch, Evidence, Replica, Value, makes_sense
 
 
@@ -193,20 +193,25 @@ def log_gap(evidence: Evidence) -> Iterator[Anomaly]:
         highest[stream] = max(sequence, highest.get(stream, sequence))
     lost = lost_values(evidence)
     missing = sorted(value for value in lost if value[1] < highest.get(value[0], -1))
+    excused = {value: of_lost(evidence, value) for value in missing}
+    by_connection = [value for value, excuse in excused.items() if excuse and excuse.kind == "disconnect"]
+    excused |= dict.fromkeys(more_than_lost(evidence, by_connection))
     stretch: list[Value] = []
     for value in [*missing, None]:
         if stretch and (value is None or value != (stretch[-1][0], stretch[-1][1] + 1)):
-            yield from gap_parts(evidence, stretch, lost)
+            yield from gap_parts(evidence, stretch, lost, excused)
             stretch = []
         if value is not None:
             stretch.append(value)
 
 
-def gap_parts(evidence: Evidence, stretch: list[Value], lost: dict[Value, int | None]) -> Iterator[Anomaly]:
+def gap_parts(
+    evidence: Evidence, stretch: list[Value], lost: dict[Value, int | None], excused: dict[Value, Excuse | None]
+) -> Iterator[Anomaly]:
     """A stretch of missing sequences, or one for what is excused of it and one for what is not."""
     offset = min(known([lost[each] for each in stretch]), default=None)
     parts: dict[Excuse | None, list[Value]] = defaultdict(list)
-    whole = [of_lost(evidence, value) for value in stretch]
+    whole = [excused[value] for value in stretch]
     for value, excuse in zip(stretch, whole, strict=True):
         parts[excuse and Excuse(excuse.kind)].append(value)
     for excuse, values in parts.items():

@@ -1,0 +1,249 @@
+"""What elections the conductor saw, and what each cut off or moved, once more: row by row and value by value."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from tests.verifier.oracle.model import Batch, Evidence, Value, makes_sense
+
+SECOND = 1_000_000_000
+
+
+class Election(NamedTuple):
+    epoch: int
+    start: int
+    end: int
+    about: int
+    since: int
+    until: int
+    logs: int  # that can have been cut off at its start
+
+
+def told(evidence: Evidence) -> list[dict[str, Any]]:
+    """What producers and live readers were told."""
+    return [
+        row for row in evidence.rows
+        if row["type"] == "ok" and row["stream"] >= 0 and makes_sense(row)
+        and (row["f"] == "send" or (row["f"] == "poll" and row["phase"] == "load"))
+    ]  # fmt: skip
+
+
+def retries(evidence: Evidence) -> list[dict[str, Any]]:
+    return [row for row in evidence.rows if row["f"] == "retry" and row["stream"] >= 0 and makes_sense(row)]
+
+
+def retried(evidence: Evidence) -> set[Value]:
+    return {
+        (row["stream"], sequence)
+        for row in retries(evidence)
+        for sequence in range(row["first_sequence"], row["last_sequence"] + 1)
+    }
+
+
+def first_in(evidence: Evidence, stream: int, epoch: int) -> int | None:
+    again = out_of_turn(evidence)
+    found = [
+        slot.value[1]
+        for slot, b in evidence.log()
+        if slot.value and b.leader_epoch >= epoch and slot.value[0] == stream and slot.value not in again
+    ]
+    return min(found, default=None)
+
+
+def out_of_turn(evidence: Evidence) -> set[Value]:
+    """What was sent again, where that may come behind what is sent later."""
+    settings = evidence.run.settings
+    librdkafka = settings.client == "confluent"
+    if settings.idempotence or not (settings.retries > 0 or librdkafka):
+        reorders = settings.unknown_producer != "gapless" and settings.retries > 0
+    else:
+        reorders = settings.max_in_flight > 1 or librdkafka
+    return retried(evidence) if reorders else set()
+
+
+def last_before(evidence: Evidence, stream: int, epoch: int) -> int | None:
+    found = [
+        slot.value[1] for slot, b in evidence.log() if slot.value and b.leader_epoch < epoch and slot.value[0] == stream
+    ]
+    return max(found, default=None)
+
+
+class Span(NamedTuple):
+    """From the injection to the end of the healing; the brokers that the target names, or whose producers' link.
+
+    ``alive``: all whom it hit in any way and left alive.
+    """
+
+    begin: int
+    end: int
+    brokers: set[int]
+    alive: set[int]
+
+
+def fault_spans(evidence: Evidence) -> Iterator[Span]:
+    for index, entry in enumerate(evidence.faults):
+        if entry["phase"] == "inject":
+            healed = [
+                later["end_ns"] for later in evidence.faults[index:]
+                if later["phase"] == "heal" and later["number"] == entry["number"]
+            ]  # fmt: skip
+            words = entry["target"].replace(",", "").split()
+            brokers = {int(word.removeprefix("producers-b")) for word in words if word.startswith("producers-b")}
+            listed = False  # one broker, or several
+            for word in words:
+                if listed and word.isdecimal():
+                    brokers.add(int(word))
+                listed = word in ("broker", "brokers") or (listed and word.isdecimal())
+            ends = {end for word in words for end in word.split("-") if word.startswith("b") and "-" in word}
+            peers = {int(end[1:]) for end in ends if end.startswith("b") and end[1:].isdecimal()}
+            dies = entry["fault"].split("-")[0] in ("kill", "rolling")
+            yield Span(entry["start_ns"], healed[0] if healed else 2**62, brokers, set() if dies else brokers | peers)
+
+
+def epochs_seen(evidence: Evidence) -> list[dict[str, Any]]:
+    """What the conductor saw of this partition, without what is no new epoch."""
+    seen: list[dict[str, Any]] = []
+    for entry in evidence.leaders:
+        place = (entry.get("topic", evidence.final.topic), entry["partition"])
+        mine = place == (evidence.final.topic, evidence.final.partition)
+        if mine and (not seen or entry["leader_epoch"] > seen[-1]["leader_epoch"]):
+            seen.append(entry)
+    return seen
+
+
+def holding_up(evidence: Evidence) -> Iterator[tuple[int, int]]:
+    """Faults that stood between producers and who led the partition meanwhile."""
+    seen = epochs_seen(evidence)
+    for span in fault_spans(evidence):
+        if any(entry.get("leader") in span.brokers for entry in leading(seen, span)):
+            yield span.begin, span.end
+
+
+def leading(seen: list[dict[str, Any]], span: Span) -> Iterator[dict[str, Any]]:
+    """The epochs that may have lasted while a fault stood."""
+    for index, entry in enumerate(seen):
+        led_from, led_to = entry["before_ns"] or 0, seen[index + 1]["time_ns"] if index + 1 < len(seen) else 2**62
+        if span.begin <= led_to and span.end >= led_from:
+            yield entry
+
+
+def left_over(evidence: Evidence) -> int:
+    """Attempts to send a record that left none in the final log."""
+    attempts = 0
+    for row in evidence.rows:
+        if row["f"] == "retry":
+            attempts += max(row["count"], 0)
+        elif makes_sense(row) and row["f"] in ("reserve", "sentinel", "unsent"):
+            size = row["last_sequence"] - row["first_sequence"] + 1
+            if row["f"] == "sentinel":
+                attempts += size
+            elif row["stream"] < 2**31:
+                attempts += size if row["f"] == "reserve" else -size
+    return max(0, attempts - sum(slot.value is not None for slot, _ in evidence.log()))
+
+
+def in_log(evidence: Evidence) -> list[Batch]:
+    limit = evidence.limit(evidence.final.leader)
+    return [batch for batch in evidence.leader.batches if batch.base_offset < limit]
+
+
+def elections(evidence: Evidence) -> list[Election]:
+    """Those that the conductor saw between two looks, and whose epoch has a batch in the final leader's log."""
+    batches = in_log(evidence)
+    sends = [row for row in told(evidence) if row["f"] == "send"]
+    room = left_over(evidence)
+    found = []
+    for epoch in sorted({batch.leader_epoch for batch in batches}):
+        start = min(batch.base_offset for batch in batches if batch.leader_epoch >= epoch)
+        looks = [e for e in epochs_seen(evidence) if e["leader_epoch"] >= epoch]
+        if not looks or looks[0]["before_ns"] is None:
+            continue
+        sent = [row["invoke_ns"] for row in sends if 0 <= row["first_offset"] < start]
+        acknowledged = []
+        for row in sends:
+            first = first_in(evidence, row["stream"], epoch)
+            if first is not None and row["first_sequence"] >= first:
+                acknowledged.append(row["complete_ns"])
+        latest = min([looks[0]["time_ns"], *acknowledged])
+        earliest = min(max([looks[0]["before_ns"], *sent]), latest)
+        since, until = reach(evidence, looks[0]["leader_epoch"], earliest, latest)
+        below = max((batch.leader_epoch for batch in batches if batch.leader_epoch < epoch), default=0)
+        found.append(Election(epoch, start, start + room, latest, since, until, max(epoch - below, 1)))
+    return found
+
+
+def reach(evidence: Evidence, epoch: int, earliest: int, latest: int) -> tuple[int, int]:
+    """From when until when an election that took place between these times can have cut something off."""
+    dead = evidence.run.settings.session_timeout_ms * 10**6
+    behind = evidence.run.settings.replica_lag_time_max_ms * 3 // 2 * 10**6 + 3 * SECOND
+    since, until = earliest - dead - behind, latest + 3 * SECOND
+    for span in fault_spans(evidence):
+        if span.begin <= latest + 3 * SECOND and span.end >= earliest - dead - 3 * SECOND:
+            since = min(since, span.begin - behind)
+            for entry in leading(epochs_seen(evidence), span):
+                unaware = entry.get("leader") in span.alive or (entry.get("leader") is None and span.alive)
+                if entry["leader_epoch"] < epoch and unaware:
+                    until = max(until, span.end + 3 * SECOND)
+    return since, until
+
+
+def moved(evidence: Evidence, had_come: int, before_ns: int, at_ns: int) -> str | None:
+    """Whether an unclean election can have moved a reader that had come there then, and goes on elsewhere now."""
+    for look in epochs_seen(evidence) if evidence.run.settings.unclean_leader_election else []:
+        if look["before_ns"] is None:
+            continue
+        epoch = look["leader_epoch"]
+        later = [batch.base_offset for batch in in_log(evidence) if batch.leader_epoch >= epoch]
+        since, until = reach(evidence, epoch, min(look["before_ns"], look["time_ns"]), look["time_ns"])
+        if had_come > min(later, default=evidence.final.high_watermark) and before_ns <= until and at_ns >= since:
+            return "election"
+    return None
+
+
+def forgotten(evidence: Evidence, after: int | None, epoch: int) -> str | None:
+    """Whether an unclean election lies between two batches of a producer, of these leader epochs."""
+    if evidence.run.settings.unclean_leader_election:
+        for look in epochs_seen(evidence):
+            between = (after is None or after < look["leader_epoch"]) and look["leader_epoch"] <= epoch
+            if look["before_ns"] is not None and between:
+                return "election"
+    return None
+
+
+def cut_off(evidence: Evidence) -> Iterator[tuple[Value, int | None, Election]]:
+    """Every value of a row that an election cut off, the offset that the row gives it, and the election.
+
+    A log has one value at an offset: where more were acknowledged than there were logs, the election excuses none.
+    """
+    found = list(within_reach(evidence))
+    first = {row: min(e.epoch for number, *_, e in found if number == row) for row in {each[0] for each in found}}
+    rows = told(evidence)
+    rivals: dict[tuple[int, int], set[Value]] = defaultdict(set)
+    for number, value, offset, election in found:
+        if rows[number]["f"] == "send" and offset is not None and first[number] == election.epoch:
+            rivals[election.epoch, offset].add(value)
+    for number, value, offset, election in found:
+        placed = rows[number]["f"] == "send" and offset is not None
+        if not placed or len(rivals[election.epoch, offset or 0]) <= election.logs:
+            yield value, offset, election
+
+
+def within_reach(evidence: Evidence) -> Iterator[tuple[int, Value, int | None, Election]]:
+    """The same before that: which row, value, offset and election."""
+    for election in elections(evidence):
+        for number, row in enumerate(told(evidence)):
+            if not election.since <= row["complete_ns"] <= election.until:
+                continue
+            stream = row["stream"]
+            first, last = first_in(evidence, stream, election.epoch), last_before(evidence, stream, election.epoch)
+            for step in range(row["last_sequence"] - row["first_sequence"] + 1):
+                sequence = row["first_sequence"] + step
+                offset = row["first_offset"] + step if row["first_offset"] >= 0 else None
+                if first is not None and sequence >= first:
+                    continue
+                if (offset is None and (last is None or sequence > last)) or (
+                    offset is not None and election.start <= offset < election.end
+                ):
+                    yield number, (stream, sequence), offset, election
