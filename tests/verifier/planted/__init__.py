@@ -23,12 +23,27 @@ from tests.verifier.planted import (
     replicas,
     serving,
     timing,
+    unclean,
 )
 from tests.verifier.planted.model import Planted
 
 __all__ = ["PLANTED", "Planted", "planted_story"]
 
-_GROUPS = (losses, deletions, copies, replicas, claims, excuses, elections, headers, files, readers, timing, serving)
+_GROUPS = (
+    losses,
+    deletions,
+    copies,
+    replicas,
+    claims,
+    excuses,
+    elections,
+    headers,
+    files,
+    readers,
+    timing,
+    serving,
+    unclean,
+)
 
 PLANTED: Mapping[str, Planted] = {name: each for group in _GROUPS for name, each in group.PLANTED.items()}
 

@@ -55,12 +55,17 @@ def copy_after_timeout(story: Story) -> None:
 
 def lose_acked(story: Story) -> None:
     """What the defect does: a batch of stream 1 is acknowledged and not stored, the next ones take its offsets."""
+    lose_batch(story, 2)
 
-    class Second:
+
+def lose_batch(story: Story, number: int) -> None:
+    """The same of this batch of the log."""
+
+    class That:
         def choice(self, options: Any) -> Any:
-            return options[2] if isinstance(options[0], Batch) else options[0]
+            return options[number] if isinstance(options[0], Batch) else options[0]
 
-    lose_and_close_up(story, Second())  # type: ignore[arg-type]
+    lose_and_close_up(story, That())  # type: ignore[arg-type]
 
 
 def anonymous(story: Story) -> None:

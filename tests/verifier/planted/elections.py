@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from tests.support.stories import SECOND, Story
-from tests.verifier.planted.changes import change
+from tests.support.stories import SECOND, Story, row
+from tests.verifier.planted.changes import change, lose_batch
 from tests.verifier.planted.excuses import (
+    AFTER,
     COPIES,
+    EARLY,
     LOSSES,
     acknowledged_long_after,
+    disconnect,
     election,
     excused,
     fault,
@@ -57,12 +61,39 @@ def stored_five_times(story: Story) -> None:
         stored_again(story)
 
 
+def came_again(client: str, max_in_flight: int) -> Callable[[Story], None]:
+    """All that stands is of the new epoch; the first batch is there because it was sent again, twice."""
+
+    def plant(story: Story) -> None:
+        election(0, replace(EARLY, client=client, max_in_flight=max_in_flight))(story)
+        again = row("retry", "info", 0, 1, 0, 2, -1)._replace(error="retry: NOT_LEADER_OR_FOLLOWER", count=6)
+        story.rows["producer-1"].append(again)
+
+    return plant
+
+
+def two_stretches(connections: int) -> Callable[[Story], None]:
+    """acks=0: the last batch of the stream is lost, too, and what lies between the two stands."""
+
+    def plant(story: Story) -> None:
+        disconnect(1, 21 * SECOND // 10)(story)
+        lose_batch(story, 5)
+        story.rows["producer-1"] = [
+            each._replace(count=connections) if each.f == "disconnect" else each for each in story.rows["producer-1"]
+        ]
+
+    return plant
+
+
 CUT_OFF = "by a leader that was cut off"
 AT_ONE_OFFSET = {
     ("lost-write", None): LOSSES["lost-write", None],
     ("inconsistent-offsets", "acknowledged"): {"count": 1, "offset": 6},
     ("log-gap", "sequences"): LOSSES["log-gap", "sequences"],
 }
+
+LOST = ("lost-write", None)
+TWO = {**AFTER, LOST: {**AFTER[LOST], "count": 6}}
 
 PLANTED: Mapping[str, Planted] = {
     "acknowledged soon after the election": Planted(acknowledged_soon, excused(LOSSES, "election")),
@@ -80,6 +111,16 @@ PLANTED: Mapping[str, Planted] = {
     "acknowledged one by one": Planted(acknowledged_at(6, 7, 8), excused(LOSSES, "election")),
     "acknowledged at one offset": Planted(
         acknowledged_at(6, 6, 6), excused(AT_ONE_OFFSET, None), neighbor="acknowledged one by one"
+    ),
+    "behind what came again": Planted(came_again("native", 5), excused(LOSSES, "election")),
+    "behind what came again, with one batch in flight": Planted(
+        came_again("native", 1), excused(LOSSES, None), neighbor="behind what came again"
+    ),
+    "two stretches with two connections": Planted(two_stretches(2), excused(TWO, "disconnect")),
+    "two stretches with one connection": Planted(
+        two_stretches(1),
+        {**excused(TWO, "disconnect"), LOST: {**TWO[LOST], "excuse": None}},
+        neighbor="two stretches with two connections",
     ),
     "four copies by as many retries": Planted(
         with_retry(stored_five_times, 1, 0, 2, records=12), excused(COPIES, "retry")
