@@ -14,7 +14,8 @@ from cluster.metadata.znodes import MalformedZnode, ProducerIdBlockNode
 
 log = logging.getLogger(__name__)
 
-ASK_MS = 5_000
+#: ZooKeeper may have been restarted just before, and without an answer the run cannot be judged.
+ASK_MS = 30_000
 
 
 async def producer_ids_below(zookeeper: str) -> int | None:
