@@ -44,19 +44,29 @@ _LZ4_END = b"\x00\x00\x00\x00"
 #: No LZ4 block expands more than this many times.
 _LZ4_MAX_RATIO = 255
 
+#: Kafka's defaults: gzip's own level, and for lz4 the fast compressor, which has no levels.
+_GZIP_DEFAULT_LEVEL = -1
+_LZ4_DEFAULT_LEVEL = 9
+_LZ4_HIGHEST_LEVEL = 12
 
-def compress(codec: int, data: Buffer) -> bytes:
-    """Compress the records of a batch. Raises ``ValueError`` for an unknown codec."""
+
+def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
+    """Compress the records of a batch. Raises ``ValueError`` for an unknown codec.
+
+    ``level`` is KIP-390's, of that codec; None is its default. Snappy has none.
+    """
     if codec == CODEC_NONE:
         return bytes(data)
     if codec == CODEC_GZIP:
-        return bytes(cramjam.gzip.compress(bytes(data)))
+        return bytes(cramjam.gzip.compress(bytes(data), level=None if level == _GZIP_DEFAULT_LEVEL else level))
     if codec == CODEC_SNAPPY:
         return _compress_snappy(bytes(data))
     if codec == CODEC_LZ4:
-        return _compress_lz4(bytes(data))
+        if level is None or level == _LZ4_DEFAULT_LEVEL:
+            return _compress_lz4(bytes(data))
+        return _compress_lz4_high(data, level)
     if codec == CODEC_ZSTD:
-        return bytes(cramjam.zstd.compress(bytes(data)))
+        return bytes(cramjam.zstd.compress(bytes(data), level=level))
     raise ValueError(f"unknown codec {codec}")
 
 
@@ -95,6 +105,15 @@ def _compress_lz4(data: bytes) -> bytes:
         else:
             parts.append(_UINT32_LE.pack(len(block) | _LZ4_STORED) + block)
     return b"".join((*parts, _LZ4_END))
+
+
+def _compress_lz4_high(data: Buffer, level: int) -> bytes:
+    """A frame of independent 64 KiB blocks by the slower compressor, which ends at level 12."""
+    compressor = cramjam.lz4.Compressor(
+        level=min(level, _LZ4_HIGHEST_LEVEL), content_checksum=False, block_linked=False
+    )
+    compressor.compress(bytes(data))
+    return bytes(compressor.finish())
 
 
 def _decompress_gzip(data: bytes, limit_bytes: int) -> bytes:

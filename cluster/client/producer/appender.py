@@ -146,7 +146,8 @@ class Appender:
     def _new_batch(self, choice: TopicChoice, partition: int, now_ms: int) -> ProducerBatch:
         settings, shared = self._shared.settings, self._shared
         ratio = shared.ratios.estimate(choice.topic, settings.codec)
-        return ProducerBatch(choice.topic, partition, settings.limit_bytes, settings.codec, now_ms, ratio)
+        limit_bytes, codec, level = settings.limit_bytes, settings.codec, settings.level
+        return ProducerBatch(choice.topic, partition, limit_bytes, codec, now_ms, ratio, level)
 
     def _wait_for_memory(self, size_bytes: int, deadline_ms: int) -> None:
         # What is there is sent without lingering as soon as somebody waits: let the other thread see that.

@@ -21,18 +21,26 @@ _ESTIMATION_FACTOR = 1.05
 class ProducerBatch(PackedRecords):
     """``limit_bytes`` is batch.size; ``estimated_ratio`` what compression is expected to leave of it (1.0: all).
 
-    ``compression_ratio`` is what compression left of the records, once the batch is built. The rest is
-    ``PackedRecords``' and ``BatchLife``'s.
+    ``level`` is the codec's, None for its default. ``compression_ratio`` is what compression left of the records, once
+    the batch is built. The rest is ``PackedRecords``' and ``BatchLife``'s.
     """
 
-    __slots__ = ("_built", "codec", "compression_ratio")
+    __slots__ = ("_built", "codec", "compression_ratio", "level")
 
     def __init__(
-        self, topic: str, partition: int, limit_bytes: int, codec: int, created_ms: int, estimated_ratio: float = 1.0
+        self,
+        topic: str,
+        partition: int,
+        limit_bytes: int,
+        codec: int,
+        created_ms: int,
+        estimated_ratio: float = 1.0,
+        level: int | None = None,
     ) -> None:
         factor = 1.0 if codec == CODEC_NONE else estimated_ratio * _ESTIMATION_FACTOR
         super().__init__(topic, partition, limit_bytes, factor, created_ms)
         self.codec = codec
+        self.level = level
         self.compression_ratio = 1.0
         self._built: bytes | None = None
 
@@ -64,7 +72,7 @@ class ProducerBatch(PackedRecords):
             self.close()
             records: bytes | memoryview = self._packed()
             if self.codec != CODEC_NONE:
-                records = compress(self.codec, records)
+                records = compress(self.codec, records, self.level)
                 self.compression_ratio = len(records) / self.record_bytes
         elif self._is_stale:
             records = memoryview(self._built)[HEADER_BYTES:]
@@ -100,7 +108,11 @@ class ProducerBatch(PackedRecords):
         for index, (_offset, timestamp_ms, key, value, headers) in enumerate(decode_records(self.build())):
             record = timestamp_ms, key, value, headers, None
             if not parts or parts[-1].record_count == most or parts[-1].try_append(*record) is None:
-                parts.append(ProducerBatch(self.topic, self.partition, limit_bytes, self.codec, self.created_ms, ratio))
+                parts.append(
+                    ProducerBatch(
+                        self.topic, self.partition, limit_bytes, self.codec, self.created_ms, ratio, self.level
+                    )
+                )
                 parts[-1].try_append(*record)
                 firsts.append(index)
         if not self.delivery.divide([(first, part.delivery) for first, part in zip(firsts, parts, strict=True)]):

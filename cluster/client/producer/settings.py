@@ -26,6 +26,8 @@ _KEY_SERIALIZER = "key.serializer"
 _VALUE_SERIALIZER = "value.serializer"
 _INTERCEPTORS = "interceptor.classes"
 _PARTITIONER = "partitioner.class"
+#: Where the level of a codec is set (KIP-390).
+_LEVELS = {name: f"compression.{name}.level" for name in ("gzip", "lz4", "zstd")}
 _OBJECTS = (_KEY_SERIALIZER, _VALUE_SERIALIZER, _INTERCEPTORS, _PARTITIONER)
 
 
@@ -40,6 +42,7 @@ class ProducerSettings(NamedTuple):
     buffer_bytes: int
     max_block_ms: int
     codec: int
+    level: int | None
     ignores_keys: bool
     is_adaptive: bool
     availability_timeout_ms: int
@@ -71,6 +74,7 @@ def producer_settings(mapping: Mapping[str, object]) -> ProducerSettings:
         buffer_bytes=config["buffer.memory"],
         max_block_ms=config["max.block.ms"],
         codec=_CODECS[config["compression.type"]],
+        level=config[_LEVELS[config["compression.type"]]] if config["compression.type"] in _LEVELS else None,
         ignores_keys=config["partitioner.ignore.keys"],
         is_adaptive=config["partitioner.adaptive.partitioning.enable"],
         availability_timeout_ms=config["partitioner.availability.timeout.ms"],

@@ -153,6 +153,30 @@ def test_lz4_frames_are_readable_by_java():
     assert bytes(cramjam.lz4.decompress(compress(3, b"a" * 200_000))) == b"a" * 200_000
 
 
+@pytest.mark.parametrize(("codec", "low", "high"), [(1, 1, 9), (3, 1, 12), (4, -50, 19)])
+def test_a_higher_level_packs_tighter(codec, low, high):
+    """KIP-390's levels are the codec's own; whoever reads need not know them."""
+    data = b"".join(b"key-%d value-%d of some length; " % (number, number * number) for number in range(20_000))
+    loose, tight = (compress(codec, data, level) for level in (low, high))
+    assert len(tight) < len(loose) < len(data)
+    assert decompress(codec, loose) == decompress(codec, tight) == data
+
+
+@pytest.mark.parametrize(("codec", "level"), [(1, -1), (3, 9), (4, 3)])
+def test_kafkas_default_levels_are_the_codecs_own(codec, level):
+    """A batch is the same with the default level and without one."""
+    data = b"one two three four " * 1000
+    assert compress(codec, data, level) == compress(codec, data)
+
+
+def test_lz4_of_a_high_level_is_readable_by_java():
+    """Independent blocks of 64 KiB, without the content's size; levels above 12 are 12."""
+    packed = compress(3, b"abcdefgh" * 50_000, 17)
+    assert packed[4] & 0b0110_1000 == 0b0110_0000
+    assert packed[5] == 0x40
+    assert packed == compress(3, b"abcdefgh" * 50_000, 12)
+
+
 def test_gzip_of_several_members():
     """A gzip stream may be a concatenation."""
     assert decompress(1, compress(1, b"one") + compress(1, b"two")) == b"onetwo"

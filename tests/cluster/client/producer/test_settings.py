@@ -21,6 +21,13 @@ def test_the_defaults_are_kafkas() -> None:
     assert (settings.max_block_ms, settings.codec, settings.availability_timeout_ms) == (60_000, 0, 0)
 
 
+@pytest.mark.parametrize(("codec", "level"), [("none", None), ("snappy", None), ("gzip", 7), ("lz4", 9), ("zstd", 3)])
+def test_a_codec_has_its_own_level(codec: str, level: int | None) -> None:
+    """KIP-390: the level of the codec in use, or its default; those of other codecs say nothing."""
+    settings = producer_settings({"compression.type": codec, "compression.gzip.level": 7})
+    assert settings.level == level
+
+
 @pytest.mark.parametrize(
     ("key", "value", "text"),
     [
@@ -82,9 +89,6 @@ def test_a_batch_is_never_larger_than_a_request() -> None:
 def test_every_key_of_kafkas_producer_is_known() -> None:
     """Kafka 3.8's ProducerConfig but for security: what changes nothing here is taken and told, not unknown."""
     keys = {
-        "compression.gzip.level": 5,
-        "compression.lz4.level": 9,
-        "compression.zstd.level": 3,
         "enable.metrics.push": True,
         "metric.reporters": "com.example.Mine",
         "auto.include.jmx.reporter": False,
