@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,7 @@ INTERVAL_NS = 100_000_000
 
 #: Sequences of these functions have an outcome.
 _OUTCOMES = ("send", "sentinel", "unsent")
-#: At most this many complaints are reported of one history.
+#: At most this many complaints of a kind are reported of one history.
 MOST_COMPLAINTS = 5
 
 #: A function and an outcome.
@@ -51,47 +50,52 @@ _compute: Any = pyarrow.compute
 
 @dataclass(frozen=True, slots=True)
 class HistoryAccount:
-    """One history. ``state`` is ``closed``, ``torn`` or ``damaged`` (``error`` says how).
-
-    ``rows`` and ``totals``: (function, outcome) -> (rows, values), as counted and as the file's last rows say;
-    ``complaints``: sequences without an outcome, or with two; ``errors``: (outcome, name) -> values of ``send`` rows;
-    ``acked`` and ``read``: values by (topic, partition); ``attempts``: spans of intervals (their first and last number)
-    in which records were under way; ``streams``: those with a row; ``deleted``: below which offset DeleteRecords was
-    asked for, by (topic, partition); ``last_acked_ns`` and ``last_tried_ns``: when something was last acknowledged, or
-    was to be sent or had an outcome, by (topic, partition); ``places``: where something was acknowledged, read or
-    deleted; ``unplaced``: where an acknowledgement came without an offset; ``writers``: the processes that rows name as
-    theirs; ``phases``: (function, phase) of all rows; ``nowhere``: how many polls have no offset;
-    ``last_ns``: when the last row's outcome was known; ``identified``, ``placed``: whether any acknowledgement has a
-    producer id, an offset; ``unassigned``: (session, topic, partition) that was polled and never assigned;
-    ``reached``: the last offset that a poll brought, by (topic, partition); ``due``: the last offset that had been
-    acknowledged at a given time.
-    """
+    """One history: what it holds, and what it says it holds."""
 
     process: str
     file: str
+    #: ``closed``, ``torn`` or ``damaged``; ``error`` says how it is damaged.
     state: str
     torn_bytes: int = 0
     error: str | None = None
+    #: (function, outcome) -> (rows, values), as counted, and as the file's last rows say.
     rows: Mapping[Kind, tuple[int, int]] = field(default_factory=dict)
     totals: Mapping[Kind, tuple[int, int]] = field(default_factory=dict)
+    #: Sequences that were reserved twice, have two outcomes, or an outcome and no reservation.
     complaints: tuple[str, ...] = ()
+    #: Reserved sequences without an outcome. A process that is killed leaves some.
+    unanswered: tuple[str, ...] = ()
+    #: (outcome, name) -> values of ``send`` rows.
     errors: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    #: Values that were acknowledged, and that were read.
     acked: Mapping[Where, int] = field(default_factory=dict)
     read: Mapping[Where, int] = field(default_factory=dict)
+    #: Spans of intervals (their first and last number) in which records were under way.
     attempts: tuple[tuple[int, int], ...] = ()
+    #: Those with a row.
     streams: frozenset[int] = frozenset()
+    #: Below which offset DeleteRecords was asked for.
     deleted: Mapping[Where, int] = field(default_factory=dict)
+    #: When something was last acknowledged; when something was last to be sent, or had an outcome.
     last_acked_ns: Mapping[Where, int] = field(default_factory=dict)
     last_tried_ns: Mapping[Where, int] = field(default_factory=dict)
+    #: Where something was acknowledged, read or deleted; where an acknowledgement came without an offset.
     places: frozenset[Where] = frozenset()
     unplaced: frozenset[Where] = frozenset()
+    #: The processes that rows name as theirs.
     writers: frozenset[str] = frozenset()
+    #: (function, phase) of all rows.
     phases: frozenset[tuple[str, str]] = frozenset()
+    #: How many polls have no offset.
     nowhere: int = 0
+    #: When the last row's outcome was known.
     last_ns: int = -1
+    #: Whether any acknowledgement has a producer id, and whether any has an offset.
     identified: bool = False
     placed: bool = False
+    #: (session, topic, partition) that was polled and never assigned.
     unassigned: frozenset[tuple[int, str, int]] = frozenset()
+    #: The last offset that a poll brought; the last one that had been acknowledged at a given time.
     reached: Mapping[Where, int] = field(default_factory=dict)
     due: Mapping[Where, int] = field(default_factory=dict)
 
@@ -178,16 +182,16 @@ class _Sums:
         self._streams.update(each for each in _compute.unique(rows["stream"]).to_pylist() if each >= 0)
         begun, ended = column(sent, "invoke_ns") // INTERVAL_NS, column(sent, "complete_ns") // INTERVAL_NS
         self._attempts.add(joined(ranges(np.zeros_like(begun), begun, np.maximum(begun, ended))))
-        _raise(self._deleted, deleted_below(rows))
-        _raise(self._last_acked_ns, greatest(acked, "complete_ns"))
-        _raise(self._last_tried_ns, greatest(sent, "complete_ns"))
+        _keep_greatest(self._deleted, deleted_below(rows))
+        _keep_greatest(self._last_acked_ns, greatest(acked, "complete_ns"))
+        _keep_greatest(self._last_tried_ns, greatest(sent, "complete_ns"))
         for f, sessions in self._sessions.items():
             own = rows.filter(_compute.and_(_compute.equal(rows["f"], f), ok))
             keys = own.group_by(["session", "topic", "partition"]).aggregate([]).to_pylist()
             sessions |= {(each["session"], each["topic"], each["partition"]) for each in keys}
             if f == "poll":
-                _raise(self._reached, greatest(own, "last_offset"))
-        _raise(
+                _keep_greatest(self._reached, greatest(own, "last_offset"))
+        _keep_greatest(
             self._due, greatest(acked.filter(_compute.less_equal(acked["complete_ns"], self._due_ns)), "last_offset")
         )
         about = _compute.is_in(rows["f"], value_set=pa.array(["send", "sentinel", "poll", "delete"]))
@@ -222,7 +226,8 @@ class _Sums:
             torn_bytes,
             rows=self._rows,
             totals=self._totals,
-            complaints=tuple(islice(self._complaints(), MOST_COMPLAINTS)),
+            complaints=tuple(self._complaints()),
+            unanswered=tuple(_told(without(self._reserved.once, self._outcomes.once), "without an outcome")),
             errors=dict(self._errors),
             acked=dict(self._acked),
             read=dict(self._read),
@@ -245,21 +250,21 @@ class _Sums:
         )
 
     def _complaints(self) -> Iterator[str]:
-        """Reserved sequences without exactly one outcome, as ranges, stream by stream."""
+        """What no process does to its sequences, killed or not; as ranges, stream by stream."""
         reserved, outcomes = self._reserved, self._outcomes
-        for found, what in (
-            (reserved.twice, "reserved twice"),
-            (outcomes.twice, "with two outcomes"),
-            (without(reserved.once, outcomes.once), "without an outcome"),
-            (without(outcomes.once, reserved.once), "with an outcome and no reservation"),
-        ):
-            for stream, first, last in found.rows(MOST_COMPLAINTS):
-                yield f"{_named(stream, first, last)} {what}"
+        yield from _told(reserved.twice, "reserved twice")
+        yield from _told(outcomes.twice, "with two outcomes")
+        yield from _told(without(outcomes.once, reserved.once), "with an outcome and no reservation")
         for stream, first, last in sorted(self._backwards):
             yield f"{_named(stream, first, last)} in a range that ends before it begins"
 
 
-def _raise(greatest: dict[Where, int], found: Mapping[Where, int]) -> None:
+def _told(found: Ranges, what: str) -> Iterator[str]:
+    for stream, first, last in found.rows(MOST_COMPLAINTS):
+        yield f"{_named(stream, first, last)} {what}"
+
+
+def _keep_greatest(greatest: dict[Where, int], found: Mapping[Where, int]) -> None:
     for where, value in found.items():
         greatest[where] = max(value, greatest.get(where, value))
 

@@ -50,7 +50,8 @@ _ORDER: list[tuple[str, Literal["ascending", "descending"]]] = [
     (name, "ascending") for name in ("topic", "partition", "stream", "sequence", "offset", "cause", "detail")
 ]
 
-#: Numbers in ``detail`` that belong to the value itself and so move on with it; all others are the same for all.
+#: Numbers in an anomaly's ``detail`` that belong to the value itself and so move on with it; others are the same for
+#: all.
 _MOVING = frozenset(f"{end}_{source}" for end in ("first", "last") for source in ("ack", "log", "read"))
 
 
@@ -153,9 +154,12 @@ def _expanded(table: pa.Table) -> pa.Table:
 def _moved(detail: str | None, by: int) -> str | None:
     if not by or not detail:
         return detail
-    values = json.loads(detail)
-    moved = {name: value + by if name in _MOVING and value is not None else value for name, value in values.items()}
-    return json.dumps(moved, separators=(",", ":"))
+    return json.dumps(moved(json.loads(detail), by), separators=(",", ":"))
+
+
+def moved(detail: Mapping[str, Any], by: int) -> dict[str, Any]:
+    """The detail of a value that comes so many values later in the same anomaly."""
+    return {name: value + by if name in _MOVING and value is not None else value for name, value in detail.items()}
 
 
 def _allowed(check: str, rows: pa.Table, verdict: Verdict) -> pa.Array[Any]:

@@ -14,6 +14,8 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from verifier.spark import TINY
+
 #: The rows of an answer, as JSON has them.
 Rows = list[dict[str, Any]]
 
@@ -36,6 +38,15 @@ def ask(questions: Mapping[str, DataFrame]) -> dict[str, Rows]:
     for row in reduce(DataFrame.union, told).collect():
         answers[row["question"]].append(json.loads(row["row"]))
     return answers
+
+
+def in_few_tasks(together: DataFrame) -> DataFrame:
+    """The same rows, of many questions put together: in as few tasks as there are cores if the evidence is tiny.
+
+    Each task is sent the plans of all of them, which Java then takes longer to read than the rows.
+    """
+    context = together.sparkSession.sparkContext
+    return together.coalesce(context.defaultParallelism) if context.getConf().contains(TINY) else together
 
 
 def reason(error: Exception) -> str:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import uuid
 from base64 import urlsafe_b64decode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,11 +21,11 @@ from verifier.evidence import seal as seals
 from verifier.evidence.phases import RECOVERY
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.evidence.run_model import RunModel
-from verifier.evidence.series import SeriesPoint, read_series
+from verifier.evidence.series import TOTALS, SeriesPoint, read_series
 from verifier.load_files import LoadFiles, load_files
 from verifier.strangers import strangers
 from verifier.wall_clock import STEADY, Shift, shift_of
-from verifier.witness import sightings
+from verifier.witness import Sighting, sightings
 
 #: What no log line has if all is well. kafka-python's errors do not count: they are connections that broke, which is
 #: what faults are for, and its history has the rest.
@@ -60,10 +61,10 @@ class Closing:
 
     ``series`` is the last point of each process, ``lag_ms`` the worst lag of its event loop; ``topic_ids`` what each
     replica's ``partition.metadata`` says, by (broker, topic, partition), None for one that cannot be read;
-    ``leader_epochs`` the last epoch that the conductor saw, by (topic, partition); ``load`` is what the load processes
-    were handed, None if it cannot be read. ``strangers`` are files that no declared process, broker or partition
-    leaves. ``clock`` is how far the wall clock moved during the run. ``looks_ns`` is the span of the conductor's looks,
-    None if it left none; ``beside`` is what each live process left beside its series.
+    ``last_looks`` the last epoch that the conductor saw, and who led in it, by (topic, partition); ``load`` is what the
+    load processes were handed, None if it cannot be read. ``strangers`` are files that no declared process, broker or
+    partition leaves. ``clock`` is how far the wall clock moved during the run. ``looks_ns`` is the span of the
+    conductor's looks, None if it left none; ``beside`` is what each live process left beside its series.
     """
 
     seal: str | None = None
@@ -75,7 +76,7 @@ class Closing:
     lag_ms: Mapping[str, float] = field(default_factory=dict)
     alarms: tuple[LogAlarm, ...] = ()
     topic_ids: Mapping[tuple[int, str, int], str | None] = field(default_factory=dict)
-    leader_epochs: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    last_looks: Mapping[tuple[str, int], Sighting] = field(default_factory=dict)
     unreadable: tuple[Unreadable, ...] = ()
     load: Mapping[str, Any] | None = None
     strangers: tuple[str, ...] = ()
@@ -88,52 +89,37 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
     """Read everything that closes the evidence of a run."""
     digest, problem, differences = _seal(directory)
     unreadable: list[Unreadable] = []
-    faults = FaultRecord()
-    try:
-        faults = fault_record(directory.read_faults(), run.evidence.planned_faults)
-    except (OSError, ValueError, TypeError) as error:
-        unreadable.append(Unreadable("faults.jsonl", str(error)))
-    epochs: dict[tuple[str, int], int] = {}
-    times: list[int] = []
-    try:
-        if not directory.leaders_jsonl.exists():
-            raise FileNotFoundError("it is missing")
-        seen = sightings(directory.read_leaders(), [topic.name for topic in run.topics])
-        epochs = {place: looks[-1].epoch for place, looks in seen.items()}
-        known = [(each.time_ns, each.before_ns) for looks in seen.values() for each in looks]
-        times = [each for pair in known for each in pair if each is not None]
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        unreadable.append(Unreadable("leaders.jsonl", str(error)))
+
+    @contextmanager
+    def reading(name: str) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            unreadable.append(Unreadable(name, str(error)))
+
+    faults, clock, load = FaultRecord(), STEADY, None
+    looks: Mapping[tuple[str, int], Sequence[Sighting]] = {}
     series: dict[str, SeriesPoint] = {}
     lag_ms: dict[str, float] = {}
+    beside: dict[str, LoadFiles] = {}
+    with reading("faults.jsonl"):
+        faults = fault_record(directory.read_faults(), run.evidence.planned_faults)
+    with reading("leaders.jsonl"):
+        looks = _looks(directory, run)
     for process in run.evidence.of_role("producers", "readers"):
         path = directory.series_jsonl(process.name)
-        try:
-            for point in read_series(path):
-                if point.process != process.name:
-                    raise ValueError(f"it is of {point.process}")
-                if (before := series.get(point.process)) is not None and not _follows(point, before):
-                    raise ValueError(f"the point at {point.time_ns} does not follow the one at {before.time_ns}")
-                series[point.process] = point
-                lag_ms[point.process] = max(point.loop_lag_ms, lag_ms.get(point.process, 0.0))
-        except (OSError, ValueError, TypeError) as error:
-            unreadable.append(Unreadable(f"loadgen/{path.name}", str(error)))
-    clock = STEADY
-    try:
-        clock = shift_of(directory, run)
-    except (OSError, ValueError) as error:
-        unreadable.append(Unreadable(directory.resources_jsonl.name, str(error)))
-    beside: dict[str, LoadFiles] = {}
-    for process in run.evidence.of_role("producers", "readers"):
-        try:
+        with reading(f"loadgen/{path.name}"):
+            for point in _series(path, process.name):
+                series[process.name] = point
+                lag_ms[process.name] = max(point.loop_lag_ms, lag_ms.get(process.name, 0.0))
+        with reading(f"loadgen/{process.name}: its status or Locust's figures"):
             beside[process.name] = load_files(directory, process.name)
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            unreadable.append(Unreadable(f"loadgen/{process.name}: its status or Locust's figures", str(error)))
-    load = None
-    try:
+    with reading(directory.resources_jsonl.name):
+        clock = shift_of(directory, run)
+    with reading("loadgen/settings.json"):
         load = read_json(directory.load_settings_json)
-    except (OSError, ValueError) as error:
-        unreadable.append(Unreadable("loadgen/settings.json", str(error)))
+    spans = [(each.before_ns, each.time_ns) for seen in looks.values() for each in seen]
+    times = [time_ns for span in spans for time_ns in span if time_ns is not None]
     return Closing(
         seal=digest,
         seal_problem=problem,
@@ -144,7 +130,7 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
         lag_ms=lag_ms,
         alarms=tuple(_alarms(directory)),
         topic_ids=dict(_topic_ids(directory)),
-        leader_epochs=epochs,
+        last_looks={place: seen[-1] for place, seen in looks.items()},
         unreadable=tuple(unreadable),
         load=load,
         strangers=tuple(strangers(directory, run)),
@@ -152,6 +138,24 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
         looks_ns=(min(times), max(times)) if times else None,
         beside=beside,
     )
+
+
+def _looks(directory: RunDirectory, run: RunModel) -> Mapping[tuple[str, int], Sequence[Sighting]]:
+    if not directory.leaders_jsonl.exists():
+        raise FileNotFoundError("it is missing")
+    return sightings(directory.read_leaders(), [topic.name for topic in run.topics])
+
+
+def _series(path: Path, process: str) -> Iterator[SeriesPoint]:
+    """The points of one process; ``ValueError`` for one of another, or one that cannot come next."""
+    before: SeriesPoint | None = None
+    for point in read_series(path):
+        if point.process != process:
+            raise ValueError(f"it is of {point.process}")
+        if before is not None and not _follows(point, before):
+            raise ValueError(f"the point at {point.time_ns} does not follow the one at {before.time_ns}")
+        before = point
+        yield point
 
 
 def _due_ns(run: RunModel) -> int:
@@ -162,8 +166,7 @@ def _due_ns(run: RunModel) -> int:
 
 def _follows(point: SeriesPoint, before: SeriesPoint) -> bool:
     """Whether a point is later than another one of its process, and none of its totals is less."""
-    totals = ("total_acked", "total_read", "total_failed", "total_unknown", "total_errors", "total_fatal")
-    return point.time_ns > before.time_ns and all(getattr(point, name) >= getattr(before, name) for name in totals)
+    return point.time_ns > before.time_ns and all(getattr(point, name) >= getattr(before, name) for name in TOTALS)
 
 
 def _seal(directory: RunDirectory) -> tuple[str | None, str | None, tuple[seals.Difference, ...]]:

@@ -1,7 +1,8 @@
 """A doubt: why a run cannot be called valid, and what it makes blind. Owns the shape and the kinds of evidence.
 
 A doubt that leaves all evidence as it is (a fault that never bit) blinds nothing. One about the evidence itself names
-what can no longer be believed; checks that need it are not made, so that damaged evidence never accuses the cluster.
+what can no longer be believed; checks that need it are withheld: what they find does not count, so that damaged
+evidence never accuses the cluster.
 """
 
 from __future__ import annotations

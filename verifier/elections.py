@@ -1,9 +1,9 @@
 """What an election cut off: the elections that the log and the conductor both show, as events. Judges nothing.
 
-A worked example, of stream 7. Epoch 3 begins at offset 100 of the final log, which has sequences 0 to 49 of the stream
+A worked example, of stream 7. Epoch 3 begins at offset 100 of the final log, which has sequences 0 to 47 of the stream
 below and 60 to 80 above; the conductor saw it begin about 12.0 s. A row says that sequences 45 to 55 were acknowledged
 at offsets 97 to 107, at 11.8 s. Offset 100 is that of sequence 48, and so 48 to 55 become an ``election`` row: sequence
-48, offset 100, 8 values. Had the row no offsets (acks=0), it would be 50 to 55: behind 49, which stands in an earlier
+48, offset 100, 8 values. Had the row no offsets (acks=0), it would be the same: behind 47, which stands in an earlier
 epoch, and before 60, which stands in this one.
 
 How far up can a log that was cut off have reached? Offsets are dense: each of its tail is taken by one attempt to send
@@ -176,6 +176,7 @@ class Elections:
             if election is not None:
                 before_it = [each["epoch"] for each in collected if each["place"] == row["place"]]
                 standing = max((epoch for epoch in before_it if epoch < row["epoch"]), default=0)
+                # each epoch since the last one that stands may have had a log of its own, now gone
                 logs = max(row["epoch"] - standing, 1)
                 rows.append({"place": row["place"], "logs": logs, **election._asdict()})
         fields: list[tuple[str, pa.DataType]] = [("place", pa.int32()), ("epoch", pa.int32()), ("logs", pa.int32())]
@@ -215,7 +216,7 @@ class Elections:
         )
 
     def _in_one_log(self, acks: DataFrame) -> DataFrame:
-        """The acknowledgements without those that the logs that were cut off cannot have held together.
+        """Drops acknowledgements that name more values at one offset than there were logs to be cut off.
 
         A log has one value at an offset. There were at most as many logs as epochs since the one that stands before.
         """

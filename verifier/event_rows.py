@@ -27,7 +27,10 @@ class Grounds:
 
 
 def told(history: DataFrame) -> DataFrame:
-    """What producers and live readers were told, with offsets where there are any. Sentinels have acks=all."""
+    """What producers and live readers were told, with offsets where there are any.
+
+    Sentinels are left out: they are sent with acks=all.
+    """
     sends, polls = F.col("f") == "send", (F.col("f") == "poll") & (F.col("phase") == "load")
     known = history.filter((sends | polls) & (F.col("type") == "ok") & (F.col("stream") >= 0) & well_formed())
     return known.select(

@@ -2,7 +2,7 @@
 
 ``verifier.excuses`` defines the kinds. Every table has place, stream, ``sequence`` (the first), ``offset`` (of the
 first, null if it is not known or does not matter), ``values`` (how many), and ``event``, from which it is described.
-What an election cut off is ``verifier.elections``'.
+``verifier.elections`` finds what an election cut off.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from verifier.checks.copies import TIMED_OUT
 from verifier.claims import well_formed
 from verifier.elections import Elections
 from verifier.event_rows import Grounds, event, in_bouts, of_bout, ranges, told
@@ -21,8 +22,7 @@ from verifier.expectation import DISCONNECT, ELECTION, RETRY
 from verifier.tables import Tables
 from verifier.witness import CLOSED_NS, CONNECTION_NS, SLACK_NS, Span
 
-#: The error of a delivery after which librdkafka may send again under a new producer epoch, by its own name.
-TIMED_OUT = "^_MSG_TIMED_OUT"
+#: A value was outstanding as a delivery timed out if it was so within this time of it.
 TIMEOUT_NS = 1_000_000_000
 
 
@@ -88,6 +88,7 @@ class Events:
         held = (
             lost.join(F.broadcast(faults), "place")
             .filter(F.col("at").between(F.col("from_ns"), F.col("until_ns")))
+            # these connections count in ``alone``
             .withColumns({"text": F.concat_ws(", during ", "text", "while"), "connections": F.lit(0)})
             .select(*alone.columns)
         )

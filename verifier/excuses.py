@@ -67,13 +67,14 @@ class Excuses:
     def __init__(self, tables: Tables, events: Events) -> None:
         self._tables = tables
         self._source = events
+        # ``Events`` is for one thread, and checks are judged in two
         self._lock = RLock()
 
     def split(self, check: str, found: DataFrame) -> DataFrame:
         """A check's anomalies with ``excuse`` (null: none), its ``event``, and ``step``.
 
-        ``step`` is how far into the anomaly that was found this part begins. Anomalies without a value or an offset to
-        go by are never excused.
+        ``step``: how far into the original anomaly this part begins. Of the checks that go by values, an anomaly
+        without a stream and a sequence is never excused; polls and headers go by partition.
         """
         with self._lock:
             if check == _AT_OFFSETS:
@@ -149,20 +150,20 @@ class Excuses:
 
 
 def _moved(check: str, election: Election) -> Column:
-    """Whether an election may have moved a reader's position, or what a producer's log holds, in this way.
+    """Whether an election may have moved a reader's position, or the end of a producer's sequences in the log.
 
     A reader had come above what was cut off, before the old leader was surely gone, and goes on after it may have been
     replaced. In the log two batches of a producer follow each other in an epoch before it, and in its own or a later.
     """
 
-    def told(name: str) -> Column:
+    def detail(name: str) -> Column:
         return F.get_json_object("detail", f"$.{name}").cast("bigint")
 
     if check == "sequence-gap":
-        after = F.coalesce(told("after_epoch") < election.epoch, F.lit(True))
-        return after & (told("leader_epoch") >= election.epoch)
-    had_come = told("before" if check == "watermark-regression" else "expected")
-    in_time = (told("before_ns") <= election.until_ns) & (told("complete_ns") >= election.from_ns)
+        after = F.coalesce(detail("after_epoch") < election.epoch, F.lit(True))
+        return after & (detail("leader_epoch") >= election.epoch)
+    had_come = detail("before" if check == "watermark-regression" else "expected")
+    in_time = (detail("before_ns") <= election.until_ns) & (detail("complete_ns") >= election.from_ns)
     return (had_come > election.start_offset) & in_time
 
 

@@ -28,21 +28,17 @@ from verifier.excuses import Excuses
 from verifier.expectation import Expectation
 from verifier.explain.events import event_text
 from verifier.facts import Found
-from verifier.spark import in_few_tasks
 
 logger = logging.getLogger(__name__)
 
-#: Questions that are asked at the same time.
+#: Queries that are prepared, or asked, at the same time.
 THREADS = 2
 
 #: The checks that are queries, in the order in which a report leads with them.
 CHECKED = tuple(anomaly.name for anomaly in ANOMALIES if anomaly.asks_spark)
 
-#: The question that holds what all checks found.
+#: The name under which ``Answers.rows`` has what all checks found.
 CHECKS = "checks"
-
-#: Offsets in an anomaly's detail that move on with its values.
-MOVING = frozenset(f"{end}_{source}" for end in ("first", "last") for source in ("ack", "log", "read"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +54,7 @@ class Answers:
 
 
 def answers_to(built: tables.Tables) -> Answers:
-    """What Spark says of the ledger and to all checks.
+    """Asks Spark for the ledger and for all checks.
 
     The checks are one job. If it fails, each is asked alone, so that one that raises silences no other.
     """
@@ -71,7 +67,7 @@ def answers_to(built: tables.Tables) -> Answers:
     try:
         found = _together(list(checks.values()))
         if found is not None:
-            found = built.made(in_few_tasks(found), CHECKS)
+            found = built.made(asking.in_few_tasks(found), CHECKS)
         return Answers(found, empty | asking.ask(needed | _counted(_unexcused(found))), failures)
     except Exception:  # Spark does not say which of the checks it was, so each is asked alone
         logger.warning("the checks fail together; each is asked alone", exc_info=True)
@@ -89,7 +85,10 @@ def answers_to(built: tables.Tables) -> Answers:
 
 
 def _queries(built: tables.Tables) -> tuple[dict[str, DataFrame], dict[str, str]]:
-    """The query of each check, and the checks that raised with the reason. Spark resolves a query in its thread."""
+    """The query of each check, and the checks that raised with the reason.
+
+    Spark analyzes a query in the thread that makes it, so two threads prepare them faster.
+    """
 
     def query(name: str) -> DataFrame:
         find = importlib.import_module(f"verifier.checks.{name.replace('-', '_')}").find
@@ -191,10 +190,7 @@ def _found(
         step, event, excuse = values.pop("step"), values.pop("event"), values["excuse"]
         del values["example"], values["place"], values["epoch"], values["rows"]
         values |= {"topic": place.final.topic, "partition": place.final.partition}
-        values["detail"] = {
-            name: value + step if name in MOVING and value is not None else value
-            for name, value in json.loads(values["detail"] or "{}").items()
-        }
+        values["detail"] = anomaly_files.moved(json.loads(values["detail"] or "{}"), step)
         values["event"] = None if event is None else event_text(excuse, event, models[place.run])
         found.append((place.run, Found(**values)))
     return found

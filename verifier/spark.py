@@ -2,7 +2,7 @@
 
 pyspark is imported when a session is asked for, not before. Nothing is printed: what the JVM says goes to
 ``spark.log`` in the scratch directory. The JVM ends when the session is closed, and also when this process is killed
-(its standard input closes); the session's ``jvm_pid`` is there for a caller that records processes.
+(its standard input closes).
 """
 
 from __future__ import annotations
@@ -35,10 +35,13 @@ SMALL_BYTES = 256 << 20
 
 #: Below this much the JVM spends more on compiling queries and on planning them again as they run than on the rows.
 TINY_BYTES = 64 << 20
+#: A session for so little has this setting.
+TINY = "spark.gapless.tiny"
 _INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
+    TINY: "true",
 }
 
 _LOG4J = """\
@@ -84,7 +87,7 @@ class Session:
         try:
             process.wait(timeout=END_TIMEOUT_S if self._making is None else DUMP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            self._kill()
+            self.abort()
         else:
             self._gone(whole=process.returncode == 0)
 
@@ -103,9 +106,6 @@ class Session:
 
     def abort(self) -> None:
         """End the JVM at once, and wait until it is gone."""
-        self._kill()
-
-    def _kill(self) -> None:
         process = self._gateway.proc
         process.kill()
         process.wait(timeout=END_TIMEOUT_S)
@@ -188,23 +188,13 @@ def start(scratch: Path, master: str = "local[2]", evidence_bytes: int = 0, *, a
     return started
 
 
-def in_few_tasks(frame: Any) -> Any:
-    """The same rows, of many questions put together: in as few tasks as there are cores if the evidence is tiny.
-
-    Each task is sent the plans of all of them, which Java then takes longer to read than the rows.
-    """
-    spark = frame.sparkSession
-    tiny = spark.conf.get("spark.sql.adaptive.enabled") == _INTERPRETED["spark.sql.adaptive.enabled"]
-    return frame.coalesce(spark.sparkContext.defaultParallelism) if tiny else frame
-
-
 def is_local(master: str) -> bool:
     """Whether this Spark runs in the JVM on this machine, and so sees its files."""
     return master.startswith("local")
 
 
 def _settings(scratch: Path, master: str, evidence_bytes: int, java_options: list[str]) -> dict[str, str]:
-    """A cluster (any master that is not local) keeps its own network settings."""
+    """All settings of a session. A cluster (any master that is not local) keeps its own network settings."""
     small = evidence_bytes <= SMALL_BYTES
     log4j = scratch / "log4j2.properties"
     log4j.write_text(_LOG4J.format(path=scratch / "spark.log"), encoding="utf-8")
@@ -282,7 +272,7 @@ def _classes(java_home: str) -> ClassArchive:
     """The archive for this Java and the jars that pyspark brings."""
     found = find_spec("pyspark")
     if found is None or not found.submodule_search_locations:
-        raise SparkUnavailable("pyspark is not installed; make setup does it")
+        raise SparkUnavailable("pyspark is not installed: run `make setup`")
     return ClassArchive.of(java_home, Path(found.submodule_search_locations[0]) / "jars")
 
 

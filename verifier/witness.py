@@ -1,7 +1,8 @@
 """What the harness itself saw: who led when, and which brokers it broke. This witness is independent of the logs.
 
-Reads ``leaders.jsonl`` (the conductor's own looks) and ``faults.jsonl``; the rest is pure. It sets two limits: how
-far from an election an acknowledgement may lie to have been cut off by it, and how far back a broken connection counts.
+Reads ``leaders.jsonl`` (the conductor's own looks) and ``faults.jsonl``; the rest is pure. It sets the limits: how far
+from an election an acknowledgement may lie to have been cut off by it, and how far back a connection counts that was
+broken, or closed.
 
 A worked example. The looks at 10.0 s and 10.3 s saw epoch 4 and epoch 5 of a partition: epoch 5 began in between. A
 record that stands below its start was sent at 10.1 s, one that stands in it was acknowledged at 10.2 s: it began
@@ -31,7 +32,7 @@ SLACK_NS = 3_000_000_000
 CONNECTION_NS = 2_000_000_000
 
 #: What was sent within this time before its own client was closed may have been lost with the connections that it
-#: closed. The load waits for a second before it closes a client; earlier versions did not.
+#: closed. The load waits for a second before it closes a client.
 CLOSED_NS = 500_000_000
 
 #: How the target of a fault names the brokers, or the links from producers to brokers, that it hits.
@@ -116,10 +117,6 @@ class Witness:
 
     sightings: Mapping[tuple[str, int], Sequence[Sighting]] = field(default_factory=dict)
     spans: tuple[Span, ...] = ()
-
-    def saw_election(self, topic: str, partition: int) -> bool:
-        """Whether the conductor saw any epoch of this partition begin."""
-        return any(each.before_ns is not None for each in self.sightings.get((topic, partition), ()))
 
     def held(self, topic: str, partition: int) -> list[Span]:
         """The faults that stood between producers and the broker that led this partition meanwhile.

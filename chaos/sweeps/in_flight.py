@@ -15,13 +15,13 @@ from chaos.sweeps.delivery import PARTITIONS, injections
 from chaos.sweeps.model import UNKNOWN, Cell, Sweep, Wanted
 
 NAME = "in-flight"
-SUMMARY = "six requests in flight against a broker that remembers five, by Kafka's rule and by the seed's"
+SUMMARY = "six requests in flight against a broker that remembers five, by Kafka's rule and by gapless's own"
 
 TIME_LIMIT_S = 16.0
 SEEDS = (1,)
 IN_FLIGHT = (5, 6)
-#: Rule -> gapless.unknown.producer.
-RULES = {"kafka": "kafka", "seed": "gapless"}
+#: Of ``gapless.unknown.producer``.
+RULES = ("kafka", "gapless")
 FAULTS = ("drop-response", "reset")
 #: Small batches that are sent at once: while answers are dropped there are as many in flight as may be.
 RATE = 3_000
@@ -41,7 +41,7 @@ def build(wanted: Wanted) -> Sweep:
 def _cells(wanted: Wanted) -> Iterator[Cell]:
     time_limit_s = wanted.time_limit_s or TIME_LIMIT_S
     for fault in FAULTS:
-        for rule, unknown in RULES.items():
+        for rule in RULES:
             for in_flight in IN_FLIGHT:
                 for seed in wanted.seeds or SEEDS:
                     unsafe = ("gapless.allow.unsafe.in.flight=true",) if in_flight > 5 else ()
@@ -52,7 +52,7 @@ def _cells(wanted: Wanted) -> Iterator[Cell]:
                         partitions=PARTITIONS,
                         rate=wanted.rate or RATE,
                         client="native",
-                        broker_config=(f"gapless.unknown.producer={unknown}",),
+                        broker_config=(f"gapless.unknown.producer={rule}",),
                         producer_config=(
                             f"max.in.flight.requests.per.connection={in_flight}",
                             *unsafe,

@@ -20,9 +20,9 @@ import pytest
 from chaos.commands.main import run_command
 from chaos.experiment.command_line import FIELDS
 from chaos.schedules.model import from_yaml
+from tests.support.histories import read_histories
 from tests.support.leftovers import Place
 from tests.support.require import require
-from verifier.evidence.history import read_histories
 from verifier.evidence.run_model import RunModel, RunSettings
 
 ROOT = Path(__file__).resolve().parents[2]

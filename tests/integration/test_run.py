@@ -12,9 +12,9 @@ import psutil
 import pytest
 
 from loadgen.settings import PROCESS_ENV
+from tests.support.histories import read_histories
 from tests.support.leftovers import Place
 from tests.support.require import require
-from verifier.evidence.history import read_histories
 from verifier.evidence.values import SENTINEL_STREAM
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]

@@ -19,7 +19,8 @@ from cluster.seams.clock import SystemClock
 from loadgen.command import LOCUSTFILE, Command, final_read_command, locust_commands, sentinel_command
 from loadgen.settings import LoadSettings
 from tests.loadgen.conftest import CHECKOUT, TOPIC, MockCluster
-from verifier.evidence.history import history_file, read_histories, read_history
+from tests.support.histories import read_histories
+from verifier.evidence.history import history_file, read_history
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.evidence.series import read_series
 from verifier.evidence.values import SENTINEL_STREAM

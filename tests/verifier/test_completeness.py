@@ -28,6 +28,7 @@ from verifier.evidence.seal import Difference
 from verifier.facts import Facts, ReaderReach
 from verifier.outcomes import may_fail
 from verifier.wall_clock import Shift
+from verifier.witness import Sighting
 
 SECOND = 1_000_000_000
 
@@ -205,7 +206,7 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
     ("and says that it has 8 with 24", HISTORIES, RUN, FACTS,
      account("producer-1", rows={**rows_of("producer-1"), ("send", "ok"): (7, 24)})),
     ("sequences s1/3 without an outcome", HISTORIES, RUN, FACTS,
-     account("producer-1", complaints=("s1/3 without an outcome",))),
+     account("producer-1", unanswered=("s1/3 without an outcome",))),
     ("speaks of streams 9", HISTORIES, RUN, FACTS, account("producer-1", streams=frozenset((1, 2, 9)))),
     ("says nothing of streams 2", HISTORIES, RUN, FACTS, account("producer-1", streams=frozenset((1,)))),
     ("but after REQUEST_TIMED_OUT nobody can know that", HISTORIES, RUN, FACTS,
@@ -273,8 +274,10 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
     ("nodes/9/x: not there when", NOTHING, RUN, FACTS, closing(differences=(Difference("nodes/9/x", "new"),))),
     ("faults.jsonl cannot be read", EXCUSES, RUN, FACTS, closing(unreadable=(Unreadable("faults.jsonl", "x"),))),
     ("t-0: it ended in leader epoch 3, and leaders.jsonl knows none after 2", EXCUSES, final(leader_epoch=3), FACTS,
-     closing(leader_epochs={("t", 0): 2})),
-    ("t-0: leaders.jsonl says nothing of it", EXCUSES, RUN, FACTS, closing(leader_epochs={})),
+     closing(last_looks={("t", 0): Sighting(2, None, 0)})),
+    ("t-0: it ended in leader epoch 1 led by 1, and by 3 in leaders.jsonl", EXCUSES, RUN, FACTS,
+     closing(last_looks={("t", 0): Sighting(1, None, 0, 3)})),
+    ("t-0: leaders.jsonl says nothing of it", EXCUSES, RUN, FACTS, closing(last_looks={})),
     ("leaders.jsonl has times that lie outside the phases", EXCUSES, RUN, FACTS, closing(looks_ns=(0, 57 * SECOND))),
     ("leaders.jsonl has times that lie outside the phases", EXCUSES, RUN, FACTS, closing(looks_ns=(-2 * SECOND, 0))),
     ("injection 0 (kill-leader) has times that lie outside the phases", EXCUSES, BITTEN, FACTS,

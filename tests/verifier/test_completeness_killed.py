@@ -32,7 +32,7 @@ def torn(fault: Injected | None = DEATH, *, series_ns: int = LAST, **changes: An
     """The history of ``producer-1`` has no end, and so goes its live series."""
     known = closing()
     accounts = tuple(
-        replace(each, state="torn", totals={}, complaints=("s1/9 without an outcome",), **changes)
+        replace(each, state="torn", totals={}, unanswered=("s1/9 without an outcome",), **changes)
         if each.process == "producer-1"
         else each
         for each in known.accounts

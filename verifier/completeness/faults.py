@@ -49,21 +49,23 @@ def _times(run: RunModel, closing: Closing) -> Iterator[str]:
 def _elections(run: RunModel, closing: Closing) -> Iterator[str]:
     """The conductor looks for leaders until the brokers stop: it knows every epoch that the final phase knows.
 
-    Its first look at each partition is noted, too.
+    It knows who led in the last one, and its first look at each partition is noted, too.
     """
-    complaints = [
-        (
-            f"{final.topic}-{final.partition}",
-            f"it ended in leader epoch {final.leader_epoch}, and leaders.jsonl knows none after {seen}",
-        )
-        for final in run.final
-        if (seen := closing.leader_epochs.get((final.topic, final.partition), final.leader_epoch)) < final.leader_epoch
-    ]
+    complaints = []
+    for final in run.final:
+        name, last = f"{final.topic}-{final.partition}", closing.last_looks.get((final.topic, final.partition))
+        if last is None:
+            continue
+        ended = f"it ended in leader epoch {final.leader_epoch}"
+        if last.epoch < final.leader_epoch:
+            complaints.append((name, f"{ended}, and leaders.jsonl knows none after {last.epoch}"))
+        elif last.epoch == final.leader_epoch and last.leader not in (final.leader, None):
+            complaints.append((name, f"{ended} led by {final.leader}, and by {last.leader} in leaders.jsonl"))
     if not any(each.path == "leaders.jsonl" for each in closing.unreadable):
         complaints += [
             (f"{final.topic}-{final.partition}", "leaders.jsonl says nothing of it")
             for final in run.final
-            if (final.topic, final.partition) not in closing.leader_epochs
+            if (final.topic, final.partition) not in closing.last_looks
         ]
     yield from together(complaints)
 

@@ -48,10 +48,10 @@ def _each(run: RunModel, closing: Closing) -> Iterator[str]:
             continue
         if account.state == "torn":
             yield from torn(run, account, closing)
-            yield from (f"{account.file}: {each}" for each in account.complaints if "without an outcome" not in each)
         else:
             yield from _totals(account)
-            yield from (f"{account.file}: sequences {each}" for each in account.complaints)
+            yield from (f"{account.file}: sequences {each}" for each in account.unanswered)
+        yield from (f"{account.file}: sequences {each}" for each in account.complaints)
         yield from _places(run, account)
         yield from strange(account, declared)
         if declared is not None:
@@ -77,18 +77,17 @@ def _totals(account: HistoryAccount) -> Iterator[str]:
 
 def _places(run: RunModel, account: HistoryAccount) -> Iterator[str]:
     """What happened in another partition could not be compared with any log."""
-    strange = sorted(f"{topic}-{partition}" for topic, partition in account.places)
-    strange = [name for name in strange if name not in run.evidence.replicas]
-    if strange:
-        yield f"the history {account.file} speaks of {', '.join(strange[:5])}, which the run does not have"
+    unknown = sorted({f"{topic}-{partition}" for topic, partition in account.places} - set(run.evidence.replicas))
+    if unknown:
+        yield f"the history {account.file} speaks of {', '.join(unknown[:5])}, which the run does not have"
 
 
 def _streams(account: HistoryAccount, declared: DeclaredProcess) -> Iterator[str]:
     if declared.role != "producers":
         return
     wanted = frozenset(range(declared.first_stream, declared.first_stream + declared.streams))
-    if strange := account.streams - wanted:
-        yield f"the history {account.file} speaks of streams {_listed(strange)}, which {account.process} does not write"
+    if others := account.streams - wanted:
+        yield f"the history {account.file} speaks of streams {_listed(others)}, which {account.process} does not write"
     if absent := wanted - account.streams:
         yield f"the history {account.file} says nothing of streams {_listed(absent)}"
 

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from verifier.closing import Closing
 from verifier.doubts import HISTORIES, Doubt
 from verifier.evidence.run_model import RunModel
-
-#: The totals of a series that its process wrote into its status as well.
-TOTALS = ("total_acked", "total_read", "total_failed", "total_unknown", "total_errors", "total_fatal")
+from verifier.evidence.series import TOTALS
 
 
 def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:

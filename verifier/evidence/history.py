@@ -123,13 +123,6 @@ class HistoryFile(NamedTuple):
     torn_bytes: int
 
 
-class Histories(NamedTuple):
-    """All files of a directory: one table (rows of a process in their order), and the state of each file."""
-
-    table: pa.Table
-    files: tuple[HistoryFile, ...]
-
-
 class HistoryWriter:
     """Appends rows to one file. For one thread (or the greenlets of one hub: no call switches).
 
@@ -313,13 +306,6 @@ def history_file(table: pa.Table) -> HistoryFile:
     except KeyError as error:
         raise HistoryError(f"this table was not read from a history file: no {error}") from None
     return HistoryFile(path, process, table.num_rows, closed == "1", int(torn_bytes))
-
-
-def read_histories(directory: str | Path) -> Histories:
-    """All ``*.arrow`` files of a directory, by name. An absent or empty directory gives an empty table."""
-    tables = [read_history(path) for path in sorted(Path(directory).glob("*.arrow"))]
-    files = tuple(history_file(table) for table in tables)
-    return Histories(pa.concat_tables([READ_SCHEMA.empty_table(), *(t.cast(READ_SCHEMA) for t in tables)]), files)
 
 
 def _decode_messages(messages: list[memoryview], path: str) -> tuple[pa.Table, str]:

@@ -13,6 +13,9 @@ from typing import Any
 
 from verifier.evidence.run_directory import read_json_lines
 
+#: The totals of a point. They never fall, and a process writes the last ones into its status as well.
+TOTALS = ("total_acked", "total_read", "total_failed", "total_unknown", "total_errors", "total_fatal")
+
 
 @dataclass(frozen=True, slots=True)
 class SeriesPoint:

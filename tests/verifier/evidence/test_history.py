@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.seams.clock import ManualClock
+from tests.support.histories import read_histories
 from verifier.evidence.history import (
     END_OF_STREAM,
     FLUSH_INTERVAL_NS,
@@ -23,7 +24,6 @@ from verifier.evidence.history import (
     HistoryRow,
     HistoryWriter,
     history_file,
-    read_histories,
     read_history,
 )
 

@@ -1,4 +1,7 @@
-"""Every check once more, slow and obvious: plain loops over plain lists, no Spark, no numpy, no code of the reader.
+"""Every check once more, slow and obvious: plain loops over plain lists, no Spark, no numpy.
+
+Segments and the files beside the log are parsed here. Histories are decoded by ``verifier.evidence.history``, whose
+bugs this oracle cannot see.
 
 ``find_all`` reads a run directory by itself and returns what each check must find. The tests compare it with Spark's
 answers on the same mutated runs. Each module of this package has the checks of one group of anomalies.

@@ -12,8 +12,8 @@ from typing import Any
 import cramjam
 import crc32c
 
+from tests.support.histories import read_histories
 from tests.verifier.oracle.model import Batch, Evidence, Replica, Slot
-from verifier.evidence.history import read_histories
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import FinalPartition, RunModel
 
