@@ -28,7 +28,7 @@ from verifier.event_rows import Grounds, event, in_bouts, told
 from verifier.evidence.values import SENTINEL_STREAM
 from verifier.expectation import Expectation
 from verifier.tables import Tables
-from verifier.witness import Election, EpochStart
+from verifier.witness import SLACK_NS, Election, EpochStart
 
 #: Of an election of which it does not matter how far up a log can have reached.
 NO_END = 2**62
@@ -45,31 +45,49 @@ class Elections:
 
     @cached_property
     def _standing(self) -> DataFrame:
-        """By election and stream: the first sequence that stands in its epoch or a later one, the last before.
+        """By election and stream: the last sequence that stands before its epoch, the first in it or a later one.
 
-        What was sent again is no such first one where a retry may come behind later sequences (``_out_of_turn``).
+        ``first_in`` is that first one; ``first_in_turn`` leaves out what may have come behind later sequences, and
+        counts for what was handed over until ``again_ns``: when the last of those that are left out was sent again.
         """
         log = self._tables.log.filter(F.col("stream").isNotNull())
         last = F.col("first_sequence") + F.col("last_offset") - F.col("first_offset")
-        key = [F.col(f"log.{name}") == F.col(f"again.{name}") for name in ("place", "stream")]
+        same = [F.col(f"log.{name}") == F.col(f"again.{name}") for name in ("place", "stream")]
         within = F.col("log.first_sequence").between(F.col("again.first"), F.col("again.last"))
-        of_log = log.select("place", "stream", "leader_epoch", "first_sequence", last.alias("last_sequence"))
-        known = of_log.alias("log").join(F.broadcast(self._out_of_turn).alias("again"), [*key, within], "left")
-        behind = F.coalesce(F.col("again.last") + 1, F.col("log.first_sequence"))
-        lowest = F.when(behind <= F.col("log.last_sequence"), behind)
-        mine = known.groupBy("log.place", "log.stream", "log.leader_epoch").agg(
-            F.min(lowest).alias("lowest"), F.max("log.last_sequence").alias("highest")
+        rows = (
+            log.select("place", "stream", "leader_epoch", "first_sequence", last.alias("last_sequence"))
+            .alias("log")
+            .join(F.broadcast(self._out_of_turn).alias("again"), [*same, within], "left")
+            .select("log.*", F.col("again.last").alias("again_last"), F.col("again.again_ns").alias("again_ns"))
         )
+        behind = F.coalesce(F.col("again_last") + 1, F.col("first_sequence"))
+        in_turn = F.when(behind <= F.col("last_sequence"), behind)
         epochs = F.broadcast(self._epochs.select("place", "epoch"))
-        later = F.col("leader_epoch") >= F.col("epoch")
-        return (
-            mine.join(epochs, "place")
-            .groupBy("place", "stream", "epoch")
+        later, key = F.col("leader_epoch") >= F.col("epoch"), ["place", "stream", "epoch"]
+        standing = (
+            rows.groupBy("place", "stream", "leader_epoch")
+            .agg(
+                F.min("first_sequence").alias("lowest"),
+                F.min(in_turn).alias("lowest_in_turn"),
+                F.max("last_sequence").alias("highest"),
+            )
+            .join(epochs, "place")
+            .groupBy(*key)
             .agg(
                 F.min(F.when(later, F.col("lowest"))).alias("first_in"),
+                F.min(F.when(later, F.col("lowest_in_turn"))).alias("first_in_turn"),
                 F.max(F.when(~later, F.col("highest"))).alias("last_before"),
             )
         )
+        before_it = F.coalesce(F.col("first_sequence") < F.col("first_in_turn"), F.lit(True))
+        again = (
+            rows.filter(F.col("again_ns").isNotNull())
+            .join(standing, ["place", "stream"])
+            .filter(later & before_it)
+            .groupBy(*key)
+            .agg(F.max("again_ns").alias("again_ns"))
+        )
+        return standing.join(again, key, "left")
 
     @cached_property
     def _out_of_turn(self) -> DataFrame:
@@ -78,10 +96,9 @@ class Elections:
         Several batches are in flight, the first is refused by a leader that knows of its successor, and stands in the
         next epoch when it is sent again: the second, which the old leader took, is then cut off though it is later.
         """
-        runs = self._tables.places
         places = [
             number
-            for number, place in enumerate(runs)
+            for number, place in enumerate(self._tables.places)
             if Expectation(self._grounds[place.run].settings).asks_for("nonmonotonic-send")
         ]
         retries = self._tables.history.filter(
@@ -90,13 +107,15 @@ class Elections:
         # retries that touch each other are one stretch
         together = in_bouts(retries, F.col("first_sequence"), F.col("last_sequence") + 1)
         return together.groupBy("place", "stream", "bout").agg(
-            F.min("first_sequence").alias("first"), F.max("last_sequence").alias("last")
+            F.min("first_sequence").alias("first"),
+            F.max("last_sequence").alias("last"),
+            F.max("complete_ns").alias("again_ns"),
         )
 
     def seen(self) -> dict[int, list[Election]]:
         """Every election that the conductor saw, by place, of whose epoch the final log may have nothing.
 
-        Such a one cut off what lay at or above the first offset of a later epoch, or the end of the log.
+        Such a one cut off what lay at or above the first offset of the epoch that stands before it.
         """
         starts: dict[int, dict[int, int]] = defaultdict(dict)
         for row in self._epochs.collect():
@@ -105,8 +124,8 @@ class Elections:
         for number, place in enumerate(self._tables.places):
             final, grounds = place.final, self._grounds[place.run]
             for sighting in grounds.witness.sightings.get((final.topic, final.partition), ()):
-                later = [offset for epoch, offset in starts[number].items() if epoch >= sighting.epoch]
-                begins = min(later, default=final.high_watermark)
+                stands = max((epoch for epoch in starts[number] if epoch <= sighting.epoch), default=None)
+                begins = 0 if stands is None else starts[number][stands]
                 start = EpochStart(sighting.epoch, begins, NO_END, None, None)
                 election = grounds.witness.election(final.topic, final.partition, start, grounds.settings)
                 if election is not None:
@@ -155,10 +174,16 @@ class Elections:
 
     @cached_property
     def _elections(self) -> DataFrame:
-        """The elections that the conductor saw too, with the time within which each can have cut something off."""
+        """The elections that the conductor saw too, with the times and offsets at which each can have cut off.
+
+        One that comes so soon after another that nothing is left of the epoch between them has two rows: the leader in
+        between began somewhere above the start of the epoch that stands before (``reach_offset``), and what it took
+        there was cut off below the start of the next. It took nothing before that last epoch was seen to be over.
+        """
         acks = self._told.filter(F.col("f") == "send")
         before = acks.join(F.broadcast(self._epochs), "place").filter(F.col("first_offset") < F.col("start_offset"))
-        after = acks.join(self._standing, ["place", "stream"]).filter(F.col("first_sequence") >= F.col("first_in"))
+        in_epoch = F.col("first_sequence") >= F.col("first_in_turn")
+        after = acks.join(self._standing, ["place", "stream"]).filter(in_epoch)
         key = ["place", "epoch"]
         bounds = self._epochs.join(before.groupBy(*key).agg(F.max("invoke_ns").alias("earliest_ns")), key, "left").join(
             after.groupBy(*key).agg(F.min("complete_ns").alias("latest_ns")), key, "left"
@@ -168,19 +193,28 @@ class Elections:
         collected = bounds.collect()
         for row in collected:
             place = self._tables.places[row["place"]]
-            grounds = self._grounds[place.run]
+            grounds, final = self._grounds[place.run], place.final
             end_offset = row["start_offset"] + row["left_over"]
             start = EpochStart(row["epoch"], row["start_offset"], end_offset, row["earliest_ns"], row["latest_ns"])
-            final = place.final
             election = grounds.witness.election(final.topic, final.partition, start, grounds.settings)
-            if election is not None:
-                before_it = [each["epoch"] for each in collected if each["place"] == row["place"]]
-                standing = max((epoch for epoch in before_it if epoch < row["epoch"]), default=0)
-                # each epoch since the last one that stands may have had a log of its own, now gone
-                logs = max(row["epoch"] - standing, 1)
-                rows.append({"place": row["place"], "logs": logs, **election._asdict()})
+            if election is None:
+                continue
+            lower = {
+                each["epoch"]: each["start_offset"]
+                for each in collected
+                if each["place"] == row["place"] and each["epoch"] < row["epoch"]
+            }
+            standing = max(lower, default=0)
+            # each epoch since the last one that stands may have had a log of its own, now gone
+            known = {"place": row["place"], "logs": max(row["epoch"] - standing, 1), **election._asdict()}
+            rows.append({**known, "reach_offset": row["start_offset"]})
+            gone_ns = grounds.witness.first_after(final.topic, final.partition, standing)
+            if row["epoch"] - standing > 1 and gone_ns is not None:
+                below = {"reach_offset": lower.get(standing, 0), "end_offset": row["start_offset"]}
+                rows.append({**known, **below, "from_ns": gone_ns - SLACK_NS})
         fields: list[tuple[str, pa.DataType]] = [("place", pa.int32()), ("epoch", pa.int32()), ("logs", pa.int32())]
         fields += [(name, pa.int64()) for name in Election._fields if name != "epoch"]
+        fields.append(("reach_offset", pa.int64()))
         return self._spark.createDataFrame(pa.Table.from_pylist(rows, schema=pa.schema(fields)))
 
     @cached_property
@@ -201,11 +235,13 @@ class Elections:
         of_elections = self._told.join(F.broadcast(self._elections), "place").filter(near)
         known = of_elections.join(self._standing, ["place", "stream", "epoch"], "left")
         has_offset = F.col("first_offset").isNotNull()
-        at_start = F.col("first_sequence") + F.greatest(F.col("start_offset") - F.col("first_offset"), F.lit(0))
+        at_start = F.col("first_sequence") + F.greatest(F.col("reach_offset") - F.col("first_offset"), F.lit(0))
         after_last = F.greatest(F.col("first_sequence"), F.coalesce(F.col("last_before") + 1, F.lit(0)))
         first = F.when(has_offset, at_start).otherwise(after_last)
         below_end = F.when(has_offset, F.col("first_sequence") + F.col("end_offset") - F.col("first_offset") - 1)
-        last = F.least(F.col("last_sequence"), F.col("first_in") - 1, below_end)
+        in_flight = F.coalesce(F.col("invoke_ns") <= F.col("again_ns"), F.lit(False))
+        first_in = F.when(in_flight, F.col("first_in_turn")).otherwise(F.col("first_in"))
+        last = F.least(F.col("last_sequence"), first_in - 1, below_end)
         row = Window.partitionBy("place", "stream", "f", "first_sequence", "first_offset", "complete_ns")
         return (
             known.withColumns({"sequence": first, "last": last})

@@ -77,7 +77,7 @@ class Events:
         faults = self._spark.createDataFrame(pa.Table.from_pylist(rows, schema=pa.schema(fields)))
         lost = self._tables.history.filter((F.col("f") == "disconnect") & (F.col("complete_ns") >= 0)).select(
             "place", "stream", F.col("complete_ns").alias("at"), F.col("error").alias("text"),
-            F.greatest("count", F.lit(1)).alias("connections"),
+            F.greatest("count", F.lit(0)).alias("connections"),
         )  # fmt: skip
         alone = lost.withColumn("from_ns", F.col("at") - CONNECTION_NS)
         # an ``unsent`` row is written when the client is closed

@@ -16,8 +16,7 @@ Each event is a stretch of sequences of one stream:
   that failed had records: of retries that overlap, all count together, and if they excuse more, they excuse none.
 - ``timeout``    sequences that were outstanding when a delivery of their stream timed out (``TIMEOUT_NS`` around it).
 
-Polls and batch headers have no single value to go by. Where the settings call for an election, it is one that the
-conductor saw (``_moved``); where they call for a retry, any into the partition.
+Polls and batch headers have no single value to go by: see ``verifier.by_partition``.
 
 A lost value is excused if all its acknowledgements are; an offset, if everything that contradicts the log there is.
 What is excused only in part is cut, and its parts are counted separately.
@@ -36,19 +35,17 @@ excused; and sequence 6, 4 values, ``step`` 2 into what was found, excused by th
 from __future__ import annotations
 
 from functools import reduce
-from operator import or_
 from threading import RLock
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from verifier.checks.common import COLUMNS
+from verifier.by_partition import by_partition, unexcused
 from verifier.claims import ACK, LOG, READ, cut, pieces
 from verifier.event_rows import EVENT
 from verifier.events import Events
-from verifier.expectation import DISCONNECT, ELECTION, RETRY, TIMEOUT, Expectation
+from verifier.expectation import DISCONNECT, ELECTION, RETRY, TIMEOUT
 from verifier.tables import Tables
-from verifier.witness import Election
 
 #: The identity of a claim: by how much its offset is ahead of its sequence; this one if its offset is unknown.
 NO_OFFSET = -(2**62)
@@ -80,7 +77,7 @@ class Excuses:
             if check == _AT_OFFSETS:
                 return self._at_offsets(found)
             if check not in (*_LOST, *_REPEATED):
-                return self._by_partition(check, found)
+                return by_partition(check, found, self._tables, self._source)
             judgeable = F.col("stream").isNotNull() & F.col("sequence").isNotNull()
             return self._by_sequence(check, found.filter(judgeable)).unionByName(unexcused(found.filter(~judgeable)))
 
@@ -125,20 +122,6 @@ class Excuses:
         parts = _judged(_pieces(together, key, "offset"), _AT_OFFSETS).withColumn("stream", F.lit(None).cast("bigint"))
         return _result(parts, F.col("offset") - F.col("whole.offset"), F.col("values"), F.col("whole.size"))
 
-    def _by_partition(self, check: str, found: DataFrame) -> DataFrame:
-        retried = {row["place"] for row in self._source.of(RETRY).select("place").distinct().collect()}
-        elections = self._source.elections.seen()
-        excuse = F.lit(None).cast("string")
-        for number, place in enumerate(self._tables.places):
-            settings, here = self._source.grounds[place.run].settings, F.col("place") == number
-            asked = {each.excuse for each in Expectation(settings).allowances if each.check == check}
-            if RETRY in asked and number in retried:
-                excuse = F.when(here, RETRY).otherwise(excuse)
-            if ELECTION in asked:
-                moved = reduce(or_, (_moved(check, each) for each in elections.get(number, ())), F.lit(False))
-                excuse = F.when(here & F.coalesce(moved, F.lit(False)), ELECTION).otherwise(excuse)
-        return unexcused(found).withColumn("excuse", excuse)
-
     def _kinds(self, check: str) -> tuple[str, ...]:
         return (ELECTION, DISCONNECT) if check in _LOST else (ELECTION, RETRY, TIMEOUT)
 
@@ -147,35 +130,6 @@ class Excuses:
         if first == "offset":
             frame = frame.filter(F.col("offset").isNotNull())
         return _rows(frame, first, F.col("values"), kind, event=F.col("event"))
-
-
-def _moved(check: str, election: Election) -> Column:
-    """Whether an election may have moved a reader's position, or the end of a producer's sequences in the log.
-
-    A reader had come above what was cut off, before the old leader was surely gone, and goes on after it may have been
-    replaced. In the log two batches of a producer follow each other in an epoch before it, and in its own or a later.
-    """
-
-    def detail(name: str) -> Column:
-        return F.get_json_object("detail", f"$.{name}").cast("bigint")
-
-    if check == "sequence-gap":
-        after = F.coalesce(detail("after_epoch") < election.epoch, F.lit(True))
-        return after & (detail("leader_epoch") >= election.epoch)
-    had_come = detail("before" if check == "watermark-regression" else "expected")
-    in_time = (detail("before_ns") <= election.until_ns) & (detail("complete_ns") >= election.from_ns)
-    return (had_come > election.start_offset) & in_time
-
-
-def unexcused(found: DataFrame, *more: str) -> DataFrame:
-    """Anomalies of which none is excused, with the columns of ``Excuses.split`` and ``more`` of their own."""
-    return found.select(
-        *more,
-        *COLUMNS,
-        F.lit(None).cast("string").alias("excuse"),
-        F.lit(None).cast(EVENT).alias("event"),
-        F.lit(0).cast("bigint").alias("step"),
-    )
 
 
 def _rows(

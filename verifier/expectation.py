@@ -161,7 +161,6 @@ def _unclean(settings: RunSettings) -> Iterator[Allowance]:
     yield Allowance("lost-write", None, ELECTION, reason)
     yield Allowance("log-gap", "sequences", ELECTION, reason)
     yield Allowance("inconsistent-offsets", None, ELECTION, reason)
-    yield Allowance("sequence-gap", None, ELECTION, reason)
     yield Allowance("duplicate", "vanished", ELECTION, f"{reason}; a value that was read and lost is sent again")
     for check in ("poll-skip", "int-poll-skip", "nonmonotonic-poll", "int-nonmonotonic-poll"):
         cut_off = f"{reason}; a reader whose position is cut off goes on where the log has something"

@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from verifier import anomaly_files, asking, collect, excuses, tables
+from verifier import anomaly_files, asking, by_partition, collect, tables
 from verifier.anomalies import ANOMALIES, NAMES
 from verifier.checks.common import COLUMNS
 from verifier.evidence.run_model import RunModel
@@ -153,7 +153,7 @@ def _together(frames: Sequence[DataFrame]) -> DataFrame | None:
 
 
 def _unexcused(found: DataFrame | None) -> DataFrame | None:
-    return None if found is None else excuses.unexcused(found, "check")
+    return None if found is None else by_partition.unexcused(found, "check")
 
 
 def _counted(judged: DataFrame | None) -> dict[str, DataFrame]:

@@ -35,6 +35,11 @@ CONNECTION_NS = 2_000_000_000
 #: closed. The load waits for a second before it closes a client.
 CLOSED_NS = 500_000_000
 
+#: These end a connection at once, or touch only what brokers send: nothing that a producer has sent waits under them.
+_HOLD_NOTHING = frozenset(
+    ("reset", "drop-response", "kill-leader", "kill-follower", "kill-controller", "rolling-restart")
+)
+
 #: How the target of a fault names the brokers, or the links from producers to brokers, that it hits.
 _BROKERS = re.compile(r"\bbrokers? (\d+(?:, \d+)*)")
 _PRODUCERS_LINK = re.compile(r"\bproducers-b(\d+)")
@@ -65,6 +70,11 @@ class Span(NamedTuple):
     end_ns: int
     brokers: frozenset[int]
     others: frozenset[int] = frozenset()
+
+    @property
+    def holds_requests(self) -> bool:
+        """Whether what producers send may wait for long while it stands."""
+        return self.fault not in _HOLD_NOTHING and "responses" not in self.target
 
     def blinded(self, leader: int | None, begin_ns: int, end_ns: int) -> bool:
         """Whether it hit, and left alive, who led within these times. Who is not recorded may be any broker."""
@@ -118,6 +128,11 @@ class Witness:
     sightings: Mapping[tuple[str, int], Sequence[Sighting]] = field(default_factory=dict)
     spans: tuple[Span, ...] = ()
 
+    def first_after(self, topic: str, partition: int, epoch: int) -> int | None:
+        """When the conductor last looked before it saw a later epoch than this one; None if it never did."""
+        seen = self.sightings.get((topic, partition), ())
+        return next((each.before_ns for each in seen if each.epoch > epoch), None)
+
     def held(self, topic: str, partition: int) -> list[Span]:
         """The faults that stood between producers and the broker that led this partition meanwhile.
 
@@ -127,7 +142,8 @@ class Witness:
         return [
             span
             for span in self.spans
-            if any(
+            if span.holds_requests
+            and any(
                 each.leader in span.brokers and span.start_ns <= each.end_ns and span.end_ns >= each.begin_ns
                 for each in led
             )

@@ -28,7 +28,7 @@ from loadgen.clients.base import (
     first_line,
 )
 from loadgen.clients.librdkafka import SENTINEL_NEEDS, consumer_config, producer_config, producer_identity
-from loadgen.clients.librdkafka_attempts import ATTEMPTS, AttemptListener, client_logger, disconnects
+from loadgen.clients.librdkafka_attempts import ATTEMPTS, AttemptListener, LostConnections, client_logger
 from loadgen.runs import ReadRecord
 from loadgen.settings import ConfigValue, LoadSettings, SettingsError
 
@@ -50,7 +50,7 @@ class ConfluentProducer:
         self._callbacks = callbacks
         self._clock = clock
         self._first_sequence = -1
-        self._disconnects = 0
+        self._connections = LostConnections()
         listener = AttemptListener(self._on_failed_attempt, is_debugged="debug" in config)
         debug = ",".join(filter(None, (config.get("debug"), ATTEMPTS)))
         own = {**config, "debug": debug, "stats_cb": self._on_statistics}
@@ -82,15 +82,10 @@ class ConfluentProducer:
         identity = producer_identity(statistics)
         if identity is not None:
             self._callbacks.on_identity(*identity)
-        lost = disconnects(statistics)
-        if lost > self._disconnects:
-            more = lost - self._disconnects
-            self._callbacks.on_disconnect(f"{more} since the last statistics", more)
-        self._disconnects = lost
+        if lost := self._connections.told(statistics):
+            self._callbacks.on_disconnect(f"{lost} since the last statistics", lost)
 
     def _on_error(self, error: KafkaError) -> None:
-        if error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
-            self._callbacks.on_disconnect(describe(error), 1)
         self._callbacks.on_error(failure_of(error))
 
     def _on_failed_attempt(self, error: str, records: int, number: int) -> None:

@@ -7,6 +7,7 @@ that failed, in three lines a batch, which cost it a few microseconds.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from collections.abc import Callable
@@ -21,7 +22,6 @@ _FAILED_ATTEMPT = re.compile(
     r"MessageSet with (?P<records>\d+) message\(s\) \(MsgId (?P<message_id>\d+), BaseSeq -?\d+\) "
     r"encountered error: (?P<error>.*) \(actions (?P<actions>[^)]*)\)"
 )
-_DISCONNECTS = re.compile(r'"disconnects":\s*(\d+)')
 
 
 class AttemptListener:
@@ -58,6 +58,25 @@ def failed_attempt(facility: str, line: str) -> tuple[str, int, int] | None:
     return match["error"], int(match["records"]), int(match["message_id"])
 
 
-def disconnects(statistics: str) -> int:
-    """How often connections were lost so far, to all brokers together, by librdkafka's statistics."""
-    return sum(map(int, _DISCONNECTS.findall(statistics)))
+class LostConnections:
+    """How often a connection was lost over which records had been sent, by librdkafka's statistics, broker by broker.
+
+    A broker whose name the client no longer knows leaves the statistics, so sums over brokers may fall.
+    """
+
+    def __init__(self) -> None:
+        #: Broker -> losses, Produce requests at the last statistics, and before the connection that may be lost next.
+        self._known: dict[str, tuple[int, int, int]] = {}
+
+    def told(self, statistics: str) -> int:
+        """How many there were since the statistics before. A connection that carried no Produce request is none."""
+        lost = 0
+        for name, broker in json.loads(statistics).get("brokers", {}).items():
+            losses, requests = broker.get("disconnects", 0), broker.get("req", {}).get("Produce", 0)
+            losses_then, requests_then, sent_before = self._known.get(name, (0, 0, 0))
+            if losses > losses_then:
+                lost += min(losses - losses_then, max(requests - sent_before, 0))
+                # what was sent in this interval may have been sent over the next connection
+                sent_before = requests_then
+            self._known[name] = losses, requests, sent_before
+        return lost

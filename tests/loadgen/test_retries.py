@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Event
@@ -13,7 +14,7 @@ from cluster.seams.clock import SystemClock
 from loadgen.choices import Sizes
 from loadgen.clients import confluent, native
 from loadgen.clients.base import ProducerFactory
-from loadgen.clients.librdkafka_attempts import AttemptListener, disconnects, failed_attempt
+from loadgen.clients.librdkafka_attempts import AttemptListener, LostConnections, failed_attempt
 from loadgen.recorder import Recorder
 from loadgen.records import StreamRecords
 from loadgen.settings import ConfigValue
@@ -109,8 +110,24 @@ def test_debugging_lines_are_for_the_listener_alone(caplog: pytest.LogCaptureFix
     assert [record.getMessage() for record in caplog.records] == ["FAIL [p] gone", "PRODUCE [p] asked for"]
 
 
-def test_lost_connections_are_counted_over_all_brokers() -> None:
-    """As the statistics have them, broker by broker."""
-    text = '{"brokers": {"a": {"disconnects":2, "x": 1}, "b": { "disconnects": 1 }}}'
-    assert disconnects(text) == 3
-    assert disconnects("{}") == 0
+def statistics(**brokers: tuple[int, int]) -> str:
+    """Of each broker, how often its connection was lost, and how many Produce requests it was sent."""
+    told = {name: {"disconnects": lost, "req": {"Produce": sent}} for name, (lost, sent) in brokers.items()}
+    return json.dumps({"brokers": told})
+
+
+def test_lost_connections_are_counted_broker_by_broker() -> None:
+    """One that carried no records is none; a broker that the client forgets takes nothing with it."""
+    lost = LostConnections()
+    assert lost.told("{}") == 0
+    assert lost.told(statistics(a=(0, 5), b=(3, 0))) == 0
+    assert lost.told(statistics(a=(1, 5), b=(4, 0))) == 1
+    assert lost.told(statistics(a=(2, 5), b=(4, 0))) == 0
+    assert lost.told(statistics(b=(5, 2))) == 1
+    assert lost.told(statistics(b=(5, 2))) == 0
+
+
+def test_what_was_sent_in_the_interval_of_a_loss_may_be_on_the_next_connection() -> None:
+    """librdkafka does not say in which order: the next loss counts."""
+    lost = LostConnections()
+    assert [lost.told(statistics(a=each)) for each in ((0, 3), (1, 9), (2, 9), (3, 9))] == [0, 1, 1, 0]

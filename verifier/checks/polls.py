@@ -19,6 +19,9 @@ from verifier.checks.common import anomalies
 #: What tells one reader's session apart from others.
 _WHOSE = ("place", "process", "session")
 
+#: By what an unclean election that moved the reader is known.
+_BEFORE = ("before_ns", "complete_ns", "had_stream", "had_sequence")
+
 
 def jumps_of(history: DataFrame) -> DataFrame:
     """Each delivered row that does not begin right behind what its session had reached, in rows of the history.
@@ -26,14 +29,14 @@ def jumps_of(history: DataFrame) -> DataFrame:
     And each assignment further on than what the process had reached, by whichever session.
 
     ``expected`` is the offset that was to come, ``inside`` whether the one before came by the same poll. ``before_ns``
-    is when its reader had come there.
+    is when its reader had come there, ``had_stream`` and ``had_sequence`` the value that it was handed last.
     """
     has_offsets = (F.col("first_offset") >= 0) & (F.col("last_offset") >= F.col("first_offset"))
     moves = F.col("f").isin("assign", "seek") & (F.col("first_offset") >= 0)
     delivered = (F.col("f") == "poll") & (F.col("type") == "ok") & has_offsets
     assigned = F.col("f") == "assign"
     order = Window.partitionBy(*_WHOSE).orderBy("row")
-    position = F.struct("next_offset", "complete_ns")
+    position = F.struct("next_offset", "complete_ns", "had_stream", "had_sequence")
     before = F.lag(F.struct("f", "op", position.alias("position"))).over(order)
     of_process = Window.partitionBy("place", "process").orderBy("row")
     reached = F.lag(position).over(of_process)
@@ -44,11 +47,14 @@ def jumps_of(history: DataFrame) -> DataFrame:
             *_WHOSE, "row", "f", "op", "phase", "stream", "first_sequence", "first_offset", "last_offset",
             "complete_ns",
             F.when(moves, F.col("first_offset")).otherwise(F.col("last_offset") + 1).alias("next_offset"),
+            F.when(delivered & (F.col("stream") >= 0), F.col("stream")).alias("had_stream"),
+            F.when(delivered & (F.col("stream") >= 0), F.col("last_sequence")).alias("had_sequence"),
         )
         .withColumn("before", before)
         .withColumn("reached", reached)
         .withColumn("position", F.when(assigned, F.col("reached")).otherwise(F.col("before.position")))
         .withColumns({"expected": F.col("position.next_offset"), "before_ns": F.col("position.complete_ns")})
+        .withColumns({name: F.col(f"position.{name}") for name in ("had_stream", "had_sequence")})
         .withColumn("inside", F.when(assigned, F.lit(False)).otherwise(same_op))
         .filter(
             ((F.col("f") == "poll") & (F.col("first_offset") != F.col("expected")))
@@ -56,7 +62,7 @@ def jumps_of(history: DataFrame) -> DataFrame:
         )
         .select(
             *_WHOSE, "row", "f", "inside", "phase", "stream", "first_sequence", "first_offset", "last_offset",
-            "expected", "before_ns", "complete_ns",
+            "expected", "before_ns", "complete_ns", "had_stream", "had_sequence",
         )
     )  # fmt: skip
 
@@ -86,7 +92,7 @@ def _found(rows: DataFrame, size: Column, more: list[str]) -> DataFrame:
         sequence=F.when(ours, F.col("first_sequence")),
         offset="first_offset",
         size=size,
-        detail=["process", "session", "phase", "f", "expected", "before_ns", "complete_ns", *more],
+        detail=["process", "session", "phase", "f", "expected", *more, *_BEFORE],
     )
 
 

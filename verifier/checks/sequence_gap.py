@@ -12,7 +12,7 @@ takes any first sequence. Legal too: a new epoch that begins at 0 after anything
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from verifier.checks.common import anomalies
@@ -50,10 +50,9 @@ def find(tables: Tables) -> DataFrame:
     )
     found = (
         sequenced(tables)
-        .withColumns({"expected": F.lag(after).over(of_one), "after_epoch": F.lag("leader_epoch").over(of_one)})
+        .withColumn("expected", F.lag(after).over(of_one))
         .withColumn("cause", cause)
         .filter(F.col("cause").isNotNull())
     )
-    detail: list[str | Column] = ["broker", "segment", "position", "producer_id", "producer_epoch", "base_sequence"]
-    detail += ["expected", "after_epoch", "leader_epoch"]
-    return anomalies(found, cause=F.col("cause"), stream=None, sequence=None, offset="base_offset", detail=detail)
+    detail = ["broker", "segment", "position", "producer_id", "producer_epoch", "base_sequence", "expected"]
+    return anomalies(found, cause=F.col("cause"), stream=None, sequence=None, offset="base_offset", detail=[*detail])

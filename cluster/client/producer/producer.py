@@ -250,7 +250,7 @@ class Producer(Closing):
 
     @property
     def disconnects(self) -> int:
-        """How often a connection to a broker was lost, or could not be had."""
+        """How often a connection to a broker was lost over which records had been sent."""
         return self._metrics.disconnect_total
 
     def metrics(self) -> dict[str, float]:

@@ -55,6 +55,8 @@ class ProducerRequests:
         self._failed: list[tuple[SendProduce, ErrorCode]] = []
         self._id_error: ErrorCode | None = None
         # By topic and codec, what compression has left of batches that were just built.
+        #: Nodes to which records were sent since their connection was opened.
+        self._carrying: set[int] = set()
         self._ratios: list[tuple[str, int, float]] = []
 
     def __repr__(self) -> str:
@@ -144,6 +146,7 @@ class ProducerRequests:
         self._metrics.request_total += 1
         request = Request(ApiKey.PRODUCE, version, response_decoder(version), _Sent(action, now_ms))
         network.send_now(action.node, request, body, now_ms, expects_response=action.acks != 0)
+        self._carrying.add(action.node)
 
     # What came of it
 
@@ -165,10 +168,12 @@ class ProducerRequests:
             core.producer_id(now_ms, self._id_error)
             self._id_error = None
         if polled.lost:
-            self._metrics.disconnect_total += len(polled.lost)
             # All that was in flight to a lost node ends together, in an order that the sender knows to keep.
             late = {response.node_id for response in polled.responses if response.is_timeout}
             for lost in polled.lost:
+                if lost.node_id in self._carrying:
+                    self._carrying.discard(lost.node_id)
+                    self._metrics.disconnect_total += 1
                 self._forget(lost.node_id)
                 core.disconnected(lost.node_id, now_ms, lost.node_id in late)
         if polled.ready or self._connected:

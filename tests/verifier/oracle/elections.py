@@ -19,6 +19,7 @@ class Election(NamedTuple):
     since: int
     until: int
     logs: int  # that can have been cut off at its start
+    reach: int  # from here on, if not from its start
 
 
 def told(evidence: Evidence) -> list[dict[str, Any]]:
@@ -42,25 +43,49 @@ def retried(evidence: Evidence) -> set[Value]:
     }
 
 
-def first_in(evidence: Evidence, stream: int, epoch: int) -> int | None:
-    again = out_of_turn(evidence)
+def first_in(evidence: Evidence, stream: int, epoch: int, without: frozenset[Value] = frozenset()) -> int | None:
+    """The first sequence of a stream that stands in this epoch or a later one."""
     found = [
         slot.value[1]
         for slot, b in evidence.log()
-        if slot.value and b.leader_epoch >= epoch and slot.value[0] == stream and slot.value not in again
+        if slot.value and b.leader_epoch >= epoch and slot.value[0] == stream and slot.value not in without
     ]
     return min(found, default=None)
 
 
-def out_of_turn(evidence: Evidence) -> set[Value]:
-    """What was sent again, where that may come behind what is sent later."""
+def first_for(evidence: Evidence, stream: int, epoch: int, invoke_ns: int) -> int | None:
+    """The same for what was handed over then: what was sent again later than that may have come behind it."""
+    again = out_of_turn(evidence)
+    first, in_turn = first_in(evidence, stream, epoch), first_in(evidence, stream, epoch, frozenset(again))
+    late = [
+        again[slot.value]
+        for slot, b in evidence.log()
+        if slot.value in again and b.leader_epoch >= epoch and slot.value[0] == stream
+        and (in_turn is None or slot.value[1] < in_turn)
+    ]  # fmt: skip
+    return in_turn if invoke_ns <= max(late, default=-1) else first
+
+
+def out_of_turn(evidence: Evidence) -> dict[Value, int]:
+    """What was sent again where that may come behind what is sent later; and when, the last time of all that touch."""
     settings = evidence.run.settings
     librdkafka = settings.client == "confluent"
     if settings.idempotence or not (settings.retries > 0 or librdkafka):
         reorders = settings.unknown_producer != "gapless" and settings.retries > 0
     else:
         reorders = settings.max_in_flight > 1 or librdkafka
-    return retried(evidence) if reorders else set()
+    found: dict[Value, int] = {}
+    for stream in {row["stream"] for row in retries(evidence)} if reorders else ():
+        stretches: list[list[int]] = []  # first, last, time
+        for row in sorted(retries(evidence), key=lambda row: (row["first_sequence"], row["last_sequence"])):
+            first, last, time = row["first_sequence"], row["last_sequence"], row["complete_ns"]
+            if row["stream"] == stream and stretches and first <= stretches[-1][1] + 1:
+                stretches[-1] = [stretches[-1][0], max(last, stretches[-1][1]), max(time, stretches[-1][2])]
+            elif row["stream"] == stream:
+                stretches.append([first, last, time])
+        for first, last, time in stretches:
+            found |= {(stream, sequence): time for sequence in range(first, last + 1)}
+    return found
 
 
 def last_before(evidence: Evidence, stream: int, epoch: int) -> int | None:
@@ -73,13 +98,14 @@ def last_before(evidence: Evidence, stream: int, epoch: int) -> int | None:
 class Span(NamedTuple):
     """From the injection to the end of the healing; the brokers that the target names, or whose producers' link.
 
-    ``alive``: all whom it hit in any way and left alive.
+    ``alive``: all whom it hit in any way and left alive; ``holds``: whether it can hold back what producers send.
     """
 
     begin: int
     end: int
     brokers: set[int]
     alive: set[int]
+    holds: bool
 
 
 def fault_spans(evidence: Evidence) -> Iterator[Span]:
@@ -99,7 +125,9 @@ def fault_spans(evidence: Evidence) -> Iterator[Span]:
             ends = {end for word in words for end in word.split("-") if word.startswith("b") and "-" in word}
             peers = {int(end[1:]) for end in ends if end.startswith("b") and end[1:].isdecimal()}
             dies = entry["fault"].split("-")[0] in ("kill", "rolling")
-            yield Span(entry["start_ns"], healed[0] if healed else 2**62, brokers, set() if dies else brokers | peers)
+            holds = not dies and entry["fault"] not in ("reset", "drop-response") and "responses" not in entry["target"]
+            alive: set[int] = set() if dies else brokers | peers
+            yield Span(entry["start_ns"], healed[0] if healed else 2**62, brokers, alive, holds)
 
 
 def epochs_seen(evidence: Evidence) -> list[dict[str, Any]]:
@@ -117,7 +145,7 @@ def holding_up(evidence: Evidence) -> Iterator[tuple[int, int]]:
     """Faults that stood between producers and who led the partition meanwhile."""
     seen = epochs_seen(evidence)
     for span in fault_spans(evidence):
-        if any(entry.get("leader") in span.brokers for entry in leading(seen, span)):
+        if span.holds and any(entry.get("leader") in span.brokers for entry in leading(seen, span)):
             yield span.begin, span.end
 
 
@@ -162,19 +190,25 @@ def elections(evidence: Evidence) -> list[Election]:
             continue
         sent = [row["invoke_ns"] for row in sends if 0 <= row["first_offset"] < start]
         acknowledged = []
+        again = frozenset(out_of_turn(evidence))
         for row in sends:
-            first = first_in(evidence, row["stream"], epoch)
+            first = first_in(evidence, row["stream"], epoch, again)
             if first is not None and row["first_sequence"] >= first:
                 acknowledged.append(row["complete_ns"])
         latest = min([looks[0]["time_ns"], *acknowledged])
         earliest = min(max([looks[0]["before_ns"], *sent]), latest)
-        since, until = reach(evidence, looks[0]["leader_epoch"], earliest, latest)
+        since, until = near(evidence, looks[0]["leader_epoch"], earliest, latest)
         below = max((batch.leader_epoch for batch in batches if batch.leader_epoch < epoch), default=0)
-        found.append(Election(epoch, start, start + room, latest, since, until, max(epoch - below, 1)))
+        found.append(Election(epoch, start, start + room, latest, since, until, max(epoch - below, 1), start))
+        gone = next((e["before_ns"] for e in epochs_seen(evidence) if e["leader_epoch"] > below), None)
+        if epoch - below > 1 and gone is not None:  # of an epoch between them nothing is left
+            standing = any(batch.leader_epoch == below for batch in batches)
+            reach = min(batch.base_offset for batch in batches if batch.leader_epoch >= below) if standing else 0
+            found.append(Election(epoch, start, start, latest, gone - 3 * SECOND, until, epoch - below, reach))
     return found
 
 
-def reach(evidence: Evidence, epoch: int, earliest: int, latest: int) -> tuple[int, int]:
+def near(evidence: Evidence, epoch: int, earliest: int, latest: int) -> tuple[int, int]:
     """From when until when an election that took place between these times can have cut something off."""
     dead = evidence.run.settings.session_timeout_ms * 10**6
     behind = evidence.run.settings.replica_lag_time_max_ms * 3 // 2 * 10**6 + 3 * SECOND
@@ -189,26 +223,22 @@ def reach(evidence: Evidence, epoch: int, earliest: int, latest: int) -> tuple[i
     return since, until
 
 
-def moved(evidence: Evidence, had_come: int, before_ns: int, at_ns: int) -> str | None:
-    """Whether an unclean election can have moved a reader that had come there then, and goes on elsewhere now."""
+def moved(evidence: Evidence, before_ns: int, at_ns: int, above: int | None = None) -> str | None:
+    """Whether an unclean election can have moved whoever had come there then, and goes on elsewhere now.
+
+    ``above``: a watermark, which must have come above what was cut off.
+    """
     for look in epochs_seen(evidence) if evidence.run.settings.unclean_leader_election else []:
         if look["before_ns"] is None:
             continue
-        epoch = look["leader_epoch"]
-        later = [batch.base_offset for batch in in_log(evidence) if batch.leader_epoch >= epoch]
-        since, until = reach(evidence, epoch, min(look["before_ns"], look["time_ns"]), look["time_ns"])
-        if had_come > min(later, default=evidence.final.high_watermark) and before_ns <= until and at_ns >= since:
+        stands = [batch for batch in in_log(evidence) if batch.leader_epoch <= look["leader_epoch"]]
+        newest = max((batch.leader_epoch for batch in stands), default=0)
+        later = [batch.base_offset for batch in in_log(evidence) if batch.leader_epoch >= newest]
+        start = min(later) if stands else 0
+        times = min(look["before_ns"], look["time_ns"]), look["time_ns"]
+        since, until = near(evidence, look["leader_epoch"], *times)
+        if before_ns <= until and at_ns >= since and (above is None or above > start):
             return "election"
-    return None
-
-
-def forgotten(evidence: Evidence, after: int | None, epoch: int) -> str | None:
-    """Whether an unclean election lies between two batches of a producer, of these leader epochs."""
-    if evidence.run.settings.unclean_leader_election:
-        for look in epochs_seen(evidence):
-            between = (after is None or after < look["leader_epoch"]) and look["leader_epoch"] <= epoch
-            if look["before_ns"] is not None and between:
-                return "election"
     return None
 
 
@@ -237,13 +267,14 @@ def within_reach(evidence: Evidence) -> Iterator[tuple[int, Value, int | None, E
             if not election.since <= row["complete_ns"] <= election.until:
                 continue
             stream = row["stream"]
-            first, last = first_in(evidence, stream, election.epoch), last_before(evidence, stream, election.epoch)
+            first = first_for(evidence, stream, election.epoch, row["invoke_ns"])
+            last = last_before(evidence, stream, election.epoch)
             for step in range(row["last_sequence"] - row["first_sequence"] + 1):
                 sequence = row["first_sequence"] + step
                 offset = row["first_offset"] + step if row["first_offset"] >= 0 else None
                 if first is not None and sequence >= first:
                     continue
                 if (offset is None and (last is None or sequence > last)) or (
-                    offset is not None and election.start <= offset < election.end
+                    offset is not None and election.reach <= offset < election.end
                 ):
                     yield number, (stream, sequence), offset, election

@@ -32,7 +32,7 @@ def losses(evidence: Evidence) -> Iterator[Loss]:
             yield Loss(at, at - SECOND // 2, lost["stream"], 1)
         elif at >= 0 and lost["f"] == "disconnect":
             since = min([at - 2 * SECOND, *(b for b, e in holding_up(evidence) if b <= at <= e + 3 * SECOND)])
-            yield Loss(at, since, lost["stream"], max(lost["count"], 1))
+            yield Loss(at, since, lost["stream"], max(lost["count"], 0))
 
 
 def disconnected(evidence: Evidence) -> dict[Value, Loss]:

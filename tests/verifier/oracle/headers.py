@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from datetime import datetime
 
-from tests.verifier.oracle.elections import forgotten
 from tests.verifier.oracle.model import Anomaly, Batch, Evidence
 
 
@@ -41,7 +40,6 @@ def sequenced(evidence: Evidence) -> list[Batch]:
 def sequence_gap(evidence: Evidence) -> Iterator[Anomaly]:
     circle = 2**31
     expected: dict[tuple[int, int], int] = {}
-    written_in: dict[tuple[int, int], int] = {}
     for batch in sequenced(evidence):
         cause = None
         if batch.producer not in expected:
@@ -53,10 +51,7 @@ def sequence_gap(evidence: Evidence) -> Iterator[Anomaly]:
             cause = "skipped" if ahead < circle // 2 else "backwards"
         expected[batch.producer] = (batch.base_sequence + batch.next_offset - batch.base_offset) % circle
         if cause is not None:
-            excuse = forgotten(evidence, written_in.get(batch.producer), batch.leader_epoch)
-            at = batch.base_offset
-            yield Anomaly("sequence-gap", cause, evidence.final.partition, None, None, at, excuse=excuse)
-        written_in[batch.producer] = batch.leader_epoch
+            yield Anomaly("sequence-gap", cause, evidence.final.partition, None, None, batch.base_offset)
 
 
 def producer_epoch_regression(evidence: Evidence) -> Iterator[Anomaly]:

@@ -20,11 +20,11 @@ def held(evidence: Evidence) -> set[int]:
 
 
 class Jump(NamedTuple):
-    """A row, the offset that was to come, when its reader had come there, and whether that was by the same poll."""
+    """A row, the offset that was to come, the row by which its reader had come there, and whether by the same poll."""
 
     row: dict[str, Any]
     expected: int
-    before_ns: int
+    before: dict[str, Any]
     inside: bool = False
 
 
@@ -37,33 +37,42 @@ def deliveries(evidence: Evidence) -> Iterator[Jump]:
         if moves or is_poll:
             sessions[row["process"], row["session"]].append(row)
     for rows in sessions.values():
-        expected, last_op, before_ns = None, None, 0
+        expected, last_op, before = None, None, rows[0]
         for row in sorted(rows, key=lambda row: row["row"]):
             if row["f"] != "poll":
-                expected, last_op, before_ns = row["first_offset"], None, row["complete_ns"]
+                expected, last_op, before = row["first_offset"], None, row
                 continue
             if expected is not None:
-                yield Jump(row, expected, before_ns, last_op is not None and last_op == row["op"])
+                yield Jump(row, expected, before, last_op is not None and last_op == row["op"])
             expected, last_op = row["last_offset"] + 1, row["op"] if row["op"] >= 0 else None
-            before_ns = row["complete_ns"]
+            before = row
 
 
 def assigned_further(evidence: Evidence) -> Iterator[Jump]:
     """Each assignment further on than its process had come."""
-    reached: dict[str, tuple[int, int]] = {}
+    reached: dict[str, tuple[int, dict[str, Any]]] = {}
     for row in sorted(evidence.rows, key=lambda row: row["row"]):
         begin, whose = row["first_offset"], row["process"]
         if row["f"] in ("assign", "seek") and begin >= 0:
-            if row["f"] == "assign" and begin > reached.get(whose, (begin, 0))[0]:
+            if row["f"] == "assign" and begin > reached.get(whose, (begin, row))[0]:
                 yield Jump(row, *reached[whose])
-            reached[whose] = begin, row["complete_ns"]
+            reached[whose] = begin, row
         elif row["f"] == "poll" and row["type"] == "ok" and 0 <= begin <= row["last_offset"]:
-            reached[whose] = row["last_offset"] + 1, row["complete_ns"]
+            reached[whose] = row["last_offset"] + 1, row
+
+
+def _was_cut_off(evidence: Evidence, jump: Jump) -> bool:
+    """Whether the value that the reader was handed last no longer stands where it was."""
+    had = jump.before
+    if had["f"] != "poll" or had["stream"] < 0:
+        return False
+    value, at = (had["stream"], had["last_sequence"]), jump.expected - 1
+    return not any(slot.offset == at and slot.value == value for slot, _ in evidence.log())
 
 
 def _anomaly(check: str, evidence: Evidence, jump: Jump, size: int) -> Anomaly:
     row = jump.row
-    excuse = moved(evidence, jump.expected, jump.before_ns, row["complete_ns"])
+    excuse = moved(evidence, jump.before["complete_ns"], row["complete_ns"]) if _was_cut_off(evidence, jump) else None
     value = (row["stream"], row["first_sequence"]) if row["stream"] >= 0 else (None, None)
     name = f"int-{check}" if jump.inside else check
     return Anomaly(name, None, evidence.final.partition, *value, row["first_offset"], size, excuse)

@@ -93,7 +93,7 @@ def watermark_regression(evidence: Evidence) -> Iterator[Anomaly]:
                     continue
                 in_office = [ack["invoke_ns"] for ack in acks if begin <= ack["first_offset"] < end]
                 if epoch >= evidence.final.leader_epoch or any(row["complete_ns"] < time for time in in_office):
-                    excuse = moved(evidence, higher, before["complete_ns"], row["complete_ns"])
+                    excuse = moved(evidence, before["complete_ns"], row["complete_ns"], higher)
                     place = (evidence.final.partition, None, None, lower, higher - lower)
                     yield Anomaly("watermark-regression", None, *place, excuse)
 

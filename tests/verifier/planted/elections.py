@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from tests.support.stories import SECOND, Story, row
+from tests.support.stories import SECOND, Batch, Story, row
 from tests.verifier.planted.changes import change, lose_batch
 from tests.verifier.planted.excuses import (
     AFTER,
@@ -61,13 +61,33 @@ def stored_five_times(story: Story) -> None:
         stored_again(story)
 
 
-def came_again(client: str, max_in_flight: int) -> Callable[[Story], None]:
+def came_again(client: str, max_in_flight: int, at_ns: int = 13 * SECOND // 10) -> Callable[[Story], None]:
     """All that stands is of the new epoch; the first batch is there because it was sent again, twice."""
 
     def plant(story: Story) -> None:
         election(0, replace(EARLY, client=client, max_in_flight=max_in_flight))(story)
         again = row("retry", "info", 0, 1, 0, 2, -1)._replace(error="retry: NOT_LEADER_OR_FOLLOWER", count=6)
-        story.rows["producer-1"].append(again)
+        story.rows["producer-1"].append(again._replace(complete_ns=at_ns))
+
+    return plant
+
+
+def between_elections(stands_from: int, start_offset: int) -> Callable[[Story], None]:
+    """Of epoch 2 nothing is left: epoch 1 stands from the one offset on, and epoch 3 begins at the other."""
+
+    def plant(story: Story) -> None:
+        election(start_offset, replace(EARLY, client="native", retries=0))(story)
+        story.everywhere(0, renumber)
+        first, last = story.leaders
+        last |= {"leader_epoch": 3, "leader": 1, "time_ns": 15 * SECOND // 10, "before_ns": 135 * SECOND // 100}
+        between = {"leader_epoch": 2, "leader": 2, "time_ns": 125 * SECOND // 100, "before_ns": 11 * SECOND // 10}
+        story.leaders = [first, {**last, **between}, last]
+
+    def renumber(batches: list[Batch]) -> None:
+        batches[:] = [
+            replace(each, leader_epoch=3 if each.leader_epoch == 2 else int(each.base_offset >= stands_from))
+            for each in batches
+        ]
 
     return plant
 
@@ -76,11 +96,8 @@ def two_stretches(connections: int) -> Callable[[Story], None]:
     """acks=0: the last batch of the stream is lost, too, and what lies between the two stands."""
 
     def plant(story: Story) -> None:
-        disconnect(1, 21 * SECOND // 10)(story)
+        disconnect(1, 21 * SECOND // 10, connections)(story)
         lose_batch(story, 5)
-        story.rows["producer-1"] = [
-            each._replace(count=connections) if each.f == "disconnect" else each for each in story.rows["producer-1"]
-        ]
 
     return plant
 
@@ -115,6 +132,13 @@ PLANTED: Mapping[str, Planted] = {
     "behind what came again": Planted(came_again("native", 5), excused(LOSSES, "election")),
     "behind what came again, with one batch in flight": Planted(
         came_again("native", 1), excused(LOSSES, None), neighbor="behind what came again"
+    ),
+    "handed over after what came again": Planted(
+        came_again("native", 5, 12 * SECOND // 10), excused(LOSSES, None), neighbor="behind what came again"
+    ),
+    "acknowledged between two elections": Planted(between_elections(0, 9), excused(LOSSES, "election")),
+    "acknowledged below what stands before two elections": Planted(
+        between_elections(9, 12), excused(LOSSES, None), neighbor="acknowledged between two elections"
     ),
     "two stretches with two connections": Planted(two_stretches(2), excused(TWO, "disconnect")),
     "two stretches with one connection": Planted(

@@ -118,14 +118,15 @@ def fault(name: str, target: str, start_ns: int, end_ns: int) -> list[dict[str, 
     ]
 
 
-def disconnect(stream: int, at_ns: int) -> Callable[[Story], None]:
+def disconnect(stream: int, at_ns: int, connections: int = 1) -> Callable[[Story], None]:
     """acks=0, no election, and a client lost a connection."""
 
     def plant(story: Story) -> None:
         without_offsets()(story)
         elect(story, 10_000, seen=False)
         story.everywhere(0, lambda batches: _in_one_epoch(batches))
-        lost = row("disconnect", "info", 0, stream, 3, 5, -1)._replace(invoke_ns=at_ns, complete_ns=at_ns, count=1)
+        lost = row("disconnect", "info", 0, stream, 3, 5, -1)._replace(invoke_ns=at_ns, complete_ns=at_ns)
+        lost = lost._replace(count=connections)
         story.rows["producer-1"].append(lost)
 
     return plant
@@ -135,12 +136,14 @@ def _in_one_epoch(batches: list[Any]) -> None:
     batches[:] = [replace(each, leader_epoch=1) for each in batches]
 
 
-def held_up(link: str, stream: int = 1, healed_ns: int = 10 * SECOND) -> Callable[[Story], None]:
+def held_up(
+    link: str, stream: int = 1, healed_ns: int = 10 * SECOND, direction: str = "requests"
+) -> Callable[[Story], None]:
     """acks=0, the harness cut a link for long, and then a client lost a connection; broker 2 leads."""
 
     def plant(story: Story) -> None:
         disconnect(stream, 10 * SECOND)(story)
-        story.faults = fault("cut-link", f"{link}, requests only, lossy", SECOND, healed_ns)
+        story.faults = fault("cut-link", f"{link}, {direction} only, lossy", SECOND, healed_ns)
 
     return plant
 
@@ -219,6 +222,9 @@ PLANTED: Mapping[str, Planted] = {
     "another stream lost its connection": Planted(
         disconnect(2, 2 * SECOND), excused(AFTER, None), neighbor="sent over a connection that was lost"
     ),
+    "the connection that was lost had carried nothing": Planted(
+        disconnect(1, 2 * SECOND, 0), excused(AFTER, None), neighbor="sent over a connection that was lost"
+    ),
     "the connection was lost before": Planted(
         disconnect(1, SECOND), excused(AFTER, None), neighbor="sent over a connection that was lost"
     ),
@@ -244,6 +250,11 @@ PLANTED: Mapping[str, Planted] = {
     ),
     "a link to who does not lead was cut": Planted(
         held_up("producers-b3"),
+        excused(AFTER, None),
+        neighbor="sent over a link that was cut until the connection was lost",
+    ),
+    "only what brokers send was held up": Planted(
+        held_up("producers-b2", direction="responses"),
         excused(AFTER, None),
         neighbor="sent over a link that was cut until the connection was lost",
     ),
