@@ -24,14 +24,16 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from verifier.claims import cut, pieces, well_formed
-from verifier.event_rows import Grounds, event, in_bouts, told
+from verifier.event_rows import Grounds, event, told
 from verifier.evidence.values import SENTINEL_STREAM
-from verifier.expectation import Expectation
+from verifier.standing import standing
 from verifier.tables import Tables
 from verifier.witness import SLACK_NS, Election, EpochStart
 
 #: Of an election of which it does not matter how far up a log can have reached.
 NO_END = 2**62
+#: Which value stands at an offset: its stream, and by how much its sequence is ahead of the offset.
+_VALUE = "struct<stream:bigint,back:bigint>"
 
 
 class Elections:
@@ -45,72 +47,8 @@ class Elections:
 
     @cached_property
     def _standing(self) -> DataFrame:
-        """By election and stream: the last sequence that stands before its epoch, the first in it or a later one.
-
-        ``first_in`` is that first one; ``first_in_turn`` leaves out what may have come behind later sequences, and
-        counts for what was handed over until ``again_ns``: when the last of those that are left out was sent again.
-        """
-        log = self._tables.log.filter(F.col("stream").isNotNull())
-        last = F.col("first_sequence") + F.col("last_offset") - F.col("first_offset")
-        same = [F.col(f"log.{name}") == F.col(f"again.{name}") for name in ("place", "stream")]
-        within = F.col("log.first_sequence").between(F.col("again.first"), F.col("again.last"))
-        rows = (
-            log.select("place", "stream", "leader_epoch", "first_sequence", last.alias("last_sequence"))
-            .alias("log")
-            .join(F.broadcast(self._out_of_turn).alias("again"), [*same, within], "left")
-            .select("log.*", F.col("again.last").alias("again_last"), F.col("again.again_ns").alias("again_ns"))
-        )
-        behind = F.coalesce(F.col("again_last") + 1, F.col("first_sequence"))
-        in_turn = F.when(behind <= F.col("last_sequence"), behind)
-        epochs = F.broadcast(self._epochs.select("place", "epoch"))
-        later, key = F.col("leader_epoch") >= F.col("epoch"), ["place", "stream", "epoch"]
-        standing = (
-            rows.groupBy("place", "stream", "leader_epoch")
-            .agg(
-                F.min("first_sequence").alias("lowest"),
-                F.min(in_turn).alias("lowest_in_turn"),
-                F.max("last_sequence").alias("highest"),
-            )
-            .join(epochs, "place")
-            .groupBy(*key)
-            .agg(
-                F.min(F.when(later, F.col("lowest"))).alias("first_in"),
-                F.min(F.when(later, F.col("lowest_in_turn"))).alias("first_in_turn"),
-                F.max(F.when(~later, F.col("highest"))).alias("last_before"),
-            )
-        )
-        before_it = F.coalesce(F.col("first_sequence") < F.col("first_in_turn"), F.lit(True))
-        again = (
-            rows.filter(F.col("again_ns").isNotNull())
-            .join(standing, ["place", "stream"])
-            .filter(later & before_it)
-            .groupBy(*key)
-            .agg(F.max("again_ns").alias("again_ns"))
-        )
-        return standing.join(again, key, "left")
-
-    @cached_property
-    def _out_of_turn(self) -> DataFrame:
-        """Stretches of sequences that may have come behind later ones: all retries of a stream that touch, as one.
-
-        Several batches are in flight, the first is refused by a leader that knows of its successor, and stands in the
-        next epoch when it is sent again: the second, which the old leader took, is then cut off though it is later.
-        """
-        places = [
-            number
-            for number, place in enumerate(self._tables.places)
-            if Expectation(self._grounds[place.run].settings).asks_for("nonmonotonic-send")
-        ]
-        retries = self._tables.history.filter(
-            F.col("place").isin(places) & (F.col("f") == "retry") & (F.col("stream") >= 0) & well_formed()
-        )
-        # retries that touch each other are one stretch
-        together = in_bouts(retries, F.col("first_sequence"), F.col("last_sequence") + 1)
-        return together.groupBy("place", "stream", "bout").agg(
-            F.min("first_sequence").alias("first"),
-            F.max("last_sequence").alias("last"),
-            F.max("complete_ns").alias("again_ns"),
-        )
+        """By election and stream: what stands before its epoch, and in it or a later one."""
+        return standing(self._tables, self._grounds, self._epochs)
 
     def seen(self) -> dict[int, list[Election]]:
         """Every election that the conductor saw, by place, of whose epoch the final log may have nothing.
@@ -211,6 +149,7 @@ class Elections:
             gone_ns = grounds.witness.first_after(final.topic, final.partition, standing)
             if row["epoch"] - standing > 1 and gone_ns is not None:
                 below = {"reach_offset": lower.get(standing, 0), "end_offset": row["start_offset"]}
+                below["logs"] = row["epoch"] - standing - 1
                 rows.append({**known, **below, "from_ns": gone_ns - SLACK_NS})
         fields: list[tuple[str, pa.DataType]] = [("place", pa.int32()), ("epoch", pa.int32()), ("logs", pa.int32())]
         fields += [(name, pa.int64()) for name in Election._fields if name != "epoch"]
@@ -255,21 +194,47 @@ class Elections:
         """Drops acknowledgements that name more values at one offset than there were logs to be cut off.
 
         A log has one value at an offset. There were at most as many logs as epochs since the one that stands before.
+        What stands at an offset was not cut off, and counts for no log.
         """
         key = ["place", "epoch"]
-        value = F.struct("stream", (F.col("sequence") - F.col("offset")).alias("back"))
+        value = F.struct("stream", (F.col("sequence") - F.col("offset")).alias("back")).cast(_VALUE)
         columns = (*key, "about_ns", "start_offset", "logs", "offset", "values", "contends")
         told = F.struct("about_ns", "start_offset", "logs", "value").alias("told")
-        together = cut(acks.select(*columns, value.alias("value")), key, "offset")
-        present = F.col("value").isNotNull()
-        named = F.size(F.collect_set(F.when(F.col("contends"), F.col("value"))))
-        said = pieces(together, key, "offset", F.collect_set(F.when(present, told)).alias("told"), named.alias("named"))
+        told_rows = acks.select(*columns, value.alias("value"), F.lit(None).cast(_VALUE).alias("stands"))
+        together = cut(told_rows.unionByName(self._standing_within_reach, allowMissingColumns=True), key, "offset")
+        named = F.collect_set(F.when(F.col("contends"), F.col("value")))
+        said = pieces(
+            together,
+            key,
+            "offset",
+            F.collect_set(F.when(F.col("value").isNotNull(), told)).alias("told"),
+            F.size(F.array_except(named, F.collect_set("stands"))).alias("named"),
+        )
         return (
             said.withColumn("told", F.explode("told"))
             .filter(F.col("named") <= F.col("told.logs"))
             .select(*key, "offset", "values", "told.about_ns", "told.start_offset", "told.value.*")
             .select(
                 "place", "stream", (F.col("offset") + F.col("back")).alias("sequence"), "offset", "values", _about(),
+            )
+        )  # fmt: skip
+
+    @property
+    def _standing_within_reach(self) -> DataFrame:
+        """What the final log has where each election may have cut something off."""
+        log = self._tables.log.filter(F.col("stream").isNotNull())
+        reach = self._elections.groupBy("place", "epoch").agg(
+            F.min("reach_offset").alias("from_offset"), F.max("end_offset").alias("to_offset")
+        )
+        within = (F.col("last_offset") >= F.col("from_offset")) & (F.col("first_offset") < F.col("to_offset"))
+        back = (F.col("first_sequence") - F.col("first_offset")).alias("back")
+        return (
+            log.join(F.broadcast(reach), "place")
+            .filter(within)
+            .select(
+                "place", "epoch", F.col("first_offset").alias("offset"),
+                (F.col("last_offset") - F.col("first_offset") + 1).alias("values"),
+                F.struct("stream", back).cast(_VALUE).alias("stands"),
             )
         )  # fmt: skip
 

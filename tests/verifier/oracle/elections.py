@@ -204,7 +204,7 @@ def elections(evidence: Evidence) -> list[Election]:
         if epoch - below > 1 and gone is not None:  # of an epoch between them nothing is left
             standing = any(batch.leader_epoch == below for batch in batches)
             reach = min(batch.base_offset for batch in batches if batch.leader_epoch >= below) if standing else 0
-            found.append(Election(epoch, start, start, latest, gone - 3 * SECOND, until, epoch - below, reach))
+            found.append(Election(epoch, start, start, latest, gone - 3 * SECOND, until, epoch - below - 1, reach))
     return found
 
 
@@ -245,15 +245,21 @@ def moved(evidence: Evidence, before_ns: int, at_ns: int, above: int | None = No
 def cut_off(evidence: Evidence) -> Iterator[tuple[Value, int | None, Election]]:
     """Every value of a row that an election cut off, the offset that the row gives it, and the election.
 
-    A log has one value at an offset: where more were acknowledged than there were logs, the election excuses none.
+    A log has one value at an offset: where more were acknowledged than there were logs, the election excuses none. What
+    stands there was not cut off.
     """
     found = list(within_reach(evidence))
     first = {row: min(e.epoch for number, *_, e in found if number == row) for row in {each[0] for each in found}}
     rows = told(evidence)
     rivals: dict[tuple[int, int], set[Value]] = defaultdict(set)
+    stands: dict[int, set[Value]] = defaultdict(set)
+    for slot, _ in evidence.log():
+        if slot.value is not None:
+            stands[slot.offset].add(slot.value)
     for number, value, offset, election in found:
-        if rows[number]["f"] == "send" and offset is not None and first[number] == election.epoch:
-            rivals[election.epoch, offset].add(value)
+        placed = rows[number]["f"] == "send" and offset is not None and first[number] == election.epoch
+        if placed and value not in stands.get(offset or 0, set()):
+            rivals[election.epoch, offset or 0].add(value)
     for number, value, offset, election in found:
         placed = rows[number]["f"] == "send" and offset is not None
         if not placed or len(rivals[election.epoch, offset or 0]) <= election.logs:

@@ -61,12 +61,20 @@ def stored_five_times(story: Story) -> None:
         stored_again(story)
 
 
-def came_again(client: str, max_in_flight: int, at_ns: int = 13 * SECOND // 10) -> Callable[[Story], None]:
-    """All that stands is of the new epoch; the first batch is there because it was sent again, twice."""
+def came_again(
+    client: str,
+    max_in_flight: int,
+    at_ns: int = 13 * SECOND // 10,
+    start_offset: int = 0,
+    value: tuple[int, int] = (1, 0),
+) -> Callable[[Story], None]:
+    """The batch that begins with this value stands in the new epoch because it was sent again, twice."""
 
     def plant(story: Story) -> None:
-        election(0, replace(EARLY, client=client, max_in_flight=max_in_flight))(story)
-        again = row("retry", "info", 0, 1, 0, 2, -1)._replace(error="retry: NOT_LEADER_OR_FOLLOWER", count=6)
+        election(start_offset, replace(EARLY, client=client, max_in_flight=max_in_flight))(story)
+        again = row("retry", "info", 0, *value, value[1] + 2, -1)._replace(
+            error="retry: NOT_LEADER_OR_FOLLOWER", count=6
+        )
         story.rows["producer-1"].append(again._replace(complete_ns=at_ns))
 
     return plant
@@ -132,6 +140,9 @@ PLANTED: Mapping[str, Planted] = {
     "behind what came again": Planted(came_again("native", 5), excused(LOSSES, "election")),
     "behind what came again, with one batch in flight": Planted(
         came_again("native", 1), excused(LOSSES, None), neighbor="behind what came again"
+    ),
+    "where another that came again stands": Planted(
+        came_again("native", 5, start_offset=6, value=(2, 3)), excused(LOSSES, "election")
     ),
     "handed over after what came again": Planted(
         came_again("native", 5, 12 * SECOND // 10), excused(LOSSES, None), neighbor="behind what came again"
