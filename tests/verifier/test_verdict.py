@@ -343,7 +343,7 @@ REPEATED = {("duplicate", None, RETRY), ("log-duplicate", None, RETRY)}
 REORDERED = {("nonmonotonic-send", None, RETRY), ("log-reorder", "values", RETRY)}
 FORGOTTEN = {("sequence-duplicate", None, RETRY), ("sequence-gap", None, RETRY)}
 UNCLEAN = {
-    ("sequence-gap", None, ELECTION),
+    (None, ELECTION),
     ("lost-write", None, ELECTION),
     ("log-gap", "sequences", ELECTION),
     ("inconsistent-offsets", None, ELECTION),
