@@ -194,7 +194,7 @@ def witness(directory: RunDirectory, topics: Sequence[str]) -> Witness:
 def sightings(entries: Iterable[Mapping[str, object]], topics: Sequence[str]) -> dict[tuple[str, int], list[Sighting]]:
     """The epochs of each partition, each when it was first seen. Raises ``ValueError``, ``TypeError``, ``KeyError``.
 
-    An entry without a topic is about the only one of the run: earlier conductors did not write it.
+    An entry without a topic is about the only one of the run.
     """
     found: dict[tuple[str, int], list[Sighting]] = defaultdict(list)
     only = {"topic": topics[0]} if len(topics) == 1 else {}

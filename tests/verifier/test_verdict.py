@@ -343,7 +343,6 @@ REPEATED = {("duplicate", None, RETRY), ("log-duplicate", None, RETRY)}
 REORDERED = {("nonmonotonic-send", None, RETRY), ("log-reorder", "values", RETRY)}
 FORGOTTEN = {("sequence-duplicate", None, RETRY), ("sequence-gap", None, RETRY)}
 UNCLEAN = {
-    (None, ELECTION),
     ("lost-write", None, ELECTION),
     ("log-gap", "sequences", ELECTION),
     ("inconsistent-offsets", None, ELECTION),

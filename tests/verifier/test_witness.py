@@ -71,13 +71,13 @@ def test_only_a_fault_that_blinds_the_former_leader_makes_an_election_reach_furt
 
 
 def test_a_leader_that_is_not_recorded_may_be_whoever_a_fault_hit() -> None:
-    """Earlier conductors did not write it."""
+    """An entry may lack it."""
     for brokers, until_s in (((6,), 120), ((), 101)):
         found = Witness(SEEN, (span(98, 120, *brokers),)).election("t", 0, EpochStart(3, 7, 8, None, None), SETTINGS)
         assert found is not None and found.until_ns == until_s * SECOND + SLACK_NS
 
 
-def span(start_s: int, end_s: int, *brokers: int, fault: str = "reset") -> Span:
+def span(start_s: int, end_s: int, *brokers: int, fault: str = "cut-link") -> Span:
     return Span(fault, "of these brokers", start_s * SECOND, end_s * SECOND, frozenset(brokers))
 
 
@@ -110,6 +110,14 @@ def test_a_fault_counts_for_the_partitions_that_its_broker_led_meanwhile() -> No
     found = Witness(seen, (first, second, both, neither))
     assert found.held("t", 0) == [first, both]
     assert found.held("t", 1) == found.held("u", 0) == []
+
+
+@pytest.mark.parametrize("fault", ["reset", "drop-response", "kill-leader", "rolling-restart"])
+def test_a_fault_that_ends_connections_holds_nothing_up(fault: str) -> None:
+    """Nor does one that only responses wait for."""
+    seen = {("t", 0): [Sighting(1, None, 0, 1)]}
+    stalled = Span("slow-link", "producers-b1, responses 50 ms later", 0, SECOND, frozenset((1,)))
+    assert Witness(seen, (span(0, 9, 1, fault=fault), stalled)).held("t", 0) == []
 
 
 def test_only_the_first_look_at_an_epoch_counts() -> None:
