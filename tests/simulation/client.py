@@ -15,17 +15,22 @@ from cluster.protocol.records import NewRecord, build_batch, decode_records
 PRODUCE_VERSION, FETCH_VERSION = 9, 12
 
 
+#: Milliseconds: when the clock of a simulation begins.
+TIMESTAMP = 1_700_000_000_000
+
+
 def batch(
     *values: bytes,
+    key: bytes | None = None,
     producer_id: int = -1,
     base_sequence: int = -1,
-    timestamp: int = 1_700_000_000_000,
+    timestamp: int = TIMESTAMP,
     codec: int = 0,
     **fields: Any,
 ) -> bytes:
-    """A batch as a producer sends it; with a producer id its epoch is 0 unless told."""
+    """A batch as a producer sends it; with a producer id its epoch is 0 unless told. ``key`` is every record's."""
     epoch = fields.pop("producer_epoch", 0 if producer_id >= 0 else -1)
-    records = [NewRecord(timestamp, value=value) for value in values]
+    records = [NewRecord(timestamp, key, value) for value in values]
     return build_batch(
         records,
         producer_id=producer_id,

@@ -1,0 +1,60 @@
+"""What golden scenarios are played without: one rule each, taken from the frozen rules or patched away for a test.
+
+Owns the wrong logic of the transcripts; the removals that the seeds are run without too are in ``removals.py``. A patch
+is for what the rules do not bundle: (owner, name, what stands there instead).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cluster.broker.rules import Rules
+from cluster.controller.alter_partition import IsrProposal as Proposal
+from cluster.controller.alter_partition import check_proposal
+from cluster.protocol.errors import ErrorCode
+from cluster.replication.isr import InSyncReplicas
+from cluster.replication.leader import LeaderState
+
+
+def as_they_are(rules: Rules) -> Rules:
+    """Nothing of the rules is taken away: something is patched away instead."""
+    return rules
+
+
+# Replication
+
+
+def join_at_the_watermark(rules: Rules) -> Rules:
+    """KAFKA-7128: the start of the leader's epoch does not count."""
+    return replace(rules, may_join=lambda end_offset, high_watermark, _epoch_start: end_offset >= high_watermark)
+
+
+def keep_the_log_start(rules: Rules) -> Rules:
+    """D1: a follower is not cut below its own log start."""
+    return replace(rules, truncate=lambda log, offset: rules.truncate(log, max(offset, log.log_start_offset)))
+
+
+def answer_every_bump(rules: Rules) -> Rules:
+    """D4: a write is confirmed in the leader epoch of its append alone."""
+
+    def acknowledge(leader: LeaderState | None, append_epoch: int, required_offset: int) -> ErrorCode | None:
+        if leader is not None and leader.leader_epoch != append_epoch:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return rules.acknowledgement(leader, append_epoch, required_offset)
+
+    return replace(rules, acknowledgement=acknowledge)
+
+
+_propose = InSyncReplicas._propose
+
+
+# The controller
+
+
+def forget_broker_epochs(rules: Rules) -> Rules:
+    """KIP-903: the controller does not ask in which of its lives a replica was seen."""
+
+    def check(context, broker_id: int, proposal: Proposal):
+        return check_proposal(context, broker_id, replace(proposal, isr=tuple((m, -1) for m in proposal.members)))
+
+    return replace(rules, control=replace(rules.control, check_proposal=check))

@@ -1,0 +1,133 @@
+"""The golden scenarios: which rule each shows, and what is seen in the end if it is played without that rule.
+
+Owns the table and the anomalies. The scripts are in ``golden/``, the wrong logic in ``golden_removals``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cluster.broker.control.channels import BrokerChannel
+from cluster.broker.replicas.follower_log import FollowerLog
+from cluster.broker.replicas.roles import Roles
+from cluster.log import opening
+from tests.simulation import golden_removals as without
+from tests.simulation.golden_removals import as_they_are
+from tests.simulation.removals import (
+    Removal,
+    acknowledge_early,
+    cut_to_the_watermark,
+    keep_the_tail,
+)
+from tests.simulation.transcript import TOPIC, Transcript
+
+Anomaly = Callable[[Transcript], None]
+#: Its owner, its name, and what stands there instead.
+Patch = tuple[object, str, object]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """``removal`` and ``patches`` take the rule away. ``loses_anyway``: what was acknowledged is lost with a disk, by
+    an unclean election, or by acks=1, whatever the rules."""
+
+    anomaly: Anomaly
+    removal: Removal = as_they_are
+    patches: tuple[Patch, ...] = ()
+    loses_anyway: bool = False
+
+
+def loses(*values: str) -> Anomaly:
+    """These values, all of them acknowledged, are not in the log of the one that leads in the end."""
+
+    def check(transcript: Transcript) -> None:
+        assert transcript.leader(TOPIC) > 0
+        assert transcript.lost() == list(values)
+
+    return check
+
+
+def leads_with(*values: str) -> Anomaly:
+    """The log of the one that leads in the end holds this, which it should not."""
+
+    def check(transcript: Transcript) -> None:
+        assert transcript.values(transcript.leader(TOPIC)) == list(values)
+
+    return check
+
+
+def refuses(value: str) -> Anomaly:
+    """It is in the log of the one that leads, and its producer was told that it is not."""
+
+    def check(transcript: Transcript) -> None:
+        assert value in transcript.values(transcript.leader(TOPIC))
+        assert value not in transcript.acknowledged
+
+    return check
+
+
+def differ(one: list[str], other: list[str]) -> Anomaly:
+    """Brokers 1 and 2 live, have nothing more to copy, and hold different records at the same offsets."""
+
+    def check(transcript: Transcript) -> None:
+        assert set(transcript.processes) >= {1, 2}
+        assert (transcript.values(1), transcript.values(2)) == (one, other)
+
+    return check
+
+
+def has_no_leader(*alive: int) -> Anomaly:
+    """These brokers live and are well, and none leads."""
+
+    def check(transcript: Transcript) -> None:
+        assert set(transcript.processes) >= set(alive)
+        assert transcript.leader(TOPIC) == -1
+
+    return check
+
+
+def says(*sentences: str) -> Anomaly:
+    """Clients were told this, first of all and in this order, which is wrong."""
+
+    def check(transcript: Transcript) -> None:
+        told = [said for said in transcript.said if said in sentences]
+        assert told[: len(sentences)] == list(sentences)
+
+    return check
+
+
+def _nothing(*_arguments: object) -> None:
+    """In the place of what is to do nothing."""
+
+
+def _always(*_arguments: object) -> bool:
+    return True
+
+
+SCENARIOS = {
+    "kip-101-cut-to-the-watermark": Scenario(loses("m2"), cut_to_the_watermark),
+    "kip-101-divergence": Scenario(differ(["m1", "m2"], ["m1", "m3"]), keep_the_tail, loses_anyway=True),
+    "kip-279-three-elections": Scenario(
+        differ(["a0", "c1", "c2", "c3"], ["a0", "b1", "b2", "c3"]), keep_the_tail, loses_anyway=True
+    ),
+    "kafka-7128-joining-at-the-watermark": Scenario(loses("m2"), without.join_at_the_watermark),
+    "kip-903-a-former-life": Scenario(loses("m1", "m2"), without.forget_broker_epochs),
+    "split-brain": Scenario(loses("stray"), acknowledge_early),
+    "a-leader-that-ends-below-our-start": Scenario(
+        loses("a3", "b0", "b1", "b2"),
+        without.keep_the_log_start,
+        ((FollowerLog, "_lacks_what_is_below", _nothing),),
+        loses_anyway=True,
+    ),
+    "a-disk-that-fails-while-a-role-is-taken": Scenario(
+        has_no_leader(2, 3),
+        patches=((Roles, "_failed", _nothing), (BrokerChannel, "_note_partition_errors", _nothing)),
+    ),
+    "an-empty-follower-of-another-history": Scenario(
+        loses("a0", "a1", "b0", "b1"),
+        patches=((opening, "_load_epochs", _nothing), (FollowerLog, "_lacks_what_is_below", _nothing)),
+        loses_anyway=True,
+    ),
+    "an-epoch-bump-during-a-write": Scenario(refuses("m2"), without.answer_every_bump),
+}
