@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cluster.broker.control.channels import BrokerChannel
+from cluster.broker.replicas import partition
 from cluster.broker.replicas.follower_log import FollowerLog
 from cluster.broker.replicas.roles import Roles
 from cluster.log import opening
@@ -130,4 +131,8 @@ SCENARIOS = {
         loses_anyway=True,
     ),
     "an-epoch-bump-during-a-write": Scenario(refuses("m2"), without.answer_every_bump),
+    "a-batch-that-claims-too-much": Scenario(
+        leads_with("m1", "unreadable", "m3"),
+        patches=((partition, "check_inside", lambda records, header, *_: (records, header)),),
+    ),
 }
