@@ -12,7 +12,7 @@ from cluster.broker.control.channels import BrokerChannel
 from cluster.broker.replicas import partition
 from cluster.broker.replicas.follower_log import FollowerLog
 from cluster.broker.replicas.roles import Roles
-from cluster.log import opening
+from cluster.log import local_log, opening
 from tests.simulation import golden_removals as without
 from tests.simulation.golden_removals import as_they_are
 from tests.simulation.removals import (
@@ -134,5 +134,8 @@ SCENARIOS = {
     "a-batch-that-claims-too-much": Scenario(
         leads_with("m1", "unreadable", "m3"),
         patches=((partition, "check_inside", lambda records, header, *_: (records, header)),),
+    ),
+    "a-first-batch-beyond-32-bits": Scenario(
+        has_no_leader(2), patches=((local_log, "roll_reason", without.never_roll_what_is_empty),)
     ),
 }
