@@ -6,12 +6,14 @@ is for what the rules do not bundle: (owner, name, what stands there instead).
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import replace
 
 from cluster.broker.rules import Rules
 from cluster.controller.alter_partition import IsrProposal as Proposal
 from cluster.controller.alter_partition import check_proposal
 from cluster.log.roll import roll_reason
+from cluster.log.segment import Segment
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.isr import InSyncReplicas
 from cluster.replication.leader import LeaderState
@@ -62,6 +64,16 @@ def forget_broker_epochs(rules: Rules) -> Rules:
 
 
 # The log
+
+
+_locate = Segment.locate
+
+
+def locate_without_a_hole(segment: Segment, offset: int) -> int | None:
+    """D6: a segment that ends above an offset has a batch that reaches it."""
+    if segment._recent_floor <= offset < segment.next_offset:
+        return segment._recent_positions[bisect_left(segment._recent_last, offset)]
+    return _locate(segment, offset)
 
 
 def never_roll_what_is_empty(segment, *arguments) -> str | None:

@@ -13,6 +13,7 @@ from cluster.broker.replicas import partition
 from cluster.broker.replicas.follower_log import FollowerLog
 from cluster.broker.replicas.roles import Roles
 from cluster.log import local_log, opening
+from cluster.log.segment import Segment
 from tests.simulation import golden_removals as without
 from tests.simulation.golden_removals import as_they_are
 from tests.simulation.removals import (
@@ -137,5 +138,10 @@ SCENARIOS = {
     ),
     "a-first-batch-beyond-32-bits": Scenario(
         has_no_leader(2), patches=((local_log, "roll_reason", without.never_roll_what_is_empty),)
+    ),
+    "a-cut-into-a-hole": Scenario(
+        says("read from 1: no answer"),
+        patches=((Segment, "locate", without.locate_without_a_hole),),
+        loses_anyway=True,
     ),
 }
