@@ -12,6 +12,7 @@ from dataclasses import replace
 from cluster.broker.rules import Rules
 from cluster.controller.alter_partition import IsrProposal as Proposal
 from cluster.controller.alter_partition import check_proposal
+from cluster.log.producers import ProducerStates
 from cluster.log.roll import roll_reason
 from cluster.log.segment import Segment
 from cluster.protocol.errors import ErrorCode
@@ -79,3 +80,12 @@ def locate_without_a_hole(segment: Segment, offset: int) -> int | None:
 def never_roll_what_is_empty(segment, *arguments) -> str | None:
     """D5: an empty segment takes any batch."""
     return None if segment.size_bytes == 0 else roll_reason(segment, *arguments)
+
+
+_drop_marks_above = ProducerStates.drop_marks_above
+
+
+def keep_marks_of_the_expired(states: ProducerStates, offset: int) -> None:
+    """D7: a cut that takes nothing from a known producer leaves what was noted above it."""
+    if states.holds_above(offset):
+        _drop_marks_above(states, offset)

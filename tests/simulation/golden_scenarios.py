@@ -13,6 +13,7 @@ from cluster.broker.replicas import partition
 from cluster.broker.replicas.follower_log import FollowerLog
 from cluster.broker.replicas.roles import Roles
 from cluster.log import local_log, opening
+from cluster.log.producers import ProducerStates
 from cluster.log.segment import Segment
 from tests.simulation import golden_removals as without
 from tests.simulation.golden_removals import as_they_are
@@ -143,5 +144,8 @@ SCENARIOS = {
         says("read from 1: no answer"),
         patches=((Segment, "locate", without.locate_without_a_hole),),
         loses_anyway=True,
+    ),
+    "a-producer-that-expired-above-a-cut": Scenario(
+        loses("p0"), patches=((ProducerStates, "drop_marks_above", without.keep_marks_of_the_expired),)
     ),
 }
