@@ -21,6 +21,7 @@ from tests.simulation.removals import (
     Removal,
     acknowledge_early,
     cut_to_the_watermark,
+    forget_on_failover,
     keep_the_tail,
 )
 from tests.simulation.transcript import TOPIC, Transcript
@@ -148,4 +149,5 @@ SCENARIOS = {
     "a-producer-that-expired-above-a-cut": Scenario(
         loses("p0"), patches=((ProducerStates, "drop_marks_above", without.keep_marks_of_the_expired),)
     ),
+    "a-retry-after-a-failover": Scenario(leads_with("m1", "m2", "m2", "m3"), forget_on_failover),
 }
