@@ -15,6 +15,8 @@ from cluster.controller.alter_partition import check_proposal
 from cluster.log.producers import ProducerStates
 from cluster.log.roll import roll_reason
 from cluster.log.segment import Segment
+from cluster.log.sequence import ACCEPTED, ProducerEntry, Verdict
+from cluster.protocol.batch import BatchHeader
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.isr import InSyncReplicas
 from cluster.replication.leader import LeaderState
@@ -89,3 +91,17 @@ def keep_marks_of_the_expired(states: ProducerStates, offset: int) -> None:
     """D7: a cut that takes nothing from a known producer leaves what was noted above it."""
     if states.holds_above(offset):
         _drop_marks_above(states, offset)
+
+
+# Producers
+
+
+def obey_former_epochs(rules: Rules) -> Rules:
+    """A producer that was succeeded by another of its id goes on writing."""
+
+    def check(entry: ProducerEntry | None, header: BatchHeader, log_start_offset: int, unknown: str) -> Verdict:
+        if entry is not None and header.producer_epoch < entry.producer_epoch:
+            return ACCEPTED
+        return rules.check_sequence(entry, header, log_start_offset, unknown)
+
+    return replace(rules, check_sequence=check)

@@ -150,4 +150,5 @@ SCENARIOS = {
         loses("p0"), patches=((ProducerStates, "drop_marks_above", without.keep_marks_of_the_expired),)
     ),
     "a-retry-after-a-failover": Scenario(leads_with("m1", "m2", "m2", "m3"), forget_on_failover),
+    "a-producer-that-was-succeeded": Scenario(leads_with("a0", "b0", "a1"), without.obey_former_epochs),
 }
