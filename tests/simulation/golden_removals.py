@@ -105,3 +105,14 @@ def obey_former_epochs(rules: Rules) -> Rules:
         return rules.check_sequence(entry, header, log_start_offset, unknown)
 
     return replace(rules, check_sequence=check)
+
+
+def remember_one_batch(rules: Rules) -> Rules:
+    """Only the newest batch of a producer is known again (Redpanda issue 3077), as Kafka's snapshots hold it."""
+
+    def check(entry: ProducerEntry | None, header: BatchHeader, log_start_offset: int, unknown: str) -> Verdict:
+        if entry is not None:
+            entry = entry._replace(batches=entry.batches[-1:], complete=False)
+        return rules.check_sequence(entry, header, log_start_offset, unknown)
+
+    return replace(rules, check_sequence=check)

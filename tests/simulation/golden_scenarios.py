@@ -151,4 +151,5 @@ SCENARIOS = {
     ),
     "a-retry-after-a-failover": Scenario(leads_with("m1", "m2", "m2", "m3"), forget_on_failover),
     "a-producer-that-was-succeeded": Scenario(leads_with("a0", "b0", "a1"), without.obey_former_epochs),
+    "five-in-flight": Scenario(refuses("m0"), without.remember_one_batch),
 }
