@@ -116,3 +116,13 @@ def remember_one_batch(rules: Rules) -> Rules:
         return rules.check_sequence(entry, header, log_start_offset, unknown)
 
     return replace(rules, check_sequence=check)
+
+
+def take_gaps(rules: Rules) -> Rules:
+    """What a producer sent before need not be there."""
+
+    def check(entry: ProducerEntry | None, header: BatchHeader, log_start_offset: int, unknown: str) -> Verdict:
+        verdict = rules.check_sequence(entry, header, log_start_offset, unknown)
+        return ACCEPTED if verdict.error_code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER else verdict
+
+    return replace(rules, check_sequence=check)

@@ -152,4 +152,5 @@ SCENARIOS = {
     "a-retry-after-a-failover": Scenario(leads_with("m1", "m2", "m2", "m3"), forget_on_failover),
     "a-producer-that-was-succeeded": Scenario(leads_with("a0", "b0", "a1"), without.obey_former_epochs),
     "five-in-flight": Scenario(refuses("m0"), without.remember_one_batch),
+    "a-gap-after-an-unclean-election": Scenario(leads_with("m0", "m2"), without.take_gaps, loses_anyway=True),
 }
