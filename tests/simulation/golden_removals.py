@@ -51,6 +51,11 @@ def answer_every_bump(rules: Rules) -> Rules:
     return replace(rules, acknowledgement=acknowledge)
 
 
+def one_is_enough(**facts: object) -> LeaderState:
+    """KAFKA-1555: a leader that knows nothing of ``min.insync.replicas``."""
+    return LeaderState(**{**facts, "min_insync_replicas": 1})
+
+
 _propose = InSyncReplicas._propose
 
 

@@ -153,4 +153,5 @@ SCENARIOS = {
     "a-producer-that-was-succeeded": Scenario(leads_with("a0", "b0", "a1"), without.obey_former_epochs),
     "five-in-flight": Scenario(refuses("m0"), without.remember_one_batch),
     "a-gap-after-an-unclean-election": Scenario(leads_with("m0", "m2"), without.take_gaps, loses_anyway=True),
+    "too-few-in-sync": Scenario(loses("m2"), patches=((partition, "LeaderState", without.one_is_enough),)),
 }
