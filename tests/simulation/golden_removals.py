@@ -56,6 +56,18 @@ def one_is_enough(**facts: object) -> LeaderState:
     return LeaderState(**{**facts, "min_insync_replicas": 1})
 
 
+_advance = LeaderState.advance
+
+
+def advance_alone(leader: LeaderState, log_end_offset: int, now_ms: int) -> bool:
+    """KAFKA-15583: the high watermark moves however few are in sync."""
+    wanted, leader.min_insync_replicas = leader.min_insync_replicas, 1
+    try:
+        return _advance(leader, log_end_offset, now_ms)
+    finally:
+        leader.min_insync_replicas = wanted
+
+
 _propose = InSyncReplicas._propose
 
 

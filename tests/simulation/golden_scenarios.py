@@ -15,6 +15,7 @@ from cluster.broker.replicas.roles import Roles
 from cluster.log import local_log, opening
 from cluster.log.producers import ProducerStates
 from cluster.log.segment import Segment
+from cluster.replication.leader import LeaderState
 from tests.simulation import golden_removals as without
 from tests.simulation.golden_removals import as_they_are
 from tests.simulation.removals import (
@@ -154,4 +155,9 @@ SCENARIOS = {
     "five-in-flight": Scenario(refuses("m0"), without.remember_one_batch),
     "a-gap-after-an-unclean-election": Scenario(leads_with("m0", "m2"), without.take_gaps, loses_anyway=True),
     "too-few-in-sync": Scenario(loses("m2"), patches=((partition, "LeaderState", without.one_is_enough),)),
+    "a-watermark-that-waits-for-enough": Scenario(
+        says("read from 0: 0:m1 1:m2", "read from 0: 0:m1 1:n2"),
+        patches=((LeaderState, "advance", without.advance_alone),),
+        loses_anyway=True,
+    ),
 }
