@@ -51,6 +51,15 @@ def answer_every_bump(rules: Rules) -> Rules:
     return replace(rules, acknowledgement=acknowledge)
 
 
+def confirm_by_offset_alone(rules: Rules) -> Rules:
+    """Redpanda issue 3003: a write is confirmed when something is committed where it was put, whoever put it there."""
+
+    def acknowledge(leader: LeaderState | None, _append_epoch: int, required_offset: int) -> ErrorCode | None:
+        return None if leader is None or leader.high_watermark < required_offset else ErrorCode.NONE
+
+    return replace(rules, acknowledgement=acknowledge)
+
+
 def one_is_enough(**facts: object) -> LeaderState:
     """KAFKA-1555: a leader that knows nothing of ``min.insync.replicas``."""
     return LeaderState(**{**facts, "min_insync_replicas": 1})

@@ -160,4 +160,5 @@ SCENARIOS = {
         patches=((LeaderState, "advance", without.advance_alone),),
         loses_anyway=True,
     ),
+    "an-answer-for-another-record": Scenario(loses("stray"), without.confirm_by_offset_alone),
 }
