@@ -15,6 +15,7 @@ from cluster.broker.replicas.roles import Roles
 from cluster.log import local_log, opening
 from cluster.log.producers import ProducerStates
 from cluster.log.segment import Segment
+from cluster.replication.isr import InSyncReplicas
 from cluster.replication.leader import LeaderState
 from tests.simulation import golden_removals as without
 from tests.simulation.golden_removals import as_they_are
@@ -161,4 +162,7 @@ SCENARIOS = {
         loses_anyway=True,
     ),
     "an-answer-for-another-record": Scenario(loses("stray"), without.confirm_by_offset_alone),
+    "a-leader-that-was-paused": Scenario(
+        loses("stray"), patches=((InSyncReplicas, "_propose", without.take_what_is_proposed),)
+    ),
 }
