@@ -100,6 +100,16 @@ def forget_broker_epochs(rules: Rules) -> Rules:
     return replace(rules, control=replace(rules.control, check_proposal=check))
 
 
+def forget_partition_epochs(rules: Rules) -> Rules:
+    """KIP-497: the controller does not ask which ISR a proposal was to change."""
+
+    def check(context, broker_id: int, proposal: Proposal):
+        state = context.topic_by_id(proposal.topic_id).partitions[proposal.partition].state
+        return check_proposal(context, broker_id, replace(proposal, partition_epoch=state.partition_epoch))
+
+    return replace(rules, control=replace(rules.control, check_proposal=check))
+
+
 # The log
 
 

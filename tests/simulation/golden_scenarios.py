@@ -165,4 +165,5 @@ SCENARIOS = {
     "a-leader-that-was-paused": Scenario(
         loses("stray"), patches=((InSyncReplicas, "_propose", without.take_what_is_proposed),)
     ),
+    "a-proposal-that-was-overtaken": Scenario(loses("m3"), without.forget_partition_epochs),
 }
