@@ -7,11 +7,13 @@ is for what the rules do not bundle: (owner, name, what stands there instead).
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from cluster.broker.rules import Rules
 from cluster.controller.alter_partition import IsrProposal as Proposal
 from cluster.controller.alter_partition import check_proposal
+from cluster.controller.election import Election, elect_offline
 from cluster.log.producers import ProducerStates
 from cluster.log.roll import roll_reason
 from cluster.log.segment import Segment
@@ -108,6 +110,17 @@ def forget_partition_epochs(rules: Rules) -> Rules:
         return check_proposal(context, broker_id, replace(proposal, partition_epoch=state.partition_epoch))
 
     return replace(rules, control=replace(rules.control, check_proposal=check))
+
+
+def elect_anybody(rules: Rules) -> Rules:
+    """KAFKA-1555: a replica that is not in sync leads if no other is there, as if all had asked for that."""
+
+    def elect(
+        replicas: Sequence[int], isr: Collection[int], live: Collection[int], *, unclean: bool
+    ) -> Election | None:
+        return elect_offline(replicas, isr, live, unclean=True)
+
+    return replace(rules, control=replace(rules.control, elect_offline=elect))
 
 
 # The log

@@ -166,4 +166,5 @@ SCENARIOS = {
         loses("stray"), patches=((InSyncReplicas, "_propose", without.take_what_is_proposed),)
     ),
     "a-proposal-that-was-overtaken": Scenario(loses("m3"), without.forget_partition_epochs),
+    "a-replica-that-is-not-in-sync": Scenario(loses("m2"), without.elect_anybody),
 }
