@@ -123,6 +123,11 @@ def elect_anybody(rules: Rules) -> Rules:
     return replace(rules, control=replace(rules.control, elect_offline=elect))
 
 
+def prefer_whoever_is_alive(replicas: Sequence[int], isr: Sequence[int], live: Collection[int]) -> Election | None:
+    """The preferred replica leads again as soon as it is back."""
+    return Election(replicas[0], (*isr, replicas[0])) if replicas[0] in live else None
+
+
 # The log
 
 

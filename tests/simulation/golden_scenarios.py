@@ -12,6 +12,7 @@ from cluster.broker.control.channels import BrokerChannel
 from cluster.broker.replicas import partition
 from cluster.broker.replicas.follower_log import FollowerLog
 from cluster.broker.replicas.roles import Roles
+from cluster.controller import leadership
 from cluster.log import local_log, opening
 from cluster.log.producers import ProducerStates
 from cluster.log.segment import Segment
@@ -167,4 +168,7 @@ SCENARIOS = {
     ),
     "a-proposal-that-was-overtaken": Scenario(loses("m3"), without.forget_partition_epochs),
     "a-replica-that-is-not-in-sync": Scenario(loses("m2"), without.elect_anybody),
+    "a-preferred-leader-that-lags": Scenario(
+        loses("m2"), patches=((leadership, "elect_preferred", without.prefer_whoever_is_alive),)
+    ),
 }
