@@ -128,6 +128,16 @@ def prefer_whoever_is_alive(replicas: Sequence[int], isr: Sequence[int], live: C
     return Election(replicas[0], (*isr, replicas[0])) if replicas[0] in live else None
 
 
+def hand_over_to_anybody(
+    replicas: Sequence[int], _isr: Sequence[int], live: Collection[int], shutting_down: Collection[int]
+) -> Election | None:
+    """A leader that leaves is followed by whoever stays."""
+    for replica in replicas:
+        if replica in live and replica not in shutting_down:
+            return Election(replica, (replica,))
+    return None
+
+
 # The log
 
 

@@ -12,7 +12,7 @@ from cluster.broker.control.channels import BrokerChannel
 from cluster.broker.replicas import partition
 from cluster.broker.replicas.follower_log import FollowerLog
 from cluster.broker.replicas.roles import Roles
-from cluster.controller import leadership
+from cluster.controller import leadership, partitions
 from cluster.log import local_log, opening
 from cluster.log.producers import ProducerStates
 from cluster.log.segment import Segment
@@ -170,5 +170,8 @@ SCENARIOS = {
     "a-replica-that-is-not-in-sync": Scenario(loses("m2"), without.elect_anybody),
     "a-preferred-leader-that-lags": Scenario(
         loses("m2"), patches=((leadership, "elect_preferred", without.prefer_whoever_is_alive),)
+    ),
+    "a-shutdown-with-nobody-in-sync": Scenario(
+        loses("m2"), patches=((partitions, "elect_controlled_shutdown", without.hand_over_to_anybody),)
     ),
 }
