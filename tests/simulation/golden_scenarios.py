@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from cluster.broker.control import reassignments
 from cluster.broker.control.channels import BrokerChannel
 from cluster.broker.replicas import partition
 from cluster.broker.replicas.follower_log import FollowerLog
 from cluster.broker.replicas.roles import Roles
-from cluster.controller import leadership, partitions
+from cluster.controller import leadership, partitions, reassignment
 from cluster.log import local_log, opening
 from cluster.log.producers import ProducerStates
 from cluster.log.segment import Segment
@@ -173,5 +174,9 @@ SCENARIOS = {
     ),
     "a-shutdown-with-nobody-in-sync": Scenario(
         loses("m2"), patches=((partitions, "elect_controlled_shutdown", without.hand_over_to_anybody),)
+    ),
+    "a-move-whose-new-replica-lags": Scenario(
+        has_no_leader(1, 3),
+        patches=((reassignments, "is_complete", _always), (reassignment, "is_complete", _always)),
     ),
 }
