@@ -90,6 +90,11 @@ def take_what_is_proposed(isr: InSyncReplicas, members: frozenset[int], broker_e
     return proposal
 
 
+def begin_alone(_leader: LeaderState, log_start_offset: int) -> int:
+    """A leader answers DeleteRecords by its own log start."""
+    return log_start_offset
+
+
 # The controller
 
 

@@ -179,4 +179,8 @@ SCENARIOS = {
         has_no_leader(1, 3),
         patches=((reassignments, "is_complete", _always), (reassignment, "is_complete", _always)),
     ),
+    "a-deletion-that-a-replica-has-not-heard-of": Scenario(
+        says("all live replicas begin at 1 or above", "read from 0: 0:a0 1:a1"),
+        patches=((LeaderState, "low_watermark", without.begin_alone),),
+    ),
 }
