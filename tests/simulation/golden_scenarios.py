@@ -15,6 +15,7 @@ from cluster.broker.replicas.follower_log import FollowerLog
 from cluster.broker.replicas.roles import Roles
 from cluster.controller import leadership, partitions, reassignment
 from cluster.log import local_log, opening
+from cluster.log.local_log import LocalLog
 from cluster.log.producers import ProducerStates
 from cluster.log.segment import Segment
 from cluster.replication.isr import InSyncReplicas
@@ -182,5 +183,8 @@ SCENARIOS = {
     "a-deletion-that-a-replica-has-not-heard-of": Scenario(
         says("all live replicas begin at 1 or above", "read from 0: 0:a0 1:a1"),
         patches=((LeaderState, "low_watermark", without.begin_alone),),
+    ),
+    "a-new-segment-and-a-power-loss": Scenario(
+        loses("m3", "m4"), patches=((LocalLog, "_unsynced_directories", lambda _log: ()),)
     ),
 }
