@@ -10,7 +10,7 @@ import pytest
 
 from cluster.broker.rules import Rules
 from tests.simulation.golden_scenarios import SCENARIOS
-from tests.simulation.transcript import GOLDEN, TOPIC, commands_of, play
+from tests.simulation.transcript import COMMANDS, GOLDEN, TOPIC, commands_of, play
 
 NAMES = sorted(path.stem for path in GOLDEN.glob("*.txt"))
 
@@ -41,6 +41,20 @@ def test_without_its_rule_the_anomaly_is_there(name: str, monkeypatch: pytest.Mo
         monkeypatch.setattr(owner, attribute, instead)
     _, transcript = play((GOLDEN / f"{name}.txt").read_text(), scenario.removal(Rules()))
     scenario.anomaly(transcript)
+
+
+def test_every_transcript_has_a_rule_and_a_story() -> None:
+    """None is in the table without a script or the other way round, and each opens with what it is about."""
+    assert sorted(SCENARIOS) == NAMES
+    assert len(NAMES) >= 20
+    assert [name for name in NAMES if not (GOLDEN / f"{name}.txt").read_text().startswith("# ")] == []
+
+
+def test_every_command_is_used_and_explained() -> None:
+    """What no transcript needs is not there, and the first word of a command's text is its name."""
+    used = {command.split()[0] for name in NAMES for _, command in commands_of((GOLDEN / f"{name}.txt").read_text())}
+    assert set(COMMANDS) == used
+    assert [name for name, call in COMMANDS.items() if not (call.__doc__ or "").startswith(name)] == []
 
 
 def test_a_block_has_one_command() -> None:
