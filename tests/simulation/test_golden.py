@@ -19,7 +19,7 @@ NAMES = sorted(path.stem for path in GOLDEN.glob("*.txt"))
 def test_golden(name: str) -> None:
     """The states after each command are those that were written down, and what was acknowledged is in the leader's log.
 
-    So the anomalies below are not the scenario's own. Live replicas are equal if somebody leads and all could copy.
+    Those in sync hold the same, and the anomaly that the scenario shows without its rule is not there with it.
     """
     text = (GOLDEN / f"{name}.txt").read_text()
     played, transcript = play(text)

@@ -1,4 +1,4 @@
-"""What an administrator does in a transcript: start brokers, make the topic, change it, elect, move.
+"""What an administrator does in a transcript: start brokers, make the topic, change it, elect, move, wait.
 
 Owns these commands and what they say. Each request goes to whoever is the controller.
 """
