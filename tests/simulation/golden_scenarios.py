@@ -28,6 +28,7 @@ from tests.simulation.removals import (
     cut_to_the_watermark,
     forget_on_failover,
     keep_the_tail,
+    no_controller_fencing,
 )
 from tests.simulation.transcript import TOPIC, Transcript
 
@@ -169,6 +170,7 @@ SCENARIOS = {
         loses("stray"), patches=((InSyncReplicas, "_propose", without.take_what_is_proposed),)
     ),
     "a-proposal-that-was-overtaken": Scenario(loses("m3"), without.forget_partition_epochs),
+    "a-controller-that-was-deposed": Scenario(loses("m2"), no_controller_fencing),
     "a-replica-that-is-not-in-sync": Scenario(loses("m2"), without.elect_anybody),
     "a-preferred-leader-that-lags": Scenario(
         loses("m2"), patches=((leadership, "elect_preferred", without.prefer_whoever_is_alive),)

@@ -53,7 +53,7 @@ class Transcript(MemoryCluster):
         self.muted: set[tuple[str, str]] = set()
         #: How long frames take, in milliseconds, where that is not the routine.
         self.slow: dict[tuple[str, str], float] = {}
-        #: What was asked by its value (or ``delete``), and what will be said of it.
+        #: What was asked by its value (or ``delete``, ``elect``), and what will be said of it.
         self.asked: dict[str, asyncio.Task[str]] = {}
         self.clients: dict[int, Client] = {}
         #: The values that clients were told to be safe.

@@ -1,6 +1,6 @@
 """What an administrator does in a transcript: start brokers, make the topic, change it, elect, move, wait.
 
-Owns these commands and what they say. Each request goes to whoever is the controller.
+Owns these commands and what they say. Each request goes to the first broker that takes itself for the controller.
 """
 
 from __future__ import annotations
@@ -71,8 +71,14 @@ async def config(transcript: Transcript, *words: str) -> None:
     await asyncio.sleep(0.1)
 
 
-async def elect(transcript: Transcript, kind: str) -> str:
-    """elect preferred|unclean: ask for an election (ElectLeaders)."""
+async def elect(transcript: Transcript, kind: str, later: str = "") -> str:
+    """elect preferred|unclean [later]: ask for an election (ElectLeaders). Its answer goes by ``elect``."""
+    electing = asyncio.get_running_loop().create_task(_elect(transcript, kind))
+    transcript.asked["elect"] = electing
+    return "" if later else await electing
+
+
+async def _elect(transcript: Transcript, kind: str) -> str:
     topics = request_class(ApiKey.ELECT_LEADERS).TopicPartitions
     client = await _controller(transcript)
     response = await client.send(

@@ -91,7 +91,7 @@ async def _delete(transcript: Transcript, offset: int, broker_id: int) -> str:
 
 
 async def answer(transcript: Transcript, name: str) -> str:
-    """answer m1: wait for what became of an earlier write, or of ``delete``."""
+    """answer m1: wait for what became of an earlier write, or of ``delete`` or ``elect``."""
     return await transcript.asked[name]
 
 

@@ -1,4 +1,4 @@
-"""What befalls the cluster of a transcript: its network, its processes, its disks and links to ZooKeeper.
+"""What befalls the cluster of a transcript: its network, its processes, its disks and ZooKeeper.
 
 Owns these commands, and the disk that can fail. Does not own how a fault is made (``nodes.py`` and the seams).
 """
@@ -9,6 +9,8 @@ import errno
 import os
 from typing import TYPE_CHECKING
 
+from cluster.metadata.paths import CONTROLLER
+from cluster.metadata.store import Delete
 from cluster.seams.memory_storage import MemoryStorage
 from cluster.seams.storage import File
 from tests.simulation.client import batch
@@ -134,6 +136,20 @@ async def leap(transcript: Transcript, value: str, broker: str, offset: str) -> 
     partition.log.append_as_follower(memoryview(data))
 
 
+# ZooKeeper
+
+
+async def depose(transcript: Transcript, broker: str) -> None:
+    """depose 1: ZooKeeper lets another be the controller, and this one does not hear of it until ``hear``."""
+    transcript.stores[int(broker)].deafen()
+    transcript.tree.multi(0, [Delete(CONTROLLER)])
+
+
+async def hear(transcript: Transcript, broker: str) -> None:
+    """hear 1: what ZooKeeper has to tell it arrives."""
+    transcript.stores[int(broker)].hear()
+
+
 COMMANDS = {
     "cut": cut,
     "heal": heal,
@@ -150,4 +166,6 @@ COMMANDS = {
     "refuse": refuse,
     "allow": allow,
     "leap": leap,
+    "depose": depose,
+    "hear": hear,
 }
