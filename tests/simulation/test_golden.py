@@ -18,7 +18,7 @@ from cluster.controller.alter_partition import IsrProposal, check_proposal
 from cluster.log import opening
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.leader import LeaderState
-from tests.simulation.removals import acknowledge_early, cut_to_the_watermark, keep_the_tail
+from tests.simulation.removals import acknowledge_early, cut_to_the_watermark, keep_the_log_start, keep_the_tail
 from tests.simulation.transcript import GOLDEN, Transcript, commands_of, play
 
 NAMES = sorted(path.stem for path in GOLDEN.glob("*.txt"))
@@ -36,11 +36,6 @@ def forget_broker_epochs(rules: Rules) -> Rules:
         return check_proposal(context, broker_id, replace(proposal, isr=tuple((m, -1) for m in proposal.members)))
 
     return replace(rules, control=replace(rules.control, check_proposal=check))
-
-
-def keep_the_log_start(rules: Rules) -> Rules:
-    """A follower is not cut below its own log start."""
-    return replace(rules, truncate=lambda log, offset: rules.truncate(log, max(offset, log.log_start_offset)))
 
 
 def answer_every_bump(rules: Rules) -> Rules:

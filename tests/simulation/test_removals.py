@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.pool import rules_named
 from tests.simulation.removals import REMOVALS
 from tests.simulation.story import tell
 from tests.simulation.test_seeds import SEEDS
@@ -31,7 +30,7 @@ def test_each_removal_has_its_seed() -> None:
 def test_without_the_rule_it_is_found(removed: str) -> None:
     """The oracle names the anomaly that the rule protects from."""
     seed, name = CAUGHT[removed]
-    assert name in tell(seed, rules_named(removed)).names
+    assert name in tell(seed, REMOVALS[removed]).names
 
 
 def test_with_the_rule_the_seeds_are_clean() -> None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from contextvars import Context
 from dataclasses import replace
+from uuid import UUID
 
 from cluster.broker.control.changes import BrokerIdTaken
 from cluster.broker.replicas.partition import Partition
@@ -17,16 +19,20 @@ from cluster.broker.rules import Rules
 from cluster.log.appending import AppendInfo
 from cluster.log.errors import LogError
 from cluster.log.partition_log import PartitionLog
-from cluster.metadata.paths import CONTROLLER, broker_path, state_path
+from cluster.metadata.paths import CONTROLLER, broker_path, state_path, topic_path
 from cluster.metadata.store import NoNodeError
-from cluster.metadata.znodes import StateNode, decode_controller
+from cluster.metadata.znodes import StateNode, TopicRegistration, decode_controller
 from cluster.protocol.batch import BatchHeader
+from cluster.seams.clock import Clock
 from cluster.seams.memory_storage import Survivors
 from cluster.seams.randomness import derive
-from tests.simulation.events import EventLog, LoggedStorage, Traffic
+from tests.simulation.clocks import JumpingClock
+from tests.simulation.events import EventLog, Traffic
+from tests.simulation.faulty_storage import FaultyStorage
+from tests.simulation.ledger import Appended, Cut, Ledger, held
 from tests.simulation.nodes import MemoryCluster, Process
 from tests.simulation.observer import StateObserver
-from tests.simulation.topology import BROKERS, Topology
+from tests.simulation.topology import Topology
 
 #: (topic, partition number)
 TopicPartition = tuple[str, int]
@@ -43,21 +49,27 @@ class World(MemoryCluster):
         self.events = EventLog()
         self.traffic = Traffic()
         self.problems: list[tuple[str, str]] = []
-        #: (topic, partition, leader epoch) -> who appended as its leader
-        self.leaders: dict[tuple[str, int, int], set[int]] = {}
+        #: (partition, topic id) -> what was appended to it
+        self._ledgers: dict[tuple[TopicPartition, UUID | None], Ledger] = {}
         #: Extra milliseconds of a direction.
         self.slow: dict[tuple[str, str], float] = {}
         self.partitions: list[TopicPartition] = []
         self._delays = derive(topology.seed, "delays")
         self._tasks: set[asyncio.Task[None]] = set()
-        super().__init__(BROKERS, topology.properties, rules, self._delay, topology.seed)
-        self.storages = {broker_id: LoggedStorage(broker_id, self.events) for broker_id in self.broker_ids}
-        self._observer = StateObserver(self.tree, lambda name, text: self.problems.append((name, text)))
+        super().__init__(topology.brokers, topology.properties, rules, self._delay, topology.seed)
+        self.clocks = {broker_id: JumpingClock() for broker_id in self.broker_ids}
+        self.storages = {each: FaultyStorage(each, self.events, self._epoch_began) for each in self.broker_ids}
+        self.observer = StateObserver(
+            self.tree, lambda name, text: self.problems.append((name, text)), self.events.count
+        )
 
     def _delay(self, source: str, destination: str, size_bytes: int) -> float:
         delay_ms = self._delays.choice((0.1, 0.3, 0.3, 2.0)) + self.slow.get((source, destination), 0.0)
         self.traffic.sent(source, destination, size_bytes, delay_ms)
         return delay_ms
+
+    def clock_of(self, broker_id: int) -> Clock:
+        return self.clocks[broker_id]
 
     def rules_of(self, broker_id: int) -> Rules:
         rules = super().rules_of(broker_id)
@@ -65,7 +77,9 @@ class World(MemoryCluster):
         def append(
             log: PartitionLog, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int
         ) -> AppendInfo:
-            self.leaders.setdefault((log.topic, log.partition, leader_epoch), set()).add(broker_id)
+            ledger = self._ledger(log)
+            log_start = log.log_start_offset
+            ledger.leaders.setdefault(leader_epoch, set()).add(broker_id)
             try:
                 info = rules.append(log, batch, header, leader_epoch, now_ms)
             except LogError as error:
@@ -73,9 +87,42 @@ class World(MemoryCluster):
                 raise
             if info.duplicate:
                 self.events.count(_kind_of_duplicate(log, info, leader_epoch))
+            else:
+                entry = Appended(info.first_offset, leader_epoch, header.record_count, log_start)
+                ledger.append((header.producer_id, header.base_sequence), entry)
             return info
 
-        return replace(rules, append=append)
+        def truncate(log: PartitionLog, offset: int) -> int:
+            below = "below its start" if offset < log.log_start_offset else "above its start"
+            removed = rules.truncate(log, offset)
+            self.events.count(f"truncation {below}, {_size(removed)} records")
+            return removed
+
+        return replace(rules, append=append, truncate=truncate)
+
+    # What leaders hold
+
+    def _ledger(self, log: PartitionLog) -> Ledger:
+        return self._ledgers.setdefault(((log.topic, log.partition), log.topic_id), Ledger())
+
+    def ledger(self, key: TopicPartition) -> Ledger:
+        """That of a partition as it is now."""
+        registration = self.registration(key[0])
+        topic_id = None if registration is None else registration.topic_id
+        return self._ledgers.setdefault((key, topic_id), Ledger())
+
+    def _epoch_began(self, broker_id: int, topic: str, partition: int, leader_epoch: int) -> None:
+        """A broker notes an epoch on its disk: if it is to lead after an unclean election, what it holds now is all."""
+        key = (topic, partition)
+        elections = self.observer.unclean.get(key)
+        if not elections:
+            return
+        epoch, leader = elections[-1]
+        ledger = self.ledger(key)
+        if broker_id == leader and leader_epoch >= epoch and all(cut.epoch != epoch for cut in ledger.cuts):
+            batches = held(self.log_bytes(broker_id, *key))
+            ledger.cuts.append(Cut(epoch, batches))
+            self.events.note("oracle", f"{topic}-{partition} is left with {len(batches)} batches in epoch {epoch}")
 
     # Lives
 
@@ -111,6 +158,10 @@ class World(MemoryCluster):
                 self.events.note(f"broker {broker_id}", f"could not start: {type(error).__name__}")
             except ConnectionAbortedError:
                 return
+            except (LogError, OSError) as error:
+                if not self.has_failed_disk(broker_id):
+                    raise
+                self.events.note(f"broker {broker_id}", f"could not start: {error}")
             process = self.processes.get(broker_id)
             if process is None:
                 return
@@ -118,6 +169,46 @@ class World(MemoryCluster):
             await asyncio.sleep(RESTART_S)
             if self.is_running(broker_id):
                 return
+
+    # Disks that fail
+
+    def has_failed_disk(self, broker_id: int) -> bool:
+        """Whether a disk has failed at something in this life of its broker."""
+        return self.storages[broker_id].failed > 0
+
+    def broker_failed(self, broker_id: int, error: Exception) -> None:
+        """It ends, and its warden starts it again; only without a fault of its disk is that a finding."""
+        process = self.processes.get(broker_id)
+        if process is None or not self.has_failed_disk(broker_id):
+            super().broker_failed(broker_id, error)
+            return
+
+        def end() -> None:
+            self.background(lambda: self._end_failed(process, error), f"end of {broker_id}")
+
+        # Not in the context of the life that ends.
+        asyncio.get_running_loop().call_soon(end, context=Context())
+
+    def _end_failed(self, process: Process, error: Exception) -> None:
+        broker_id = process.life[0]
+        if self.processes.get(broker_id) is not process:
+            return
+        self.events.note(f"broker {broker_id}", f"failed: {error}")
+        self.events.count("broker ended by its disk")
+        self.strike(broker_id, "end")
+        self.background(lambda: self._watch_over(broker_id), f"warden of {broker_id}")
+
+    async def _watch_over(self, broker_id: int) -> None:
+        await asyncio.sleep(RESTART_S)
+        if not self.is_running(broker_id):
+            await self.raise_up(broker_id)
+
+    async def came_back(self, broker_id: int) -> None:
+        """Wait until a broker whose disk is well again runs. Logs that it found unreadable need one more start."""
+        await self.until(lambda: self.is_running(broker_id) and self.nodes[broker_id].is_started)
+        if self.nodes[broker_id].logs._offline:
+            self.strike(broker_id, "restart")
+            await self.raise_up(broker_id)
 
     def strike(self, broker_id: int, what: str, survivors: Survivors | None = None) -> None:
         """Kill a broker now; with ``survivors`` the power went too."""
@@ -162,6 +253,10 @@ class World(MemoryCluster):
         for broker_id in sorted(self.processes):
             self._retire(self.processes[broker_id])
 
+    def log_bytes(self, broker_id: int, topic: str, partition: int = 0) -> bytes:
+        with self.storages[broker_id].well():
+            return super().log_bytes(broker_id, topic, partition)
+
     def _log_sizes(self, broker_id: int) -> int:
         return sum(len(self.log_bytes(broker_id, *key)) for key in self.partitions)
 
@@ -198,6 +293,19 @@ class World(MemoryCluster):
             return None
         return StateNode.decode(path, data)
 
+    def registration(self, topic: str) -> TopicRegistration | None:
+        """A topic's assignment as it is written down; None if there is none."""
+        try:
+            data, _ = self.tree.get(topic_path(topic))
+        except NoNodeError:
+            return None
+        return TopicRegistration.decode(topic, data)
+
+    def assigned(self, topic: str, partition: int) -> tuple[int, ...]:
+        """The brokers that are to have a partition."""
+        registration = self.registration(topic)
+        return () if registration is None else tuple(sorted(registration.partitions.get(partition, ())))
+
     def believers(self, topic: str, partition: int) -> list[int]:
         """The brokers that run and take themselves for the leader, the one of the newest epoch first."""
         found = []
@@ -209,9 +317,11 @@ class World(MemoryCluster):
 
     def is_whole(self) -> bool:
         """Whether every partition has a leader and all replicas in its ISR, in ZooKeeper and in its leader's eyes."""
-        everybody = set(self.broker_ids)
         for topic, partition in self.partitions:
-            state = self.state(topic, partition)
+            state, registration = self.state(topic, partition), self.registration(topic)
+            if registration is None or partition in registration.adding or partition in registration.removing:
+                return False
+            everybody = set(registration.partitions.get(partition, ()))
             if state is None or set(state.isr) != everybody or state.leader not in self.processes:
                 return False
             if self.believers(topic, partition) != [state.leader]:
@@ -223,7 +333,7 @@ class World(MemoryCluster):
     def are_equal(self) -> bool:
         """Whether all replicas end at the same offset, which is committed and known to be."""
         for key in self.partitions:
-            replicas = [self.replica(broker_id, key) for broker_id in self.broker_ids]
+            replicas = [self.replica(broker_id, key) for broker_id in self.assigned(*key)]
             ends = {replica and (replica.log.log_end_offset, replica.high_watermark) for replica in replicas}
             if len(ends) != 1 or any(end is None or end[0] != end[1] for end in ends):
                 return False
@@ -234,6 +344,10 @@ class World(MemoryCluster):
         process = self.processes.get(broker_id)
         replicas = None if process is None else process.node._replicas
         return None if replicas is None else replicas.partitions.get(key)
+
+
+def _size(records: int) -> str:
+    return str(records) if records < 2 else "2 to 9" if records < 10 else "10 or more"
 
 
 def _kind_of_duplicate(log: PartitionLog, info: AppendInfo, leader_epoch: int) -> str:
