@@ -89,10 +89,6 @@ class FaultyStorage(LoggedStorage):
         self.check("read", path)
         return super().read(path)
 
-    def rename(self, source: str, target: str) -> None:
-        self.check("rename", source)
-        super().rename(source, target)
-
     def remove(self, path: str) -> None:
         self.check("remove", path)
         super().remove(path)
@@ -101,11 +97,22 @@ class FaultyStorage(LoggedStorage):
         self.check("sync_directory", path)
         super().sync_directory(path)
 
-    def write_atomic(self, path: str, data: bytes) -> None:
-        super().write_atomic(path, data)
-        if path.endswith(EPOCHS) and (lines := data.split(b"\n")[2:]) and lines[0]:
-            name, _, number = path.removesuffix(EPOCHS).rpartition("/")[2].rpartition("-")
-            self._epoch_began(self.broker_id, name, int(number), int([line for line in lines if line][-1].split()[0]))
+    def rename(self, source: str, target: str) -> None:
+        self.check("rename", source)
+        super().rename(source, target)
+        self.written(target)
+
+    def written(self, path: str) -> None:
+        """A file was replaced or written over: if it tells the epochs of a log, tell the newest."""
+        if not path.endswith(EPOCHS):
+            return
+        directory = path.removesuffix(EPOCHS).rpartition("/")[2]
+        topic, _, number = directory.rpartition("-")
+        # A version, a count, and a line for each epoch: its number and where it begins.
+        lines = super().read(path).split(b"\n")[2:]
+        epochs = [int(line.split()[0]) for line in lines if line]
+        if epochs:
+            self._epoch_began(self.broker_id, topic, int(number), epochs[-1])
 
 
 class FaultyFile(MemoryFile):
@@ -129,6 +136,7 @@ class FaultyFile(MemoryFile):
     def pwrite(self, data: Bytes, offset: int) -> None:
         self._storage.check("pwrite", self._path)
         super().pwrite(data, offset)
+        self._storage.written(self._path)
 
     def pread(self, size: int, offset: int) -> bytes:
         self._storage.check("pread", self._path)

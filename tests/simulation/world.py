@@ -26,6 +26,7 @@ from cluster.protocol.batch import BatchHeader
 from cluster.seams.clock import Clock
 from cluster.seams.memory_storage import Survivors
 from cluster.seams.randomness import derive
+from tests.cluster.control.virtual_time import OWNER
 from tests.simulation.clocks import JumpingClock
 from tests.simulation.events import EventLog, Traffic
 from tests.simulation.faulty_storage import FaultyStorage
@@ -54,6 +55,8 @@ class World(MemoryCluster):
         #: Extra milliseconds of a direction.
         self.slow: dict[tuple[str, str], float] = {}
         self.partitions: list[TopicPartition] = []
+        #: Lives that ended after their disk had failed: what they still say of it is no news.
+        self._ended_by_disk: set[object] = set()
         self._delays = derive(topology.seed, "delays")
         self._tasks: set[asyncio.Task[None]] = set()
         super().__init__(topology.brokers, topology.properties, rules, self._delay, topology.seed)
@@ -178,6 +181,9 @@ class World(MemoryCluster):
 
     def broker_failed(self, broker_id: int, error: Exception) -> None:
         """It ends, and its warden starts it again; only without a fault of its disk is that a finding."""
+        life = OWNER.get()
+        if life in self._ended_by_disk:
+            return
         process = self.processes.get(broker_id)
         if process is None or not self.has_failed_disk(broker_id):
             super().broker_failed(broker_id, error)
@@ -213,12 +219,14 @@ class World(MemoryCluster):
     def strike(self, broker_id: int, what: str, survivors: Survivors | None = None) -> None:
         """Kill a broker now; with ``survivors`` the power went too."""
         self.events.note("nemesis", f"{what} {broker_id}")
-        before = self._log_sizes(broker_id)
+        before, failed = self._log_sizes(broker_id), self.has_failed_disk(broker_id)
         process = self.kill(broker_id, power_loss=survivors is not None, survivors=survivors)
         lost = before - self._log_sizes(broker_id)
         if lost:
             self.events.note("nemesis", f"{what} {broker_id} lost {lost} bytes of logs")
             self.events.count("unsynced tail lost")
+        if failed:
+            self._ended_by_disk.add(process.life)
         self._retire(process)
         self.background(lambda: self._bury(process), f"bury {broker_id}")
 
