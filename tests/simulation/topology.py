@@ -11,7 +11,7 @@ from cluster.seams.randomness import derive
 
 TOPIC = "t"
 #: The share of the seeds whose topics allow unclean elections.
-UNCLEAN = 0.15
+UNCLEAN = 0.2
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def topology(seed: int) -> Topology:
         "replica.fetch.wait.max.ms": str(random.choice([100, 500])),
         "replica.high.watermark.checkpoint.interval.ms": str(random.choice([200, 1000, 5000])),
         "log.flush.offset.checkpoint.interval.ms": str(random.choice([700, 3000])),
-        "log.flush.start.offset.checkpoint.interval.ms": str(random.choice([200, 3000, 60_000])),
+        "log.flush.start.offset.checkpoint.interval.ms": str(random.choice([200, 1000, 60_000])),
     }
     if random.random() < 0.2:
         properties["log.message.timestamp.type"] = "LogAppendTime"

@@ -28,9 +28,10 @@ async def leave_behind(nemesis: Nemesis) -> None:
             nemesis.world.events.note("nemesis", f"the disk of {one} is replaced")
             world.storages[one].remove_tree("/data")
         await nemesis.last(0.3, 1.0, 2.0)
-        if random.random() < 0.5:
+        if random.random() < 0.7:
+            # The survivors' logs begin above the end of the one that is left behind, on their disks too.
             nemesis.launch("delete-records")
-            await asyncio.sleep(0.3)
+            await asyncio.sleep(random.choice((0.3, 1.2)))
         for other in others:
             if world.is_running(other):
                 world.strike(other, "kill")
