@@ -6,13 +6,14 @@ on it is lost, but a write may have been done in part. How long: for a while, or
 
 from __future__ import annotations
 
+import asyncio
 import errno
 
 from cluster.seams.randomness import Random
 from tests.simulation.faulty_storage import CALLS, DiskFault
 from tests.simulation.nemesis.base import Nemesis
 from tests.simulation.nemesis.bounds import others_have_it, spare_the_others
-from tests.simulation.nemesis.processes import kill_leader
+from tests.simulation.nemesis.processes import kill_leader, stop
 
 ERRNOS = {"open": errno.EMFILE, "append": errno.ENOSPC, "pwrite": errno.ENOSPC}
 #: Parts of paths: a fault of everything hits the log first, and the rest only now and then.
@@ -66,7 +67,7 @@ def draw_fault(random: Random) -> DiskFault:
 
 
 async def disk_error(nemesis: Nemesis) -> None:
-    """Calls of a broker's disk fail; mostly somebody else dies meanwhile, so that roles are taken on that disk."""
+    """Calls of a broker's disk fail; mostly somebody else leaves meanwhile, so that roles are taken on that disk."""
     world, random = nemesis.world, nemesis.random
     broker_id = nemesis.victim(nemesis.leader()) if random.random() < 0.3 else nemesis.victim()
     if broker_id is None:
@@ -74,9 +75,12 @@ async def disk_error(nemesis: Nemesis) -> None:
     nemesis.busy.add(broker_id)
     fault = draw_fault(random)
     nemesis.begin("disk-error", f"{broker_id} {fault}")
+    leaves = random.choice((None, stop, kill_leader, kill_leader))
+    if leaves is not None:
+        nemesis.in_background("another leaves", lambda: leaves(nemesis))
+        # A leader that was killed is replaced when its session ends.
+        await asyncio.sleep(random.choice((0.0, 1.7)) if leaves is kill_leader else 0.0)
     world.storages[broker_id].fault = fault
-    if random.random() < 0.6:
-        nemesis.in_background("kill-leader", lambda: kill_leader(nemesis))
     await nemesis.last(0.3, 2.0, 4.0, FOREVER_S)
     world.events.note("nemesis", f"the disk of {broker_id} is well")
     world.storages[broker_id].fault = None
