@@ -73,7 +73,7 @@ class SimulatedClients:
 
     def deletable(self, key: TopicPartition) -> int:
         """The offset below which records may be deleted, so that each writer keeps one in the log."""
-        return min((writer.safe_offset for writer, task in self._writers if writer.key == key), default=0)
+        return min((writer.deletable for writer, _ in self._writers if writer.key == key), default=0)
 
     def deleting(self, key: TopicPartition, offset: int) -> None:
         """All below this offset may be deleted from now on."""

@@ -68,6 +68,7 @@ def test_only_what_is_meant_fails() -> None:
     def check(storage: FaultyStorage) -> None:
         storage.fault = fault(*CALLS, word="checkpoint")
         assert storage.read(LOG) == b"before"
+        storage.makedirs("/node")
         storage.append_line("/node/notes-of-a-checkpoint", "x")
         storage.fault = fault(*CALLS)
         with storage.well():

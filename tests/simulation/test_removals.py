@@ -14,10 +14,10 @@ from tests.simulation.test_seeds import SEEDS
 #: removal -> a seed that shows it, and what is found then among other things
 CAUGHT = {
     "keep-the-tail": (19, "log-divergence"),
-    "cut-to-the-watermark": (9, "lost-write"),
-    "acknowledge-early": (4, "lost-write"),
-    "forget-on-failover": (9, "duplicate"),
-    "no-controller-fencing": (55, "split-brain"),
+    "cut-to-the-watermark": (318, "lost-write"),
+    "acknowledge-early": (49, "lost-write"),
+    "forget-on-failover": (21, "sequence-gap"),
+    "no-controller-fencing": (52, "split-brain"),
 }
 
 
@@ -33,6 +33,7 @@ def test_without_the_rule_it_is_found(removed: str) -> None:
     assert name in tell(seed, REMOVALS[removed]).names
 
 
-def test_with_the_rule_the_seeds_are_clean() -> None:
-    """It is the rule that makes the difference: ``test_seeds.test_nothing_is_found`` tells each with it."""
-    assert {seed for seed, _ in CAUGHT.values()} <= set(SEEDS)
+@pytest.mark.parametrize("seed", sorted({seed for seed, _ in CAUGHT.values()} - set(SEEDS)))
+def test_with_the_rule_the_seed_is_clean(seed: int) -> None:
+    """It is the rule that makes the difference. ``test_seeds.test_nothing_is_found`` tells the others with it."""
+    assert tell(seed).findings == ()

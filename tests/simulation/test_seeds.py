@@ -34,7 +34,11 @@ LEAST = {
     "controller failover": 150,
     "session expired": 30,
     "unsynced tail lost": 10,
-    **{f"nemesis {name}": 8 for name in MOVES},
+    "broker ended by its disk": 10,
+    "election: unclean": 5,
+    "partition cut by an unclean election": 3,
+    "log start moved in the end": 5,
+    **{f"nemesis {name}": 3 for name in MOVES},
 }
 
 

@@ -23,6 +23,7 @@ from cluster.metadata.paths import CONTROLLER, broker_path, state_path, topic_pa
 from cluster.metadata.store import NoNodeError
 from cluster.metadata.znodes import StateNode, TopicRegistration, decode_controller
 from cluster.protocol.batch import BatchHeader
+from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import Clock
 from cluster.seams.memory_storage import Survivors
 from cluster.seams.randomness import derive
@@ -81,18 +82,21 @@ class World(MemoryCluster):
             log: PartitionLog, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int
         ) -> AppendInfo:
             ledger = self._ledger(log)
-            log_start = log.log_start_offset
+            batch_id = (header.producer_id, header.base_sequence)
+            due = Appended(log.log_end_offset, leader_epoch, header.record_count, log.log_start_offset)
             ledger.leaders.setdefault(leader_epoch, set()).add(broker_id)
             try:
                 info = rules.append(log, batch, header, leader_epoch, now_ms)
             except LogError as error:
                 self.events.count(f"refused {error.error_code.name}")
+                if error.error_code is ErrorCode.KAFKA_STORAGE_ERROR:
+                    # It may be in the log all the same, and be found there by the next life.
+                    ledger.append(batch_id, due)
                 raise
             if info.duplicate:
                 self.events.count(_kind_of_duplicate(log, info, leader_epoch))
             else:
-                entry = Appended(info.first_offset, leader_epoch, header.record_count, log_start)
-                ledger.append((header.producer_id, header.base_sequence), entry)
+                ledger.append(batch_id, due._replace(base_offset=info.first_offset))
             return info
 
         def truncate(log: PartitionLog, offset: int) -> int:

@@ -37,6 +37,8 @@ RETRIED = frozenset(
 )
 #: How often a log that may have lost what came before is asked for a batch whose turn it is.
 PATIENCE = 5
+#: The batches of a producer that a broker remembers.
+CACHED_BATCHES = 5
 
 
 class Batch:
@@ -72,10 +74,19 @@ class Writer:
         self._in_flight: dict[int, asyncio.Task[None]] = {}
         self._reborn = False
         #: The last batch that this producer knows to be in the log; none is at 0.
-        self.safe_offset = 0
+        self._safe_offset = 0
 
     def __repr__(self) -> str:
         return f"<Writer {self.name} {self._sent} sent, {len(self._in_flight)} in flight>"
+
+    @property
+    def deletable(self) -> int:
+        """The offset below which the log may forget this producer's batches.
+
+        The last acknowledged one must stay. And a broker that has read a log without its beginning tells no more than
+        the last five batches from new ones (as any Kafka does), so that more of them in flight would be stuck.
+        """
+        return self._safe_offset if self._window <= CACHED_BATCHES else 0
 
     async def run(self) -> None:
         """Until it is stopped or has sent its batches, and all of them are acknowledged."""
@@ -100,7 +111,7 @@ class Writer:
         self._reborn = False
         self._producer_id = await self._fresh_producer_id()
         self._sequence = 0
-        self.safe_offset = 0
+        self._safe_offset = 0
         self._unclean = self._unclean_elections()
         self._world.events.note(self.name, f"is producer {self._producer_id} of {self.key[0]}-{self.key[1]}")
 
@@ -175,7 +186,7 @@ class Writer:
                 )  # fmt: skip
                 if answer.error in ACKNOWLEDGED:
                     told = answer.base_offset
-                    self.safe_offset = max(self.safe_offset, told)
+                    self._safe_offset = max(self._safe_offset, told)
                     for n, value in enumerate(ready.values):
                         self._evidence.acknowledged[value] = told + n if told >= 0 else -1
                     return

@@ -1,7 +1,8 @@
 """Records: what lies below an offset is deleted on request, and writers are reborn.
 
 A log that begins above 0 takes a producer that it does not know at any sequence (KIP-360), so that with several batches
-in flight the order may be lost. The bound is that each writer keeps an acknowledged batch in the log.
+in flight the order may be lost. The bound is that each writer keeps an acknowledged batch in the log, and
+has no more batches in flight than a broker remembers (``Writer.deletable``).
 """
 
 from __future__ import annotations
