@@ -18,6 +18,8 @@ CAUGHT = {
     "acknowledge-early": (49, "lost-write"),
     "forget-on-failover": (21, "sequence-gap"),
     "no-controller-fencing": (52, "split-brain"),
+    "keep-the-log-start": (157, "unavailable"),
+    "forget-a-failed-role": (1633, "unavailable"),
 }
 
 

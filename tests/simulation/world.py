@@ -14,6 +14,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from cluster.broker.control.changes import BrokerIdTaken
+from cluster.broker.handlers.control_requests import REGISTRATION_POLL_S
 from cluster.broker.replicas.partition import Partition
 from cluster.broker.rules import Rules
 from cluster.log.appending import AppendInfo
@@ -246,6 +247,8 @@ class World(MemoryCluster):
 
     async def _bury(self, process: Process) -> None:
         await self.bury(process)
+        # A request that waits for the broker's epoch sees at its next look that there will be none.
+        await asyncio.sleep(2 * REGISTRATION_POLL_S)
         self._check_left(process)
 
     def _check_left(self, process: Process) -> None:
