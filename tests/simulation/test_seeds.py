@@ -38,7 +38,8 @@ LEAST = {
     "election: unclean": 5,
     "partition cut by an unclean election": 3,
     "log start moved in the end": 5,
-    **{f"nemesis {name}": 3 for name in MOVES},
+    "nemesis elect-unclean": 1,
+    **{f"nemesis {name}": 5 for name in MOVES if name != "elect-unclean"},
 }
 
 
