@@ -15,14 +15,10 @@ from uuid import UUID
 
 from cluster.broker.control.changes import BrokerIdTaken
 from cluster.broker.handlers.control_requests import REGISTRATION_POLL_S
-from cluster.broker.replicas.partition import Partition
 from cluster.broker.rules import Rules
 from cluster.log.appending import AppendInfo
 from cluster.log.errors import LogError
 from cluster.log.partition_log import PartitionLog
-from cluster.metadata.paths import CONTROLLER, broker_path, state_path, topic_path
-from cluster.metadata.store import NoNodeError
-from cluster.metadata.znodes import StateNode, TopicRegistration, decode_controller
 from cluster.protocol.batch import BatchHeader
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import Clock
@@ -33,18 +29,16 @@ from tests.simulation.clocks import JumpingClock
 from tests.simulation.events import EventLog, Traffic
 from tests.simulation.faulty_storage import FaultyStorage
 from tests.simulation.ledger import Appended, Cut, Ledger, held
-from tests.simulation.nodes import MemoryCluster, Process
+from tests.simulation.nodes import Process
 from tests.simulation.observer import StateObserver
+from tests.simulation.seen import SeenCluster, TopicPartition
 from tests.simulation.topology import Topology
-
-#: (topic, partition number)
-TopicPartition = tuple[str, int]
 
 #: A broker that could not start is tried again after a while, as its supervisor would.
 RESTART_S = 0.5
 
 
-class World(MemoryCluster):
+class World(SeenCluster):
     """``rules`` are those of every broker, observed on their way."""
 
     def __init__(self, topology: Topology, rules: Rules) -> None:
@@ -56,7 +50,6 @@ class World(MemoryCluster):
         self._ledgers: dict[tuple[TopicPartition, UUID | None], Ledger] = {}
         #: Extra milliseconds of a direction.
         self.slow: dict[tuple[str, str], float] = {}
-        self.partitions: list[TopicPartition] = []
         #: Lives that ended after their disk had failed: what they still say of it is no news.
         self._ended_by_disk: set[object] = set()
         self._delays = derive(topology.seed, "delays")
@@ -274,91 +267,6 @@ class World(MemoryCluster):
 
     def _log_sizes(self, broker_id: int) -> int:
         return sum(len(self.log_bytes(broker_id, *key)) for key in self.partitions)
-
-    # What ZooKeeper says
-
-    def controller(self) -> int | None:
-        """Who holds /controller."""
-        try:
-            data, _ = self.tree.get(CONTROLLER)
-        except NoNodeError:
-            return None
-        return decode_controller(data)
-
-    def is_known(self, broker_id: int) -> bool:
-        """Whether a broker runs, is registered, and the controller has taken note of this registration."""
-        process, controller = self.processes.get(broker_id), self.processes.get(self.controller() or 0)
-        if process is None or controller is None or process.node._control is None:
-            return False
-        office = None if controller.node._control is None else controller.node._control._role._office
-        known = None if office is None else office.controller.context.brokers.get(broker_id)
-        registered = self.tree.exists(broker_path(broker_id))
-        return (
-            known is not None
-            and registered is not None
-            and (known.epoch == registered.created_zxid == process.node.control.broker_epoch)
-        )
-
-    def state(self, topic: str, partition: int) -> StateNode | None:
-        """A partition's state as it is written down; None if there is none yet."""
-        path = state_path(topic, partition)
-        try:
-            data, _ = self.tree.get(path)
-        except NoNodeError:
-            return None
-        return StateNode.decode(path, data)
-
-    def registration(self, topic: str) -> TopicRegistration | None:
-        """A topic's assignment as it is written down; None if there is none."""
-        try:
-            data, _ = self.tree.get(topic_path(topic))
-        except NoNodeError:
-            return None
-        return TopicRegistration.decode(topic, data)
-
-    def assigned(self, topic: str, partition: int) -> tuple[int, ...]:
-        """The brokers that are to have a partition."""
-        registration = self.registration(topic)
-        return () if registration is None else tuple(sorted(registration.partitions.get(partition, ())))
-
-    def believers(self, topic: str, partition: int) -> list[int]:
-        """The brokers that run and take themselves for the leader, the one of the newest epoch first."""
-        found = []
-        for broker_id in self.processes:
-            replica = self.replica(broker_id, (topic, partition))
-            if replica is not None and replica.leader is not None:
-                found.append((-replica.leader_epoch, broker_id))
-        return [broker_id for _, broker_id in sorted(found)]
-
-    def is_whole(self) -> bool:
-        """Whether every partition has a leader and all replicas in its ISR, in ZooKeeper and in its leader's eyes."""
-        for topic, partition in self.partitions:
-            state, registration = self.state(topic, partition), self.registration(topic)
-            if registration is None or partition in registration.adding or partition in registration.removing:
-                return False
-            everybody = set(registration.partitions.get(partition, ()))
-            if state is None or set(state.isr) != everybody or state.leader not in self.processes:
-                return False
-            if self.believers(topic, partition) != [state.leader]:
-                return False
-            if self.isr(topic, partition) != everybody:
-                return False
-        return True
-
-    def are_equal(self) -> bool:
-        """Whether all replicas end at the same offset, which is committed and known to be."""
-        for key in self.partitions:
-            replicas = [self.replica(broker_id, key) for broker_id in self.assigned(*key)]
-            ends = {replica and (replica.log.log_end_offset, replica.high_watermark) for replica in replicas}
-            if len(ends) != 1 or any(end is None or end[0] != end[1] for end in ends):
-                return False
-        return True
-
-    def replica(self, broker_id: int, key: TopicPartition) -> Partition | None:
-        """A broker's replica; None if the broker does not run or has not been told of it yet."""
-        process = self.processes.get(broker_id)
-        replicas = None if process is None else process.node._replicas
-        return None if replicas is None else replicas.partitions.get(key)
 
 
 def _size(records: int) -> str:
