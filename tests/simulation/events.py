@@ -79,6 +79,8 @@ class LoggedStorage(MemoryStorage):
             self._log.count("controller failover")
         elif entry["event"] == "session-expired":
             self._log.count("session expired")
+        elif entry["event"] == "partition-changed":
+            self._log.count(f"change of a partition: {entry['reason']}")
 
 
 def _fields(entry: dict[str, Any]) -> str:

@@ -37,11 +37,6 @@ def join_at_the_watermark(rules: Rules) -> Rules:
     return replace(rules, may_join=lambda end_offset, high_watermark, _epoch_start: end_offset >= high_watermark)
 
 
-def keep_the_log_start(rules: Rules) -> Rules:
-    """D1: a follower is not cut below its own log start."""
-    return replace(rules, truncate=lambda log, offset: rules.truncate(log, max(offset, log.log_start_offset)))
-
-
 def answer_every_bump(rules: Rules) -> Rules:
     """D4: a write is confirmed in the leader epoch of its append alone."""
 

@@ -27,6 +27,7 @@ from tests.simulation.removals import (
     acknowledge_early,
     cut_to_the_watermark,
     forget_on_failover,
+    keep_the_log_start,
     keep_the_tail,
     no_controller_fencing,
 )
@@ -126,7 +127,7 @@ SCENARIOS = {
     "split-brain": Scenario(loses("stray"), acknowledge_early),
     "a-leader-that-ends-below-our-start": Scenario(
         loses("a3", "b0", "b1", "b2"),
-        without.keep_the_log_start,
+        keep_the_log_start,
         ((FollowerLog, "_lacks_what_is_below", _nothing),),
         loses_anyway=True,
     ),

@@ -24,6 +24,7 @@ from cluster.metadata.memory import MemoryStore, MemoryTree
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
+from cluster.seams.clock import Clock
 from cluster.seams.memory_storage import MemoryStorage, Survivors
 from cluster.seams.memory_transport import MemoryNetwork, MemoryTransport
 from cluster.seams.randomness import derive
@@ -113,7 +114,7 @@ class MemoryCluster:
         store = MemoryStore(self.tree, session_timeout_ms=SESSION_MS, latency_s=0.001)
         transport = self.network.transport(f"b{broker_id}")
         seams = Seams(
-            clock=LoopClock(),
+            clock=self.clock_of(broker_id),
             random=derive(self._seed, "broker", *life),
             transport=transport,
             store=store,
@@ -148,6 +149,10 @@ class MemoryCluster:
             "min.insync.replicas": "2" if len(self.broker_ids) > 1 else "1",
             **self._properties,
         }
+
+    def clock_of(self, broker_id: int) -> Clock:
+        """The clock that a broker is started with."""
+        return LoopClock()
 
     def rules_of(self, broker_id: int) -> Rules:
         """The rules that a broker is started with."""

@@ -1,12 +1,13 @@
 """StateObserver: sees every write of a partition's state in ZooKeeper, and what must hold of them.
 
 Owns that: leader epochs do not fall, and a leader epoch has one leader. Two controllers that overwrite each other break
-it long before a record is lost.
+it long before a record is lost. It also knows the unclean elections, by what they are: the new leader was not in sync.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 
 from cluster.metadata.memory_tree import MemoryTree
@@ -15,16 +16,28 @@ from cluster.metadata.znodes import StateNode
 
 _STATE = re.compile(r"/brokers/topics/(.+)/partitions/(\d+)/state")
 
+#: (topic, partition number)
+_Key = tuple[str, int]
+
 
 class StateObserver:
-    """A client of the tree. ``found`` is told (name, text) of what is wrong."""
+    """A client of the tree. ``found`` is told (name, text) of what is wrong, ``count`` what there was."""
 
-    def __init__(self, tree: MemoryTree, found: Callable[[str, str], None]) -> None:
+    def __init__(
+        self,
+        tree: MemoryTree,
+        found: Callable[[str, str], None],
+        count: Callable[[str], None] = lambda what: None,
+    ) -> None:
         self._tree = tree
         self._found = found
-        self._latest: dict[str, int] = {}
-        #: (path, leader epoch) -> leader
-        self._leaders: dict[tuple[str, int], int] = {}
+        self._count = count
+        self._latest: dict[_Key, StateNode] = {}
+        #: (partition, leader epoch) -> leader
+        self._leaders: dict[tuple[_Key, int], int] = {}
+        self._without: Counter[tuple[_Key, int]] = Counter()
+        #: Partition -> (leader epoch, leader) of each of its unclean elections.
+        self.unclean: dict[_Key, list[tuple[int, int]]] = {}
         tree.open_session(self)
 
     def __repr__(self) -> str:
@@ -37,17 +50,53 @@ class StateObserver:
         match = None if children else _STATE.fullmatch(path)
         if match is None:
             return
+        key = (match[1], int(match[2]))
         try:
             data, _ = self._tree.get(path)
         except NoNodeError:
+            self._forget(key)
             return
-        state = StateNode.decode(path, data)
-        name = f"{match[1]}-{match[2]}"
-        latest = self._latest.get(path, 0)
-        if state.leader_epoch < latest:
-            self._found("epoch-regression", f"{name}: leader epoch {state.leader_epoch} was written over {latest}")
-        self._latest[path] = state.leader_epoch
-        leader = self._leaders.setdefault((path, state.leader_epoch), state.leader)
+        self._look(key, StateNode.decode(path, data))
+
+    def _forget(self, key: _Key) -> None:
+        """Its topic is deleted; another of its name begins with leader epoch 0."""
+        self._latest.pop(key, None)
+        self.unclean.pop(key, None)
+        self._leaders = {known: leader for known, leader in self._leaders.items() if known[0] != key}
+
+    def _look(self, key: _Key, state: StateNode) -> None:
+        name = f"{key[0]}-{key[1]}"
+        latest = self._latest.get(key)
+        self._latest[key] = state
+        if latest is not None:
+            if state.leader_epoch < latest.leader_epoch:
+                text = f"{name}: leader epoch {state.leader_epoch} was written over {latest.leader_epoch}"
+                self._found("epoch-regression", text)
+            self._classify(key, latest, state)
+        leader = self._leaders.setdefault((key, state.leader_epoch), state.leader)
         if leader != state.leader:
             text = f"{name}: leader epoch {state.leader_epoch} was {leader}'s, and {state.leader} was written"
             self._found("split-brain", text)
+        # Broker ids are small; who has no replica is out as well.
+        for broker_id in range(1, 8):
+            if broker_id not in state.isr:
+                self._without[key, broker_id] += 1
+
+    def _classify(self, key: _Key, before: StateNode, after: StateNode) -> None:
+        if len(before.isr) != len(after.isr):
+            self._count(f"ISR of {len(after.isr)}")
+        if after.leader < 0:
+            self._count("partition without a leader")
+        elif after.leader not in before.isr:
+            self._count("election: unclean")
+            self.unclean.setdefault(key, []).append((after.leader_epoch, after.leader))
+        elif after.leader != before.leader:
+            self._count("election: clean")
+
+    def written_without(self, key: _Key, broker_id: int) -> int:
+        """How many states were written in which a broker is not in sync."""
+        return self._without[key, broker_id]
+
+    def unclean_before(self, key: _Key, leader_epoch: int) -> int:
+        """How many unclean elections lie before an epoch or began it."""
+        return sum(epoch <= leader_epoch for epoch, _ in self.unclean.get(key, ()))

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from cluster.broker.rules import Rules
 from tests.simulation.oracle import Finding
 from tests.simulation.removals import REMOVALS
 from tests.simulation.story import tell
@@ -36,11 +35,6 @@ class Tally:
             self.failed.append((seed, findings))
 
 
-def rules_named(name: str | None) -> Rules:
-    """The correct rules, or those without the rule of that name."""
-    return Rules() if name is None else REMOVALS[name](Rules())
-
-
 def _settle() -> None:
     """What a worker has loaded stays: no seed's garbage is looked for among it."""
     gc.freeze()
@@ -48,7 +42,7 @@ def _settle() -> None:
 
 def _one(work: tuple[int, str | None]) -> tuple[int, tuple[Finding, ...], Counter[str]]:
     seed, removed = work
-    outcome = tell(seed, rules_named(removed))
+    outcome = tell(seed, REMOVALS.get(removed or ""))
     return seed, outcome.findings, outcome.coverage
 
 

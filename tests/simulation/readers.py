@@ -1,7 +1,8 @@
 """Readers: consumers that read a partition as it grows, from whoever takes itself for its leader.
 
 Owns the position and the record of what was read. A reader names the leader epoch it believes in, so that the high
-watermark that it is told belongs to that epoch: there it must never go back.
+watermark that it is told belongs to that epoch: there it must never go back. It goes on at the start of the log if its
+position was deleted, and begins again after an unclean election.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from tests.simulation.world import TopicPartition, World
 MAX_WAIT_MS = 300
 ANSWER_TIMEOUT_MS = 1500
 BACKOFFS_S = (0.02, 0.1, 0.3)
+EARLIEST = -2
 SIZES = (300, 2000, 1 << 20)
 
 
@@ -28,7 +30,10 @@ class Reader:
         self.position = 0
         self._world = world
         self.key = key
-        self._read: list[tuple[int, bytes]] = []
+        self._evidence = evidence
+        self._read: list[tuple[int, bytes, int]] = []
+        #: How many unclean elections lie before what it reads now.
+        self._unclean = 0
         self._random = derive(world.topology.seed, "reader", number)
         #: leader epoch -> the highest watermark seen in it
         self._watermarks: dict[int, int] = {}
@@ -38,6 +43,11 @@ class Reader:
 
     def __repr__(self) -> str:
         return f"<Reader {self.name} at {self.position}>"
+
+    @property
+    def is_up_to_date(self) -> bool:
+        """Whether it reads what came after the last unclean election."""
+        return self._unclean == len(self._world.observer.unclean.get(self.key, ()))
 
     async def run(self) -> None:
         while True:
@@ -49,7 +59,9 @@ class Reader:
                 self._client = None
                 found = None
             if found is None or found.error is not ErrorCode.NONE:
-                if found is not None:
+                if found is not None and found.error is ErrorCode.OFFSET_OUT_OF_RANGE:
+                    await self._seek()
+                elif found is not None:
                     self._world.events.note(self.name, f"at {self.position}: {found.error.name}")
                     self._client = None
                 await asyncio.sleep(self._random.choice(BACKOFFS_S))
@@ -69,6 +81,9 @@ class Reader:
             self._client = None
             return None
         epoch = replica.leader_epoch
+        if not self._belongs(epoch):
+            self._client = None
+            return None
         found = await self._client.fetch(
             self.key[0],
             self.position,
@@ -80,6 +95,29 @@ class Reader:
         if found.error is ErrorCode.NONE:
             self._take(found, epoch)
         return found
+
+    def _belongs(self, epoch: int) -> bool:
+        """Whether an epoch goes on with what was read. After an unclean election everything begins again."""
+        unclean = self._world.observer.unclean_before(self.key, epoch)
+        if unclean > self._unclean:
+            self._unclean, self.position, self._read = unclean, 0, []
+            self._evidence.read.append(self._read)
+            self._world.events.note(self.name, f"begins again in epoch {epoch}")
+        return unclean == self._unclean
+
+    async def _seek(self) -> None:
+        """Go on where the log begins, if that is later: what was skipped must have been deleted."""
+        client = self._client
+        try:
+            if client is not None:
+                error, earliest = await client.list_offset(self.key[0], EARLIEST, partition=self.key[1])
+                if error is ErrorCode.NONE and earliest > self.position:
+                    self._world.events.note(self.name, f"goes from {self.position} to {earliest}")
+                    self._world.events.count("reader found its position deleted")
+                    self.position = earliest
+        except (OSError, TimeoutError):
+            pass
+        self._client = None
 
     def _take(self, found: Fetched, epoch: int) -> None:
         before = self._watermarks.get(epoch, 0)
@@ -97,5 +135,5 @@ class Reader:
                 self.name, f"read {self.position}..{found.records[-1][0]} of epoch {epoch}, "
                 f"watermark {found.high_watermark}",
             )  # fmt: skip
-            self._read += found.records
+            self._read += [(offset, value, epoch) for offset, value in found.records]
             self.position = found.records[-1][0] + 1

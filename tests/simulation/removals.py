@@ -1,14 +1,19 @@
 """Planted removals: the correct rules without one of them, to show that the oracle would see it.
 
-Owns the wrong logic. Each is a replacement of what ``cluster.broker.rules`` bundles; nothing in the cluster knows of
-it.
+Owns the wrong logic. Each replaces what ``cluster.broker.rules`` bundles, or lets single methods do nothing; nothing in
+the cluster knows of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from unittest import mock
 
+from cluster.broker.control.channels import BrokerChannel
+from cluster.broker.replicas.follower_log import FollowerLog
+from cluster.broker.replicas.roles import Roles
 from cluster.broker.rules import Rules
 from cluster.log.appending import AppendInfo
 from cluster.log.epochs import LeaderEpochCache
@@ -18,7 +23,21 @@ from cluster.protocol.batch import BatchHeader
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.leader import LeaderState
 
-Removal = Callable[[Rules], Rules]
+
+@dataclass(frozen=True)
+class Removal:
+    """``rules`` takes one of the rules away; ``idle`` are methods (class, name) that do nothing meanwhile."""
+
+    rules: Callable[[Rules], Rules] = lambda rules: rules
+    idle: tuple[tuple[type, str], ...] = ()
+
+    @contextlib.contextmanager
+    def applied(self) -> Iterator[Rules]:
+        """The rules of a cluster that lacks it."""
+        with contextlib.ExitStack() as stack:
+            for owner, name in self.idle:
+                stack.enter_context(mock.patch.object(owner, name, return_value=None))
+            yield self.rules(Rules())
 
 
 def _the_same_length_is_the_same_log(_epochs: LeaderEpochCache, epoch: int, log_end_offset: int) -> tuple[int, int]:
@@ -81,10 +100,18 @@ def no_controller_fencing(rules: Rules) -> Rules:
     )
 
 
+def keep_the_log_start(rules: Rules) -> Rules:
+    """A follower is not cut below its own log start."""
+    return replace(rules, truncate=lambda log, offset: rules.truncate(log, max(offset, log.log_start_offset)))
+
+
 REMOVALS: dict[str, Removal] = {
-    "keep-the-tail": keep_the_tail,
-    "cut-to-the-watermark": cut_to_the_watermark,
-    "acknowledge-early": acknowledge_early,
-    "forget-on-failover": forget_on_failover,
-    "no-controller-fencing": no_controller_fencing,
+    "keep-the-tail": Removal(keep_the_tail),
+    "cut-to-the-watermark": Removal(cut_to_the_watermark),
+    "acknowledge-early": Removal(acknowledge_early),
+    "forget-on-failover": Removal(forget_on_failover),
+    "no-controller-fencing": Removal(no_controller_fencing),
+    # Its follower then also asks for what it lacks: without that rule it is as it was before both.
+    "keep-the-log-start": Removal(keep_the_log_start, ((FollowerLog, "_lacks_what_is_below"),)),
+    "forget-a-failed-role": Removal(idle=((Roles, "_failed"), (BrokerChannel, "_note_partition_errors"))),
 }

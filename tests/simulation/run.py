@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.simulation.pool import Tally, reproduce, rules_named, run_seeds
+from tests.simulation.pool import Tally, reproduce, run_seeds
 from tests.simulation.removals import REMOVALS
 from tests.simulation.story import tell
 from tests.simulation.topology import topology
@@ -25,7 +25,7 @@ PROGRESS_S = 5.0
 
 
 def run_one(seed: int, removed: str | None, log: Path | None) -> int:
-    outcome = tell(seed, rules_named(removed))
+    outcome = tell(seed, REMOVALS.get(removed or ""))
     if log is not None:
         log.write_text(outcome.text)
     sys.stdout.write(f"{topology(seed)}\n{len(outcome.text.splitlines())} events\n")

@@ -15,19 +15,20 @@ from dataclasses import dataclass, field
 from cluster.broker.rules import Rules
 from cluster.seams.randomness import derive
 from tests.cluster.control.virtual_time import run
-from tests.simulation.nemesis import Nemesis
+from tests.simulation.clients import SimulatedClients
+from tests.simulation.nemesis.base import Nemesis
+from tests.simulation.nemesis.catalogue import MOVES
 from tests.simulation.oracle import Evidence, Finding, judge
-from tests.simulation.readers import Reader
+from tests.simulation.removals import Removal
 from tests.simulation.topology import TOPIC, Topology, topology
-from tests.simulation.world import TopicPartition, World
-from tests.simulation.writers import Writer
+from tests.simulation.world import World
 
 #: Virtual seconds: how long the cluster has to become whole, and clients to be done, once everything is healed.
 WHOLE_S, DRAIN_S = 60, 30
+#: And how long a new write to each partition may take then.
+WRITE_S = 5
 #: Virtual seconds after which a simulation is given up.
 LONGEST_S = 600
-#: The batches of one writer, about: fewer of each if there are more of them.
-BATCHES = 120
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,14 @@ class Outcome:
         return {name for name, _ in self.findings}
 
 
-def tell(seed: int, rules: Rules | None = None) -> Outcome:
-    """Run one seed in virtual time."""
-    story = Story(topology(seed), rules or Rules())
+def tell(seed: int, removal: Removal | None = None) -> Outcome:
+    """Run one seed in virtual time, with the correct rules or without what ``removal`` takes away."""
+    with (removal or Removal()).applied() as rules:
+        return _tell(seed, rules)
+
+
+def _tell(seed: int, rules: Rules) -> Outcome:
+    story = Story(topology(seed), rules)
     level = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     collects = gc.isenabled()
@@ -74,12 +80,8 @@ class Story:
     def __init__(self, topology: Topology, rules: Rules) -> None:
         self.topology = topology
         self.world = World(topology, rules)
-        self.evidence: dict[TopicPartition, Evidence] = {}
-        self._writers: list[Writer] = []
-        self._readers: list[Reader] = []
-        self._writing: list[asyncio.Task[None]] = []
-        self._reading: list[asyncio.Task[None]] = []
-        self._random = derive(topology.seed, "story")
+        self.clients = SimulatedClients(self.world)
+        self._random = derive(topology.seed, "end")
 
     def __repr__(self) -> str:
         return f"<Story {self.topology}>"
@@ -97,13 +99,13 @@ class Story:
         world = self.world
         world.events.note("story", str(self.topology))
         await asyncio.gather(*(world.raise_up(broker_id) for broker_id in world.broker_ids))
-        await world.until(lambda: len(world.processes) == 3 and world.controller() is not None)
-        await world.create_topic(TOPIC, self.topology.partitions)
+        await world.until(lambda: len(world.processes) == len(world.broker_ids) and world.controller() is not None)
+        await world.create_topic(TOPIC, self.topology.partitions, replicas=3)
         for number in range(self.topology.partitions):
-            self._add_partition(TOPIC, number)
+            self.clients.add_partition((TOPIC, number))
         for number in range(self.topology.writers):
-            self._add_writer((TOPIC, number % self.topology.partitions))
-        nemesis = Nemesis(world, self._grown, self._reborn)
+            self.clients.add_writer((TOPIC, number % self.topology.partitions))
+        nemesis = Nemesis(world, self.clients, MOVES)
         await nemesis.run()
         await asyncio.sleep(self._random.choice((0.2, 1.0)))
         await nemesis.heal()
@@ -111,40 +113,18 @@ class Story:
         self._judge()
         await self._end()
 
-    # Partitions and their clients
-
-    def _grown(self, topic: str, partition: int) -> None:
-        self._add_partition(topic, partition)
-        self._add_writer((topic, partition))
-
-    def _add_partition(self, topic: str, partition: int) -> None:
-        key = (topic, partition)
-        self.world.partitions.append(key)
-        evidence = self.evidence[key] = Evidence(f"{topic}-{partition}")
-        reader = Reader(self.world, len(self._readers), key, evidence)
-        self._readers.append(reader)
-        self._reading.append(self.world.background(reader.run, reader.name))
-
-    def _add_writer(self, key: TopicPartition) -> None:
-        limit = BATCHES // self.topology.writers
-        writer = Writer(self.world, len(self._writers), key, self.evidence[key], limit)
-        self._writers.append(writer)
-        self._writing.append(self.world.background(writer.run, writer.name))
-
-    def _reborn(self) -> None:
-        self._random.choice(self._writers).be_reborn()
-
     # The end
 
     async def _settle(self) -> None:
         world = self.world
         await self._reach("every partition has its whole ISR", world.is_whole, WHOLE_S)
         world.events.note("story", f"whole; {world.traffic}")
-        for writer in self._writers:
-            writer.is_stopping = True
-        await self._reach("writers are done", lambda: all(task.done() for task in self._writing), DRAIN_S)
+        self.clients.stop_writing()
+        await self._reach("writers are done", self.clients.all_is_written, DRAIN_S)
+        self.clients.write_once()
+        await self._reach("a new write to each partition is acknowledged", self.clients.all_is_written, WRITE_S)
         await self._reach("replicas are equal", world.are_equal, DRAIN_S)
-        await self._reach("readers are at the end", self._all_is_read, DRAIN_S)
+        await self._reach("readers are at the end", self.clients.all_is_read, DRAIN_S)
 
     async def _reach(self, what: str, condition: Callable[[], bool], timeout_s: int) -> None:
         try:
@@ -152,33 +132,37 @@ class Story:
         except TimeoutError:
             self.world.problems.append(("unavailable", f"not within {timeout_s} s: {what}"))
 
-    def _all_is_read(self) -> bool:
-        for reader in self._readers:
-            replica = self.world.replica(1, reader.key)
-            if replica is None or reader.position != replica.log.log_end_offset:
-                return False
-        return True
-
     def _judge(self) -> None:
         world = self.world
-        for key, evidence in self.evidence.items():
-            evidence.logs = {broker_id: world.log_bytes(broker_id, *key) for broker_id in world.broker_ids}
-            evidence.leaders = {
-                epoch: brokers
-                for (topic, partition, epoch), brokers in world.leaders.items()
-                if (topic, partition) == key
+        for key in world.partitions:
+            evidence = self.clients.evidence[key]
+            evidence.ledger = world.ledger(key)
+            replicas = {broker_id: world.replica(broker_id, key) for broker_id in world.assigned(*key)}
+            evidence.logs = {broker_id: world.log_bytes(broker_id, *key) for broker_id in replicas}
+            evidence.starts = {
+                broker_id: 0 if replica is None else replica.log.log_start_offset
+                for broker_id, replica in replicas.items()
             }
             world.problems += judge(evidence)
-            world.events.count("acknowledged", len(evidence.acknowledged))
+            self._count(evidence)
         for broker_id, failure in world.failures:
             world.problems.append(("broker-failed", f"broker {broker_id}: {failure}"))
+
+    def _count(self, evidence: Evidence) -> None:
+        count = self.world.events.count
+        count("acknowledged", len(evidence.acknowledged))
+        epochs = len(evidence.ledger.leaders)
+        count(f"partition with {epochs if epochs < 5 else '5 or more'} epochs written in")
+        if max(evidence.starts.values(), default=0) > 0:
+            count("log start moved in the end")
+        if evidence.ledger.cuts:
+            count("partition cut by an unclean election")
 
     async def _end(self) -> None:
         """Everybody leaves in order, and leaves nothing behind."""
         world = self.world
         world.retire_all()
-        for task in (*self._writing, *self._reading):
-            task.cancel()
+        self.clients.leave()
         for broker_id in sorted(world.processes):
             await world.leave(broker_id)
         for name, text in world.problems:

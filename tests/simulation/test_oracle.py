@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from cluster.metadata.memory_tree import MemoryTree
 from cluster.metadata.paths import state_path
-from cluster.metadata.store import Create, SetData
+from cluster.metadata.store import Create, Delete, SetData
 from cluster.metadata.znodes import StateNode
 from cluster.protocol.batch import set_offset_and_epoch
 from tests.simulation.client import batch
+from tests.simulation.ledger import Appended, Cut, Ledger, held
 from tests.simulation.observer import StateObserver
 from tests.simulation.oracle import Evidence, judge
 
@@ -33,19 +35,43 @@ def log(*batches: tuple[bytes, int, int, int]) -> bytes:
 RIGHT = log((b"a", 0, 0, 0), (b"b", 1, 0, 1), (b"c", 2, 1, 2))
 
 
+def ledger(*cuts: Cut, log_start: int = 0) -> Ledger:
+    """Leaders appended a and b in epoch 0 and c in epoch 1."""
+    appended = {
+        (PRODUCER, 0): [Appended(0, 0, 1, 0)],
+        (PRODUCER, 1): [Appended(1, 0, 1, 0)],
+        (PRODUCER, 2): [Appended(2, 1, 1, log_start)],
+    }
+    return Ledger(appended, list(cuts), {0: {1}, 1: {2}})
+
+
 def right() -> Evidence:
     return Evidence(
         "t-0",
-        sent=set(VALUES),
+        sent={value: ((PRODUCER, sequence), 0) for sequence, value in enumerate(VALUES)},
         acknowledged={b"a": 0, b"b": 1, b"c": -1},
-        read=[[(0, b"a"), (1, b"b")]],
+        read=[[(0, b"a", 0), (1, b"b", 0)]],
         logs={1: RIGHT, 2: RIGHT, 3: RIGHT},
-        leaders={0: {1}, 1: {2}},
+        starts={1: 0, 2: 0, 3: 0},
+        ledger=ledger(),
     )
 
 
-def everywhere(data: bytes) -> Evidence:
-    return replace(right(), logs=dict.fromkeys((1, 2, 3), data))
+def everywhere(data: bytes, **changes: Any) -> Evidence:
+    return replace(right(), logs=dict.fromkeys((1, 2, 3), data), **changes)
+
+
+def beginning_at(start: int, data: bytes, **changes: Any) -> Evidence:
+    return everywhere(data, starts=dict.fromkeys((1, 2, 3), start), **changes)
+
+
+def cut_off(*, epoch: int, kept: bytes) -> Ledger:
+    """An unclean election in ``epoch``, whose leader held ``kept``."""
+    return ledger(Cut(epoch, held(kept)))
+
+
+A, AB = log((b"a", 0, 0, 0)), log((b"a", 0, 0, 0), (b"b", 1, 0, 1))
+C_ALONE = log((b"c", 2, 1, 2))
 
 
 #: name of the finding -> a history with it
@@ -53,7 +79,7 @@ WRONG: dict[str, Callable[[], Evidence]] = {
     "lost-write": lambda: everywhere(log((b"a", 0, 0, 0), (b"b", 1, 0, 1))),
     "inconsistent-offsets": lambda: replace(right(), acknowledged={b"a": 1}),
     "duplicate": lambda: everywhere(RIGHT + log((b"a", 3, 1, 3))),
-    "phantom": lambda: replace(right(), sent={b"a", b"b"}, acknowledged={}),
+    "phantom": lambda: replace(right(), sent={b"a": ((PRODUCER, 0), 0), b"b": ((PRODUCER, 1), 0)}, acknowledged={}),
     "log-divergence": lambda: replace(
         right(), logs={1: RIGHT, 2: log((b"a", 0, 0, 0), (b"b", 1, 0, 1), (b"c", 2, 2, 2))}
     ),
@@ -61,9 +87,9 @@ WRONG: dict[str, Callable[[], Evidence]] = {
     "log-reorder": lambda: everywhere(log((b"a", 0, 0, 0), (b"b", 1, 0, 1), (b"c", 2, 1, 1))),
     "sequence-gap": lambda: everywhere(log((b"a", 0, 0, 0), (b"b", 1, 0, 1), (b"c", 2, 1, 3))),
     "epoch-regression": lambda: everywhere(log((b"a", 0, 1, 0), (b"b", 1, 1, 1), (b"c", 2, 0, 2))),
-    "read-then-lost": lambda: replace(right(), read=[[(0, b"a"), (1, b"x")]]),
-    "poll-skip": lambda: replace(right(), read=[[(0, b"a"), (2, b"c")]]),
-    "split-brain": lambda: replace(right(), leaders={0: {1, 2}}),
+    "read-then-lost": lambda: replace(right(), read=[[(0, b"a", 0), (1, b"x", 0)]]),
+    "poll-skip": lambda: replace(right(), read=[[(0, b"a", 0), (2, b"c", 1)]]),
+    "split-brain": lambda: replace(right(), ledger=replace(ledger(), leaders={0: {1, 2}})),
 }
 
 
@@ -78,14 +104,93 @@ def test_each_wrong_is_found_by_its_name(name: str) -> None:
     assert name in {found for found, _ in judge(WRONG[name]())}
 
 
+#: What is excused is excused by what is known of the record alone: just beside it, each of these is found.
+BESIDE: dict[str, tuple[str, Callable[[], Evidence]]] = {
+    "nobody asked to delete": ("log-gap", lambda: beginning_at(2, C_ALONE)),
+    "deleted more than was asked for": ("log-gap", lambda: beginning_at(2, C_ALONE, deleted=1)),
+    "lost above what was deleted": ("lost-write", lambda: beginning_at(1, log((b"b", 1, 0, 1)), deleted=2)),
+    "the start is missing": ("log-gap", lambda: beginning_at(1, C_ALONE, deleted=1)),
+    "skipped more than was deleted": (
+        "poll-skip",
+        lambda: beginning_at(1, RIGHT, deleted=1, read=[[(0, b"a", 0), (2, b"c", 1)]]),
+    ),
+    "read what was never there, and is deleted now": (
+        "read-then-lost",
+        lambda: beginning_at(1, RIGHT, deleted=1, read=[[(0, b"c", 0)]]),
+    ),
+    "a producer that begins above what was deleted": (
+        "sequence-gap",
+        lambda: beginning_at(1, log((b"c", 1, 1, 2)), deleted=1),
+    ),
+    "lost in the unclean election's own epoch": (
+        "lost-write",
+        lambda: everywhere(AB, ledger=cut_off(epoch=1, kept=AB)),
+    ),
+    "lost, and the unclean leader held it": ("lost-write", lambda: everywhere(A, ledger=cut_off(epoch=2, kept=AB))),
+    "acknowledged where nobody appended it": (
+        "inconsistent-offsets",
+        lambda: everywhere(AB, acknowledged={b"a": 2}, ledger=cut_off(epoch=2, kept=AB)),
+    ),
+    "read after the unclean election": (
+        "read-then-lost",
+        lambda: everywhere(
+            AB, acknowledged={}, read=[[(0, b"a", 0), (1, b"b", 0), (2, b"c", 2)]], ledger=cut_off(epoch=2, kept=AB)
+        ),
+    ),
+    "of a former topic": ("phantom", lambda: replace(right(), ledger=Ledger(leaders={0: {1}}))),
+}
+
+
+def test_what_was_deleted_on_request_is_excused() -> None:
+    """Neither lost, nor skipped by a reader, and its producer goes on where it was; disks may still hold it."""
+    evidence = beginning_at(2, C_ALONE, deleted=2, read=[[(0, b"a", 0), (2, b"c", 1)]])
+    assert judge(evidence) == []
+    assert judge(replace(evidence, logs={1: RIGHT, 2: C_ALONE, 3: RIGHT})) == []
+
+
+def test_what_an_unclean_election_cut_off_is_excused() -> None:
+    """What came before it, and its leader did not hold: acknowledged or read, it may be gone."""
+    read = [[(0, b"a", 0), (1, b"b", 0), (2, b"c", 1)], [(0, b"a", 2), (1, b"b", 2)]]
+    assert judge(everywhere(AB, read=read, ledger=cut_off(epoch=2, kept=AB))) == []
+
+
+@pytest.mark.parametrize("name", sorted(BESIDE))
+def test_what_is_not_excused(name: str) -> None:
+    """The excuses reach no further than they say."""
+    finding, evidence = BESIDE[name]
+    assert finding in {found for found, _ in judge(evidence())}
+
+
+def test_a_deleted_topic_begins_again() -> None:
+    """Another topic of its name has its own leader epochs."""
+    tree, found = MemoryTree(), []
+    observer = StateObserver(tree, lambda name, text: found.append(name))
+    make_partition(tree)
+    write(tree, 1, 5)
+    tree.multi(0, [Delete(state_path("t", 0))])
+    write(tree, 2, 0)
+    write(tree, 1, 1)
+    assert found == []
+    assert observer.unclean == {}
+
+
+def test_an_unclean_election_is_known_by_its_leader() -> None:
+    """Who was not in sync before, leads."""
+    tree = MemoryTree()
+    observer = StateObserver(tree, lambda name, text: None)
+    make_partition(tree)
+    for leader, leader_epoch, isr in ((1, 0, (1, 2)), (-1, 1, (1,)), (2, 2, (2,)), (2, 3, (2, 3)), (3, 4, (2, 3))):
+        write(tree, leader, leader_epoch, isr)
+    assert observer.unclean == {("t", 0): [(2, 2)]}
+    assert observer.unclean_before(("t", 0), 1) == 0
+    assert observer.unclean_before(("t", 0), 2) == 1
+
+
 def test_what_controllers_write_is_watched() -> None:
     """A leader epoch that falls, and one that is given to two brokers, are found when they are written."""
     tree, found = MemoryTree(), []
     StateObserver(tree, lambda name, text: found.append(name))
-    path = ""
-    for part in ("brokers", "topics", "t", "partitions", "0"):
-        path += f"/{part}"
-        tree.create(0, Create(path))
+    make_partition(tree)
     for leader, leader_epoch in ((1, 0), (1, 0), (2, 1)):
         write(tree, leader, leader_epoch)
     assert found == []
@@ -95,7 +200,14 @@ def test_what_controllers_write_is_watched() -> None:
     assert found == ["split-brain", "epoch-regression"]
 
 
-def write(tree: MemoryTree, leader: int, leader_epoch: int) -> None:
+def make_partition(tree: MemoryTree) -> None:
+    path = ""
+    for part in ("brokers", "topics", "t", "partitions", "0"):
+        path += f"/{part}"
+        tree.create(0, Create(path))
+
+
+def write(tree: MemoryTree, leader: int, leader_epoch: int, isr: tuple[int, ...] = (1, 2, 3)) -> None:
     path = state_path("t", 0)
-    data = StateNode(leader, leader_epoch, (1, 2, 3), 1).encode()
+    data = StateNode(leader, leader_epoch, isr, 1).encode()
     tree.multi(0, [Create(path, data) if tree.exists(path) is None else SetData(path, data)])

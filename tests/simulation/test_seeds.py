@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.nemesis import ACTIONS
+from tests.simulation.nemesis.catalogue import MOVES
 from tests.simulation.pool import Tally, reproduce, run_seeds
 from tests.simulation.story import tell
 
@@ -34,7 +34,12 @@ LEAST = {
     "controller failover": 150,
     "session expired": 30,
     "unsynced tail lost": 10,
-    **{f"nemesis {name}": 8 for name in ACTIONS},
+    "broker ended by its disk": 10,
+    "election: unclean": 5,
+    "partition cut by an unclean election": 3,
+    "log start moved in the end": 5,
+    "nemesis elect-unclean": 1,
+    **{f"nemesis {name}": 5 for name in MOVES if name != "elect-unclean"},
 }
 
 

@@ -9,33 +9,36 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from contextvars import Context
 from dataclasses import replace
+from uuid import UUID
 
 from cluster.broker.control.changes import BrokerIdTaken
-from cluster.broker.replicas.partition import Partition
+from cluster.broker.handlers.control_requests import REGISTRATION_POLL_S
 from cluster.broker.rules import Rules
 from cluster.log.appending import AppendInfo
 from cluster.log.errors import LogError
 from cluster.log.partition_log import PartitionLog
-from cluster.metadata.paths import CONTROLLER, broker_path, state_path
-from cluster.metadata.store import NoNodeError
-from cluster.metadata.znodes import StateNode, decode_controller
 from cluster.protocol.batch import BatchHeader
+from cluster.protocol.errors import ErrorCode
+from cluster.seams.clock import Clock
 from cluster.seams.memory_storage import Survivors
 from cluster.seams.randomness import derive
-from tests.simulation.events import EventLog, LoggedStorage, Traffic
-from tests.simulation.nodes import MemoryCluster, Process
+from tests.cluster.control.virtual_time import OWNER
+from tests.simulation.clocks import JumpingClock
+from tests.simulation.events import EventLog, Traffic
+from tests.simulation.faulty_storage import FaultyStorage
+from tests.simulation.ledger import Appended, Cut, Ledger, held
+from tests.simulation.nodes import Process
 from tests.simulation.observer import StateObserver
-from tests.simulation.topology import BROKERS, Topology
-
-#: (topic, partition number)
-TopicPartition = tuple[str, int]
+from tests.simulation.seen import SeenCluster, TopicPartition
+from tests.simulation.topology import Topology
 
 #: A broker that could not start is tried again after a while, as its supervisor would.
 RESTART_S = 0.5
 
 
-class World(MemoryCluster):
+class World(SeenCluster):
     """``rules`` are those of every broker, observed on their way."""
 
     def __init__(self, topology: Topology, rules: Rules) -> None:
@@ -43,21 +46,28 @@ class World(MemoryCluster):
         self.events = EventLog()
         self.traffic = Traffic()
         self.problems: list[tuple[str, str]] = []
-        #: (topic, partition, leader epoch) -> who appended as its leader
-        self.leaders: dict[tuple[str, int, int], set[int]] = {}
+        #: (partition, topic id) -> what was appended to it
+        self._ledgers: dict[tuple[TopicPartition, UUID | None], Ledger] = {}
         #: Extra milliseconds of a direction.
         self.slow: dict[tuple[str, str], float] = {}
-        self.partitions: list[TopicPartition] = []
+        #: Lives that ended after their disk had failed: what they still say of it is no news.
+        self._ended_by_disk: set[object] = set()
         self._delays = derive(topology.seed, "delays")
         self._tasks: set[asyncio.Task[None]] = set()
-        super().__init__(BROKERS, topology.properties, rules, self._delay, topology.seed)
-        self.storages = {broker_id: LoggedStorage(broker_id, self.events) for broker_id in self.broker_ids}
-        self._observer = StateObserver(self.tree, lambda name, text: self.problems.append((name, text)))
+        super().__init__(topology.brokers, topology.properties, rules, self._delay, topology.seed)
+        self.clocks = {broker_id: JumpingClock() for broker_id in self.broker_ids}
+        self.storages = {each: FaultyStorage(each, self.events, self._epoch_began) for each in self.broker_ids}
+        self.observer = StateObserver(
+            self.tree, lambda name, text: self.problems.append((name, text)), self.events.count
+        )
 
     def _delay(self, source: str, destination: str, size_bytes: int) -> float:
         delay_ms = self._delays.choice((0.1, 0.3, 0.3, 2.0)) + self.slow.get((source, destination), 0.0)
         self.traffic.sent(source, destination, size_bytes, delay_ms)
         return delay_ms
+
+    def clock_of(self, broker_id: int) -> Clock:
+        return self.clocks[broker_id]
 
     def rules_of(self, broker_id: int) -> Rules:
         rules = super().rules_of(broker_id)
@@ -65,17 +75,55 @@ class World(MemoryCluster):
         def append(
             log: PartitionLog, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int
         ) -> AppendInfo:
-            self.leaders.setdefault((log.topic, log.partition, leader_epoch), set()).add(broker_id)
+            ledger = self._ledger(log)
+            batch_id = (header.producer_id, header.base_sequence)
+            due = Appended(log.log_end_offset, leader_epoch, header.record_count, log.log_start_offset)
+            ledger.leaders.setdefault(leader_epoch, set()).add(broker_id)
             try:
                 info = rules.append(log, batch, header, leader_epoch, now_ms)
             except LogError as error:
                 self.events.count(f"refused {error.error_code.name}")
+                if error.error_code is ErrorCode.KAFKA_STORAGE_ERROR:
+                    # It may be in the log all the same, and be found there by the next life.
+                    ledger.append(batch_id, due)
                 raise
             if info.duplicate:
                 self.events.count(_kind_of_duplicate(log, info, leader_epoch))
+            else:
+                ledger.append(batch_id, due._replace(base_offset=info.first_offset))
             return info
 
-        return replace(rules, append=append)
+        def truncate(log: PartitionLog, offset: int) -> int:
+            below = "below its start" if offset < log.log_start_offset else "above its start"
+            removed = rules.truncate(log, offset)
+            self.events.count(f"truncation {below}, {_size(removed)} records")
+            return removed
+
+        return replace(rules, append=append, truncate=truncate)
+
+    # What leaders hold
+
+    def _ledger(self, log: PartitionLog) -> Ledger:
+        return self._ledgers.setdefault(((log.topic, log.partition), log.topic_id), Ledger())
+
+    def ledger(self, key: TopicPartition) -> Ledger:
+        """That of a partition as it is now."""
+        registration = self.registration(key[0])
+        topic_id = None if registration is None else registration.topic_id
+        return self._ledgers.setdefault((key, topic_id), Ledger())
+
+    def _epoch_began(self, broker_id: int, topic: str, partition: int, leader_epoch: int) -> None:
+        """A broker notes an epoch on its disk: if it is to lead after an unclean election, what it holds now is all."""
+        key = (topic, partition)
+        elections = self.observer.unclean.get(key)
+        if not elections:
+            return
+        epoch, leader = elections[-1]
+        ledger = self.ledger(key)
+        if broker_id == leader and leader_epoch >= epoch and all(cut.epoch != epoch for cut in ledger.cuts):
+            batches = held(self.log_bytes(broker_id, *key))
+            ledger.cuts.append(Cut(epoch, batches))
+            self.events.note("oracle", f"{topic}-{partition} is left with {len(batches)} batches in epoch {epoch}")
 
     # Lives
 
@@ -111,6 +159,10 @@ class World(MemoryCluster):
                 self.events.note(f"broker {broker_id}", f"could not start: {type(error).__name__}")
             except ConnectionAbortedError:
                 return
+            except (LogError, OSError) as error:
+                if not self.has_failed_disk(broker_id):
+                    raise
+                self.events.note(f"broker {broker_id}", f"could not start: {error}")
             process = self.processes.get(broker_id)
             if process is None:
                 return
@@ -119,15 +171,60 @@ class World(MemoryCluster):
             if self.is_running(broker_id):
                 return
 
+    # Disks that fail
+
+    def has_failed_disk(self, broker_id: int) -> bool:
+        """Whether a disk has failed at something in this life of its broker."""
+        return self.storages[broker_id].failed > 0
+
+    def broker_failed(self, broker_id: int, error: Exception) -> None:
+        """It ends, and its warden starts it again; only without a fault of its disk is that a finding."""
+        life = OWNER.get()
+        if life in self._ended_by_disk:
+            return
+        process = self.processes.get(broker_id)
+        if process is None or not self.has_failed_disk(broker_id):
+            super().broker_failed(broker_id, error)
+            return
+
+        def end() -> None:
+            self.background(lambda: self._end_failed(process, error), f"end of {broker_id}")
+
+        # Not in the context of the life that ends.
+        asyncio.get_running_loop().call_soon(end, context=Context())
+
+    def _end_failed(self, process: Process, error: Exception) -> None:
+        broker_id = process.life[0]
+        if self.processes.get(broker_id) is not process:
+            return
+        self.events.note(f"broker {broker_id}", f"failed: {error}")
+        self.events.count("broker ended by its disk")
+        self.strike(broker_id, "end")
+        self.background(lambda: self._watch_over(broker_id), f"warden of {broker_id}")
+
+    async def _watch_over(self, broker_id: int) -> None:
+        await asyncio.sleep(RESTART_S)
+        if not self.is_running(broker_id):
+            await self.raise_up(broker_id)
+
+    async def came_back(self, broker_id: int) -> None:
+        """Wait until a broker whose disk is well again runs. Logs that it found unreadable need one more start."""
+        await self.until(lambda: self.is_running(broker_id) and self.nodes[broker_id].is_started)
+        if self.nodes[broker_id].logs._offline:
+            self.strike(broker_id, "restart")
+            await self.raise_up(broker_id)
+
     def strike(self, broker_id: int, what: str, survivors: Survivors | None = None) -> None:
         """Kill a broker now; with ``survivors`` the power went too."""
         self.events.note("nemesis", f"{what} {broker_id}")
-        before = self._log_sizes(broker_id)
+        before, failed = self._log_sizes(broker_id), self.has_failed_disk(broker_id)
         process = self.kill(broker_id, power_loss=survivors is not None, survivors=survivors)
         lost = before - self._log_sizes(broker_id)
         if lost:
             self.events.note("nemesis", f"{what} {broker_id} lost {lost} bytes of logs")
             self.events.count("unsynced tail lost")
+        if failed:
+            self._ended_by_disk.add(process.life)
         self._retire(process)
         self.background(lambda: self._bury(process), f"bury {broker_id}")
 
@@ -143,6 +240,8 @@ class World(MemoryCluster):
 
     async def _bury(self, process: Process) -> None:
         await self.bury(process)
+        # A request that waits for the broker's epoch sees at its next look that there will be none.
+        await asyncio.sleep(2 * REGISTRATION_POLL_S)
         self._check_left(process)
 
     def _check_left(self, process: Process) -> None:
@@ -162,78 +261,16 @@ class World(MemoryCluster):
         for broker_id in sorted(self.processes):
             self._retire(self.processes[broker_id])
 
+    def log_bytes(self, broker_id: int, topic: str, partition: int = 0) -> bytes:
+        with self.storages[broker_id].well():
+            return super().log_bytes(broker_id, topic, partition)
+
     def _log_sizes(self, broker_id: int) -> int:
         return sum(len(self.log_bytes(broker_id, *key)) for key in self.partitions)
 
-    # What ZooKeeper says
 
-    def controller(self) -> int | None:
-        """Who holds /controller."""
-        try:
-            data, _ = self.tree.get(CONTROLLER)
-        except NoNodeError:
-            return None
-        return decode_controller(data)
-
-    def is_known(self, broker_id: int) -> bool:
-        """Whether a broker runs, is registered, and the controller has taken note of this registration."""
-        process, controller = self.processes.get(broker_id), self.processes.get(self.controller() or 0)
-        if process is None or controller is None or process.node._control is None:
-            return False
-        office = None if controller.node._control is None else controller.node._control._role._office
-        known = None if office is None else office.controller.context.brokers.get(broker_id)
-        registered = self.tree.exists(broker_path(broker_id))
-        return (
-            known is not None
-            and registered is not None
-            and (known.epoch == registered.created_zxid == process.node.control.broker_epoch)
-        )
-
-    def state(self, topic: str, partition: int) -> StateNode | None:
-        """A partition's state as it is written down; None if there is none yet."""
-        path = state_path(topic, partition)
-        try:
-            data, _ = self.tree.get(path)
-        except NoNodeError:
-            return None
-        return StateNode.decode(path, data)
-
-    def believers(self, topic: str, partition: int) -> list[int]:
-        """The brokers that run and take themselves for the leader, the one of the newest epoch first."""
-        found = []
-        for broker_id in self.processes:
-            replica = self.replica(broker_id, (topic, partition))
-            if replica is not None and replica.leader is not None:
-                found.append((-replica.leader_epoch, broker_id))
-        return [broker_id for _, broker_id in sorted(found)]
-
-    def is_whole(self) -> bool:
-        """Whether every partition has a leader and all replicas in its ISR, in ZooKeeper and in its leader's eyes."""
-        everybody = set(self.broker_ids)
-        for topic, partition in self.partitions:
-            state = self.state(topic, partition)
-            if state is None or set(state.isr) != everybody or state.leader not in self.processes:
-                return False
-            if self.believers(topic, partition) != [state.leader]:
-                return False
-            if self.isr(topic, partition) != everybody:
-                return False
-        return True
-
-    def are_equal(self) -> bool:
-        """Whether all replicas end at the same offset, which is committed and known to be."""
-        for key in self.partitions:
-            replicas = [self.replica(broker_id, key) for broker_id in self.broker_ids]
-            ends = {replica and (replica.log.log_end_offset, replica.high_watermark) for replica in replicas}
-            if len(ends) != 1 or any(end is None or end[0] != end[1] for end in ends):
-                return False
-        return True
-
-    def replica(self, broker_id: int, key: TopicPartition) -> Partition | None:
-        """A broker's replica; None if the broker does not run or has not been told of it yet."""
-        process = self.processes.get(broker_id)
-        replicas = None if process is None else process.node._replicas
-        return None if replicas is None else replicas.partitions.get(key)
+def _size(records: int) -> str:
+    return str(records) if records < 2 else "2 to 9" if records < 10 else "10 or more"
 
 
 def _kind_of_duplicate(log: PartitionLog, info: AppendInfo, leader_epoch: int) -> str:

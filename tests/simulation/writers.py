@@ -32,8 +32,13 @@ RETRIED = frozenset(
         ErrorCode.NOT_ENOUGH_REPLICAS,
         ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.KAFKA_STORAGE_ERROR,
     }
 )
+#: How often a log that may have lost what came before is asked for a batch whose turn it is.
+PATIENCE = 5
+#: The batches of a producer that a broker remembers.
+CACHED_BATCHES = 5
 
 
 class Batch:
@@ -43,6 +48,7 @@ class Batch:
         self.base_sequence = base_sequence
         self.values = values
         self.records = records
+        self.refusals = 0
 
 
 class Writer:
@@ -61,14 +67,26 @@ class Writer:
         self._codec = world.topology.codec
         self._client: Client | None = None
         self._producer_id = -1
+        self._unclean = 0
         self._sequence = 0
         self._sent = 0
         #: In the order of their sequences; what is done is taken out.
         self._in_flight: dict[int, asyncio.Task[None]] = {}
         self._reborn = False
+        #: The last batch that this producer knows to be in the log; none is at 0.
+        self._safe_offset = 0
 
     def __repr__(self) -> str:
         return f"<Writer {self.name} {self._sent} sent, {len(self._in_flight)} in flight>"
+
+    @property
+    def deletable(self) -> int:
+        """The offset below which the log may forget this producer's batches.
+
+        The last acknowledged one must stay. And a broker that has read a log without its beginning tells no more than
+        the last five batches from new ones (as any Kafka does), so that more of them in flight would be stuck.
+        """
+        return self._safe_offset if self._window <= CACHED_BATCHES else 0
 
     async def run(self) -> None:
         """Until it is stopped or has sent its batches, and all of them are acknowledged."""
@@ -93,6 +111,8 @@ class Writer:
         self._reborn = False
         self._producer_id = await self._fresh_producer_id()
         self._sequence = 0
+        self._safe_offset = 0
+        self._unclean = self._unclean_elections()
         self._world.events.note(self.name, f"is producer {self._producer_id} of {self.key[0]}-{self.key[1]}")
 
     async def _fresh_producer_id(self) -> int:
@@ -121,7 +141,8 @@ class Writer:
         first = self._sent
         values = [b"%s/%d.%d" % (self.name.encode(), first, n) for n in range(self._random.choice((1, 1, 2, 3)))]
         self._sent += 1
-        self._evidence.sent.update(values)
+        identity = (self._producer_id, self._sequence)
+        self._evidence.sent.update((value, (identity, n)) for n, value in enumerate(values))
         records = batch(
             *values,
             producer_id=self._producer_id,
@@ -165,6 +186,7 @@ class Writer:
                 )  # fmt: skip
                 if answer.error in ACKNOWLEDGED:
                     told = answer.base_offset
+                    self._safe_offset = max(self._safe_offset, told)
                     for n, value in enumerate(ready.values):
                         self._evidence.acknowledged[value] = told + n if told >= 0 else -1
                     return
@@ -173,7 +195,22 @@ class Writer:
                     return
                 if answer.error is not ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
                     self._client = None
+                elif self._is_hopeless(ready):
+                    self._world.events.count("producer reset")
+                    self._world.events.note(self.name, "what came before is lost: it begins again")
+                    self.be_reborn()
             await asyncio.sleep(self._random.choice(BACKOFFS_S))
+
+    def _is_hopeless(self, ready: Batch) -> bool:
+        """Whether a batch whose turn it is was refused again and again, after an unclean election."""
+        oldest = next(iter(self._in_flight), None)
+        if self._in_flight.get(oldest) is not asyncio.current_task() or self._unclean_elections() == self._unclean:
+            return False
+        ready.refusals += 1
+        return ready.refusals > PATIENCE
+
+    def _unclean_elections(self) -> int:
+        return len(self._world.observer.unclean.get(self.key, ()))
 
     async def _attempt(self, ready: Batch) -> Produced | None:
         """One request; None if nothing is known of its fate."""

@@ -83,6 +83,7 @@ class ControlPlane:
             registration=self._registration,
             journal=journal,
         )
+        self._is_stopped = False
         self._local = LocalPeer(self._deliver)
         self._role = ControllerRole(
             RoleParts(
@@ -117,6 +118,11 @@ class ControlPlane:
     def broker_epoch(self) -> int:
         """The czxid of our registration (KIP-380); -1 before the first, the former one while a new one is made."""
         return self._membership.broker_epoch
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether this broker leaves: if it has no epoch by now, it gets none."""
+        return self._is_stopped
 
     @property
     def is_controller(self) -> bool:
@@ -166,6 +172,7 @@ class ControlPlane:
         if controlled and self._started and self._properties["controlled.shutdown.enable"]:
             await move_leadership_away(self.broker_id, self._link, self._cache, self._properties)
         self._started = False
+        self._is_stopped = True
         self._membership.stop()
         self._role.close()
         await self._queue.close()

@@ -115,8 +115,10 @@ async def _check(services: Services, request: Any) -> ErrorCode:
     registration before we do.
     """
     control = services.control
-    while control.broker_epoch < 0:  # noqa: ASYNC110 - nothing signals it, and it does not last
-        await asyncio.sleep(REGISTRATION_POLL_S)
+    while control.broker_epoch < 0:
+        if control.is_stopped:
+            return ErrorCode.STALE_BROKER_EPOCH
+        await asyncio.sleep(REGISTRATION_POLL_S)  # nothing signals it, and it does not last
     error = control.check_control_request(request)
     if error is not ErrorCode.NONE:
         logger.info(

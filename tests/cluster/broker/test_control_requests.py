@@ -130,6 +130,30 @@ def test_a_broker_without_an_epoch_waits_before_it_obeys() -> None:
     run(main())
 
 
+def test_a_broker_that_stops_without_an_epoch_waits_no_longer() -> None:
+    """It never gets one: the request that waits for it ends with the broker."""
+
+    async def main() -> None:
+        async with MemoryCluster(1) as cluster:
+            await cluster.create_topic(TOPIC)
+            request = leader_and_isr(cluster.nodes[1], 50)
+            await cluster.crash(1)
+            starting = asyncio.ensure_future(cluster.start(1))
+            await cluster.until(lambda: 1 in cluster.nodes)
+            peer = Client(await cluster.connect(1, "PEERS"))
+            asking = asyncio.ensure_future(peer.connection.send(request, 7))
+            await asyncio.sleep(0.1)
+            process = cluster.kill(1)
+            assert process.node.control.broker_epoch < 0
+            await cluster.bury(process)
+            ends = await asyncio.gather(starting, asking, return_exceptions=True)
+            assert all(isinstance(end, ConnectionError) for end in ends), ends
+            await asyncio.sleep(0.1)
+            assert [left for left in cluster.left_of(process) if "MemoryWires." not in left] == []
+
+    run(main())
+
+
 @pytest.mark.parametrize("fails", [False, True], ids=["good disk", "failing at first"])
 def test_topic_ids_of_new_replicas_are_written_together_before_they_have_a_role(
     fails: bool, monkeypatch: pytest.MonkeyPatch

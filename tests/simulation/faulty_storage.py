@@ -1,0 +1,151 @@
+"""FaultyStorage: a disk in memory that fails at the calls it is told to.
+
+Owns the faults of the storage seam. A fault concerns the data directory alone: the journal and ZooKeeper are elsewhere.
+A write that fails may have been done in part, as a full disk does it; a sync that fails has lost nothing that a kill
+would not lose.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Self
+
+from cluster.seams.memory_storage import MemoryFile
+from cluster.seams.randomness import Random
+from cluster.seams.storage import Bytes, File
+from tests.simulation.events import EventLog, LoggedStorage
+
+CALLS = ("open", "append", "pwrite", "pread", "truncate", "fsync", "read", "rename", "remove", "sync_directory")
+DATA = "/data"
+EPOCHS = "/leader-epoch-checkpoint"
+
+
+@dataclass
+class DiskFault:
+    """``calls`` fail with ``number`` for paths with ``word`` in them."""
+
+    calls: frozenset[str]
+    word: str
+    number: int
+    random: Random = field(repr=False)
+
+    def __str__(self) -> str:
+        calls = "all calls" if len(self.calls) > 1 else min(self.calls)
+        return f"{calls} of {self.word}: {os.strerror(self.number)}"
+
+    def hits(self, call: str, path: str) -> bool:
+        return call in self.calls and path.startswith(DATA) and self.word in path
+
+
+class FaultyStorage(LoggedStorage):
+    """``epoch_began`` is told (topic, partition, leader epoch) when a log is about to note an epoch on the disk."""
+
+    def __init__(
+        self, broker_id: int, log: EventLog, epoch_began: Callable[[int, str, int, int], None] = lambda *_: None
+    ) -> None:
+        super().__init__(broker_id, log)
+        self.broker_id = broker_id
+        self.fault: DiskFault | None = None
+        #: How often it has failed in this life of its broker.
+        self.failed = 0
+        self._epoch_began = epoch_began
+
+    def survivor(self) -> Self:
+        """The next life's; a fault goes with the disk, so that nothing hinders the clearing away of this life."""
+        other = super().survivor()
+        other.failed = 0
+        self.fault = None
+        return other
+
+    @contextlib.contextmanager
+    def well(self) -> Iterator[None]:
+        """Nothing fails in here: it is the simulation that looks at the disk."""
+        fault, self.fault = self.fault, None
+        try:
+            yield
+        finally:
+            self.fault = fault
+
+    def check(self, call: str, path: str) -> None:
+        """Raises ``OSError`` if this call fails."""
+        fault = self.fault
+        if fault is not None and fault.hits(call, path):
+            if not self.failed:
+                self._log.note(self._who, f"disk error: {call} {path}")
+            self.failed += 1
+            self._log.count(f"disk error at {call}")
+            raise OSError(fault.number, os.strerror(fault.number), path)
+
+    def open(self, path: str, *, create: bool = True) -> File:
+        self.check("open", path)
+        file = super().open(path, create=create)
+        assert isinstance(file, MemoryFile)
+        return FaultyFile(file, self)
+
+    def read(self, path: str) -> bytes:
+        self.check("read", path)
+        return super().read(path)
+
+    def remove(self, path: str) -> None:
+        self.check("remove", path)
+        super().remove(path)
+
+    def sync_directory(self, path: str) -> None:
+        self.check("sync_directory", path)
+        super().sync_directory(path)
+
+    def rename(self, source: str, target: str) -> None:
+        self.check("rename", source)
+        super().rename(source, target)
+        self.written(target)
+
+    def written(self, path: str) -> None:
+        """A file was replaced or written over: if it tells the epochs of a log, tell the newest."""
+        if not path.endswith(EPOCHS):
+            return
+        directory = path.removesuffix(EPOCHS).rpartition("/")[2]
+        topic, _, number = directory.rpartition("-")
+        # A version, a count, and a line for each epoch: its number and where it begins.
+        lines = super().read(path).split(b"\n")[2:]
+        epochs = [int(line.split()[0]) for line in lines if line]
+        if epochs:
+            self._epoch_began(self.broker_id, topic, int(number), epochs[-1])
+
+
+class FaultyFile(MemoryFile):
+    """An open file of a disk that may fail."""
+
+    def __init__(self, file: MemoryFile, storage: FaultyStorage) -> None:
+        super().__init__(file._path, file._node)
+        self._storage = storage
+
+    def append(self, *buffers: Bytes) -> int:
+        storage = self._storage
+        if storage.fault is not None:
+            try:
+                storage.check("append", self._path)
+            except OSError:
+                whole = b"".join(buffers)
+                super().append(whole[: storage.fault.random.choice((0, len(whole) // 2, len(whole)))])
+                raise
+        return super().append(*buffers)
+
+    def pwrite(self, data: Bytes, offset: int) -> None:
+        self._storage.check("pwrite", self._path)
+        super().pwrite(data, offset)
+        self._storage.written(self._path)
+
+    def pread(self, size: int, offset: int) -> bytes:
+        self._storage.check("pread", self._path)
+        return super().pread(size, offset)
+
+    def truncate(self, size: int) -> None:
+        self._storage.check("truncate", self._path)
+        super().truncate(size)
+
+    def fsync(self) -> None:
+        self._storage.check("fsync", self._path)
+        super().fsync()
