@@ -20,6 +20,7 @@ from contextvars import Context
 from pathlib import Path
 
 from cluster.broker.rules import Rules
+from cluster.invariants import InvariantBroken
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.batch import iter_batches
 from cluster.protocol.errors import ErrorCode
@@ -29,6 +30,7 @@ from cluster.seams.memory_storage import MemoryStorage
 from cluster.seams.storage import File
 from tests.cluster.control.virtual_time import run
 from tests.simulation.client import Client, batch
+from tests.simulation.inspector import Inspector
 from tests.simulation.nodes import MemoryCluster
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -276,10 +278,17 @@ def play(text: str, rules: Rules | None = None) -> tuple[str, Transcript]:
 
     async def main() -> tuple[str, Transcript]:
         transcript = Transcript(rules)
+        broken: list[InvariantBroken] = []
+        inspector = Inspector(transcript, lambda _broker, error: broken.append(error))
+        if rules is None:
+            inspector.install()
         blocks = []
         for head, command in commands_of(text):
             blocks.append(f"{head}\n{SEPARATOR}\n{await transcript.do(command)}")
         assert not transcript.failures, transcript.failures
+        if rules is None:
+            inspector.inspect_all()
+        assert not broken, broken
         return "\n\n".join(blocks) + "\n", transcript
 
     level = logging.root.manager.disable

@@ -21,7 +21,8 @@ Claimed with the producer's lock held. ``validate_accumulator``, between any two
 * ``muted``: with one request in flight the partitions in requests are those that are muted, else none is.
 * ``doubtful``: only of a batch without an outcome it matters whether an attempt was stored.
 
-``validate_identity``, as part of that, with idempotence:
+``validate_identity``, as part of that, with idempotence, until the identity is fatal or the sender was told to give up:
+nothing is numbered any more then, and nobody asks what was:
 
 * ``identity-ready``: an identity that is ready has an id and an epoch, none above the last epoch.
 * ``sequence-order``: the batches of a partition that are not settled have the identity of the partition and ascend in
@@ -113,7 +114,7 @@ def validate_sender(sender: SenderCore, allocated_bytes: int | None = None) -> N
     in_requests = {(batch.topic, batch.partition) for batch in sent} if is_one else set()
     if accumulator._muted != in_requests:
         raise InvariantBroken(sender, "muted", f"{accumulator._muted}, in requests are {in_requests}")
-    if sender._identity is not None:
+    if sender._identity is not None and sender._identity.state is not IdentityState.FATAL:
         validate_identity(sender._identity, times.keys(), accumulator._queued)
 
 
