@@ -33,6 +33,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "cluster.protocol",
         "cluster.seams",
         "cluster.config",
+        "cluster.invariants",
         # Brokers talk to each other over a client's connection.
         "cluster.client.connection",
         # The entry of a supervised child names the type of its channel.
@@ -47,16 +48,17 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "cluster.replication",
         "cluster.seams",
     ),
-    "cluster.client": ("cluster.protocol", "cluster.seams", "cluster.config"),
-    "cluster.log": ("cluster.protocol", "cluster.seams", "cluster.config"),
-    "cluster.replication": ("cluster.protocol.errors", "cluster.seams", "cluster.config"),
-    "cluster.controller": ("cluster.protocol.errors", "cluster.seams", "cluster.config"),
+    "cluster.client": ("cluster.protocol", "cluster.seams", "cluster.config", "cluster.invariants"),
+    "cluster.log": ("cluster.protocol", "cluster.seams", "cluster.config", "cluster.invariants"),
+    "cluster.replication": ("cluster.protocol.errors", "cluster.seams", "cluster.config", "cluster.invariants"),
+    "cluster.controller": ("cluster.protocol.errors", "cluster.seams", "cluster.config", "cluster.invariants"),
     "cluster.coordinator": ("cluster.protocol", "cluster.seams", "cluster.config"),
     "cluster.metadata": ("cluster.seams", "cluster.config"),
     "cluster.protocol": ("cluster.seams",),
     # The transports parse frames in place.
     "cluster.seams": ("cluster.protocol.framing", "cluster.protocol.errors"),
     "cluster.config": (),
+    "cluster.invariants": (),
     "cluster.process": ("cluster.seams",),
     "cluster.health": ("cluster.client", "cluster.seams"),
 }

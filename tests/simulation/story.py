@@ -13,9 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from cluster.broker.rules import Rules
+from cluster.invariants import InvariantBroken
 from cluster.seams.randomness import derive
 from tests.cluster.control.virtual_time import run
 from tests.simulation.clients import SimulatedClients
+from tests.simulation.inspector import Inspector
 from tests.simulation.nemesis.base import Nemesis
 from tests.simulation.nemesis.catalogue import MOVES
 from tests.simulation.oracle import Evidence, Finding, judge
@@ -80,6 +82,7 @@ class Story:
     def __init__(self, topology: Topology, rules: Rules) -> None:
         self.topology = topology
         self.world = World(topology, rules)
+        self.inspector = Inspector(self.world, self._broken)
         self.clients = SimulatedClients(self.world)
         self._random = derive(topology.seed, "end")
 
@@ -98,6 +101,7 @@ class Story:
     async def _run(self) -> None:
         world = self.world
         world.events.note("story", str(self.topology))
+        self.inspector.install()
         await asyncio.gather(*(world.raise_up(broker_id) for broker_id in world.broker_ids))
         await world.until(lambda: len(world.processes) == len(world.broker_ids) and world.controller() is not None)
         await world.create_topic(TOPIC, self.topology.partitions, replicas=3)
@@ -108,10 +112,15 @@ class Story:
         nemesis = Nemesis(world, self.clients, MOVES)
         await nemesis.run()
         await asyncio.sleep(self._random.choice((0.2, 1.0)))
+        self.inspector.inspect_all()
         await nemesis.heal()
         await self._settle()
+        self.inspector.inspect_all()
         self._judge()
         await self._end()
+
+    def _broken(self, broker_id: int, error: InvariantBroken) -> None:
+        self.world.problems.append(("invariant", f"broker {broker_id}: {error}"))
 
     # The end
 

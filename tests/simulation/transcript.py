@@ -22,12 +22,14 @@ from contextvars import Context
 from pathlib import Path
 
 from cluster.broker.rules import Rules
+from cluster.invariants import InvariantBroken
 from cluster.protocol.batch import iter_batches
 from cluster.protocol.errors import CorruptBatch
 from cluster.protocol.records import decode_records
 from tests.cluster.control.virtual_time import run
 from tests.simulation import transcript_admin, transcript_clients, transcript_faults
 from tests.simulation.client import Client
+from tests.simulation.inspector import Inspector
 from tests.simulation.nodes import MemoryCluster
 from tests.simulation.transcript_clients import TOPIC
 from tests.simulation.transcript_faults import RefusingStorage
@@ -153,10 +155,20 @@ def play(text: str, rules: Rules | None = None) -> tuple[str, Transcript]:
 
     async def main() -> tuple[str, Transcript]:
         transcript = Transcript(rules)
+        broken: list[InvariantBroken] = []
+        inspector = Inspector(transcript, lambda _broker, error: broken.append(error))
+        script = commands_of(text)
+        # a log that was written by hand is ahead of what its leader knows
+        is_inspected = rules is None and not any(command.startswith("leap ") for _head, command in script)
+        if is_inspected:
+            inspector.install()
         blocks = []
-        for head, command in commands_of(text):
+        for head, command in script:
             blocks.append(f"{head}\n{SEPARATOR}\n{await transcript.do(command)}")
         assert not transcript.failures, transcript.failures
+        if is_inspected:
+            inspector.inspect_all()
+        assert not broken, broken
         return "\n\n".join(blocks) + "\n", transcript
 
     level = logging.root.manager.disable

@@ -35,6 +35,8 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         self._turns = 0
         self._timers = 0
         self._held: dict[Hashable, list[asyncio.Handle]] = {}
+        #: Called after each callback, with its owner: whoever wants to see every state that the owner is in.
+        self.watcher: Callable[[Hashable], None] | None = None
 
     def time(self) -> float:
         return self._now
@@ -90,6 +92,7 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         self._turns += 1
         if self._turns > MAX_TURNS:
             raise RuntimeError(f"{MAX_TURNS} turns of the loop at {self._now} s: something runs in circles")
+        watcher = self.watcher
         for _ in range(len(ready)):
             handle = ready.popleft()
             if handle._cancelled:
@@ -100,6 +103,8 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
                     held.append(handle)
                     continue
             handle._run()
+            if watcher is not None:
+                watcher(handle._context.get(OWNER))
 
     def _write_to_self(self) -> None:
         """There is no selector to be woken."""

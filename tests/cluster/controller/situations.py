@@ -5,7 +5,6 @@ from __future__ import annotations
 from uuid import UUID
 
 from cluster.controller.context import (
-    NO_LEADER,
     Broker,
     ControllerContext,
     Partition,
@@ -13,7 +12,9 @@ from cluster.controller.context import (
     Topic,
     TopicPartition,
 )
+from cluster.controller.invariants import validate
 from cluster.controller.partitions import Change, apply_change
+from cluster.invariants import InvariantBroken
 
 TOPIC_ID = UUID(int=7)
 T0 = TopicPartition("t", 0)
@@ -53,18 +54,9 @@ def carry_out(context: ControllerContext, changes: list[Change]) -> None:
 
 
 def invariant_violations(context: ControllerContext) -> list[str]:
-    """What is wrong with a context, one line each; empty if nothing is."""
-    found: list[str] = []
-    for topic_partition, _, partition in context.partitions():
-        state = partition.state
-        if state is None:
-            continue
-        if not state.isr:
-            found.append(f"{topic_partition}: the ISR is empty")
-        if not set(state.isr) <= set(partition.replicas):
-            found.append(f"{topic_partition}: ISR {state.isr} is not within the assignment {partition.replicas}")
-        if len(set(state.isr)) != len(state.isr):
-            found.append(f"{topic_partition}: ISR {state.isr} names a replica twice")
-        if state.leader != NO_LEADER and state.leader not in state.isr:
-            found.append(f"{topic_partition}: leader {state.leader} is not in ISR {state.isr}")
-    return found
+    """What is wrong with a context, in a line; empty if nothing is."""
+    try:
+        validate(context)
+    except InvariantBroken as error:
+        return [str(error)]
+    return []

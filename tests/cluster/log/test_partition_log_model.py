@@ -12,6 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from cluster.log import invariants, producer_invariants
 from cluster.log import producers as producers_module
 from cluster.log import segment as segment_module
 from cluster.log.config import LogConfig
@@ -251,6 +252,12 @@ class LogMachine(RuleBasedStateMachine):
                 (holder,) = [stored for stored in inside if stored.last_offset == offset]
                 assert holder.timestamp == timestamp
                 assert all(s.timestamp <= timestamp for s in inside if s.last_offset <= offset)
+
+    @invariant()
+    def what_always_holds_does(self):
+        headers = invariants.validate_whole(self.log)
+        producer_invariants.validate(self.log.producers, self.log.log_end_offset)
+        producer_invariants.validate_batches(self.log.producers, headers, 0, holes_allowed=False)
 
     @invariant()
     def no_snapshot_is_above_the_end(self):

@@ -15,6 +15,7 @@ import pytest
 
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.follower import FetchPosition, Reaction, reaction
+from cluster.replication.invariants import validate
 from cluster.replication.leader import LeaderState
 from tests.cluster.replication.model import LAG_MS, Cluster, FetchAnswer, Rules, Write, lost
 from tests.cluster.replication.test_golden import no_divergence
@@ -27,6 +28,8 @@ class Walk:
 
     def __init__(self, seed: int, rules: Rules) -> None:
         self.random = Random(seed)
+        #: Where a rule is taken away, it is the loss that must be seen.
+        self.is_inspected = rules == Rules()
         self.cluster = Cluster(self.random.choice([3, 3, 4]), rules=rules)
         self.writes: list[Write] = []
         self.late: list[FetchAnswer] = []
@@ -125,6 +128,8 @@ class Walk:
                 if one.entries[:shared] != other.entries[:shared]:
                     return f"{one!r} differs from {other!r}"
             if one.leader is not None:
+                if self.is_inspected:
+                    validate(one.leader, one.end)
                 key = (one.broker_id, one.leader_epoch)
                 if one.high_watermark < self.watermarks.get(key, 0):
                     return f"the watermark of {one!r} went back"

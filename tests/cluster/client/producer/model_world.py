@@ -27,6 +27,7 @@ from cluster.client.producer.actions import (
 )
 from cluster.client.producer.batch import ProducerBatch
 from cluster.client.producer.idempotence import ProducerIdentity
+from cluster.client.producer.invariants import validate_sender
 from cluster.client.producer.outcomes import recorded_outcome
 from cluster.client.producer.sender import SenderCore
 from cluster.client.producer.sender_settings import SenderSettings
@@ -115,6 +116,8 @@ class World:
         self.turns = (0, 0)
         self.counts: Counter[str] = Counter()
         self.violations: list[str] = []
+        #: Whether what always holds is looked at after each event.
+        self.is_inspected = True
         self.wakes: set[int] = set()
         # Records of which a request arrived twice: a refusal of one copy says nothing about the other, and no client
         # can know.
@@ -217,6 +220,8 @@ class World:
             raise Violation(f"a tick left {left[0]!r} to the next")
         for action in actions:
             self.carry_out(action)
+        if self.is_inspected:
+            validate_sender(self.core, self.capacity - self.free)
 
     def carry_out(self, action: Action) -> None:
         match action:

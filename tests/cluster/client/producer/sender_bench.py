@@ -12,6 +12,7 @@ from cluster.client.producer.accumulator import RecordAccumulator
 from cluster.client.producer.actions import Action, AskProducerId, PartitionResult, SendProduce
 from cluster.client.producer.batch import ProducerBatch
 from cluster.client.producer.idempotence import ProducerIdentity
+from cluster.client.producer.invariants import validate_sender
 from cluster.client.producer.sender import SenderCore
 from cluster.client.producer.sender_settings import SenderSettings
 from cluster.protocol.errors import ErrorCode
@@ -45,7 +46,9 @@ class Bench:
 
     def tick(self, now_ms: int | None = None) -> list[Action]:
         self.now_ms = self.now_ms if now_ms is None else now_ms
-        return self.core.tick(self.now_ms)
+        actions = self.core.tick(self.now_ms)
+        validate_sender(self.core)
+        return actions
 
     def start(self, *nodes: int) -> None:
         """Connected, and with producer id 7."""

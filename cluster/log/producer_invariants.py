@@ -1,0 +1,77 @@
+"""What always holds of what one log knows of its producers.
+
+Claimed whenever no method of the log is running, as long as its disk has not failed. ``validate`` and, for one
+producer, ``validate_entry``:
+
+* ``producer-window``: an entry is filed under its producer's id and has the last five batches at most.
+* ``producer-sequences``: a batch has as many sequences as offsets; while the history is known to be complete, each
+  batch continues the sequence of the one before, on the circle of 2^31.
+* ``producer-offsets``: the batches of an entry ascend in offset without an overlap, and all lie below the log end: what
+  was cut off is not remembered.
+* ``producer-marks``: marks ascend, are eight at most, and none is above the log end.
+
+``validate_batches``, against the headers of the log itself:
+
+* ``producer-batches``: a remembered batch that the log still has is there, at that offset, of that producer and epoch,
+  with that sequence; the newest of a known producer's batches in the log is the newest that is remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+from cluster.invariants import InvariantBroken
+from cluster.log.producers import MARKS, ProducerStates
+from cluster.log.sequence import SEQUENCE_MASK, WINDOW, ProducerEntry
+from cluster.protocol.batch import BatchHeader
+
+
+def validate(producers: ProducerStates, log_end_offset: int) -> None:
+    """Every entry, and the marks. Raises ``InvariantBroken``."""
+    for producer_id, entry in producers.entries.items():
+        validate_entry(producer_id, entry, log_end_offset)
+    offsets = [mark.offset for mark in producers._marks]
+    if len(offsets) > MARKS or offsets != sorted(offsets) or offsets[-1:] > [log_end_offset]:
+        raise InvariantBroken(producers, "producer-marks", f"{offsets}, log end {log_end_offset}")
+
+
+def validate_entry(producer_id: int, entry: ProducerEntry, log_end_offset: int) -> None:
+    """What is known of one producer. Raises ``InvariantBroken``."""
+    subject = f"producer {producer_id}"
+    batches = entry.batches
+    if entry.producer_id != producer_id or len(batches) > WINDOW:
+        values = f"{len(batches)} batches of producer {entry.producer_id}"
+        raise InvariantBroken(subject, "producer-window", values)
+    for batch in batches:
+        if (batch.base_sequence + batch.last_offset - batch.base_offset) & SEQUENCE_MASK != batch.last_sequence:
+            raise InvariantBroken(subject, "producer-sequences", f"{batch}")
+        if batch.last_offset >= log_end_offset or batch.last_offset < batch.base_offset:
+            raise InvariantBroken(subject, "producer-offsets", f"{batch}, log end {log_end_offset}")
+    for one, after in pairwise(batches):
+        if after.base_offset <= one.last_offset:
+            raise InvariantBroken(subject, "producer-offsets", f"{one} before {after}")
+        if entry.complete and after.base_sequence != (one.last_sequence + 1) & SEQUENCE_MASK:
+            raise InvariantBroken(subject, "producer-sequences", f"{one} before {after}")
+
+
+def validate_batches(
+    producers: ProducerStates, headers: Mapping[int, BatchHeader], log_start_offset: int, *, holes_allowed: bool
+) -> None:
+    """``headers`` are all that the log holds, ascending, by base offset. Raises ``InvariantBroken``."""
+    newest = {header.producer_id: header for header in headers.values() if header.base_sequence >= 0}
+    for producer_id, entry in producers.entries.items():
+        subject = f"producer {producer_id}"
+        for batch in entry.batches:
+            found = headers.get(batch.base_offset)
+            if found is None and (holes_allowed or batch.base_offset < log_start_offset):
+                continue
+            is_it = found is not None and (
+                (found.producer_id, found.producer_epoch) == (producer_id, entry.producer_epoch)
+                and (found.base_sequence, found.last_offset) == (batch.base_sequence, batch.last_offset)
+            )
+            if not is_it:
+                raise InvariantBroken(subject, "producer-batches", f"{batch} is {found} in the log")
+        last = newest.get(producer_id)
+        if last is not None and entry.batches and entry.last_offset != last.last_offset:
+            raise InvariantBroken(subject, "producer-batches", f"the newest is {entry.batches[-1]}, the log has {last}")

@@ -1,0 +1,70 @@
+"""What always holds of a partition's leadership.
+
+Claimed whenever no method of ``LeaderState`` is running and ``advance`` was called for the log end that is given, as
+its owner does after each append. ``validate``:
+
+* ``leader-in-isr``: the leader is in its own ISR.
+* ``isr-of-replicas``: the members of the ISR are replicas.
+* ``isr-maximal``: what the high watermark respects is the committed ISR and the change in flight, which was proposed in
+  this leader and partition epoch.
+* ``follower-within``: nobody is known to hold more than the leader: a follower's end <= the log end.
+* ``watermark-within``: high watermark <= log end, and <= the end of every ISR member that has fetched in this epoch.
+* ``watermark-reached``: while enough are in sync, what the leader and all followers hold lies below the high watermark:
+  it is not behind the least of their ends. (It may be above the least end of all: who is not in sync does not count.)
+* ``leader-epochs``: leading since <= leader epoch, which is also that of the ISR; the epoch's start <= log end; 1 <=
+  ``min.insync.replicas`` as it counts <= number of replicas.
+"""
+
+from __future__ import annotations
+
+from cluster.invariants import InvariantBroken
+from cluster.replication.leader import LeaderState
+
+
+def validate(leader: LeaderState, log_end_offset: int) -> None:
+    """The leadership of a log that ends at ``log_end_offset``. Raises ``InvariantBroken``."""
+    _validate_isr(leader)
+    high_watermark, followers = leader.high_watermark, leader.followers
+    if high_watermark > log_end_offset:
+        raise InvariantBroken(leader, "watermark-within", f"{high_watermark}, log end {log_end_offset}")
+    committed = leader.isr.committed
+    least = log_end_offset
+    for replica_id, follower in followers.items():
+        end_offset = follower.log_end_offset
+        least = min(least, end_offset)
+        if end_offset > log_end_offset:
+            values = f"follower {replica_id} ends at {end_offset}, the leader at {log_end_offset}"
+            raise InvariantBroken(leader, "follower-within", values)
+        if 0 <= end_offset < high_watermark and replica_id in committed:
+            values = f"{high_watermark}, replica {replica_id} of the ISR ends at {end_offset}"
+            raise InvariantBroken(leader, "watermark-within", values)
+    if leader.has_enough_in_sync and high_watermark < least:
+        values = f"{high_watermark}, although all {1 + len(followers)} replicas hold what is below {least}"
+        raise InvariantBroken(leader, "watermark-reached", values)
+    is_led = leader.leading_since <= leader.leader_epoch == leader.isr.leader_epoch
+    is_asked = 1 <= leader.min_insync_replicas <= len(followers) + 1
+    if not (is_led and is_asked and leader.epoch_start_offset <= log_end_offset):
+        values = (
+            f"leading in {leader.leader_epoch} since {leader.leading_since}, isr of {leader.isr.leader_epoch}, from "
+            f"offset {leader.epoch_start_offset} of {log_end_offset}, {leader.min_insync_replicas} of "
+            f"{len(followers) + 1} replicas wanted in sync"
+        )
+        raise InvariantBroken(leader, "leader-epochs", values)
+
+
+def _validate_isr(leader: LeaderState) -> None:
+    isr = leader.isr
+    committed, pending = isr.committed, isr.pending
+    if leader.broker_id not in committed:
+        raise InvariantBroken(leader, "leader-in-isr", f"{leader.broker_id} in {sorted(committed)}")
+    strangers = [each for each in isr.maximal if each != leader.broker_id and each not in leader.followers]
+    if strangers:
+        replicas = sorted((leader.broker_id, *leader.followers))
+        raise InvariantBroken(leader, "isr-of-replicas", f"{sorted(strangers)} of {replicas}")
+    expected = committed if pending is None else committed.union(pending.new_isr)
+    is_current = pending is None or (pending.leader_epoch, pending.partition_epoch) == (
+        isr.leader_epoch,
+        isr.partition_epoch,
+    )
+    if isr.maximal != expected or not is_current:
+        raise InvariantBroken(leader, "isr-maximal", f"{sorted(isr.maximal)}, in flight is {pending}")
