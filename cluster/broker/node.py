@@ -52,7 +52,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Seams:
-    """The five seams of one broker, and how it runs what blocks."""
+    """The seams of one broker, and how it runs what blocks."""
 
     clock: Clock
     random: Random

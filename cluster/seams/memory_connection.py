@@ -29,6 +29,8 @@ class MemoryConnection:
         self, wires: MemoryWires, node: str, other_node: str, peer: str, max_frame_bytes: int, context: Context
     ) -> None:
         self.context = context
+        #: Told, in this context, of every frame that the other end was given.
+        self.on_taken: Callable[[], object] | None = None
         self._wires = wires
         self._node = node
         self._other_node = other_node
@@ -166,7 +168,7 @@ class MemoryConnection:
         while self._inbox and self._handler is not None and not (self._paused or self._closing):
             frame = self._inbox.popleft()
             if self._other is not None:
-                self._other._in_flight_bytes -= len(frame)
+                self._other._taken(len(frame))
             try:
                 if len(frame) > self._max_frame_bytes:
                     raise FrameTooLarge(f"a frame of {len(frame)} bytes, the limit is {self._max_frame_bytes}")
@@ -177,6 +179,11 @@ class MemoryConnection:
             except Exception:
                 log.exception("closing the connection from %s: its handler failed", self._peer)
                 self.close()
+
+    def _taken(self, size_bytes: int) -> None:
+        self._in_flight_bytes -= size_bytes
+        if self.on_taken is not None:
+            asyncio.get_running_loop().call_soon(self.on_taken, context=self.context)
 
     def _ended(self) -> None:
         if self._handler is not None and not self._closing:

@@ -141,8 +141,12 @@ class MemoryTransport:
         opener = self.end(destination, f"{host}:{port}", max_frame_bytes, copy_context())
         accepted = listener.admit(opener, self.node)
         opener.join(accepted)
-        # The other side accepts in its own turn, unless it stands still.
-        await asyncio.sleep(0)
+        try:
+            # The other side accepts in its own turn, unless it stands still.
+            await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            opener.abort()
+            raise
         if opener.is_gone:
             raise ConnectionResetError(f"{host}:{port} closed the connection at once")
         opener.open(accept)

@@ -71,7 +71,7 @@ def excused(module: str, used: str) -> bool:
 
 
 def test_nothing_touches_the_machine_outside_the_seams() -> None:
-    """What is not excused goes through Clock, Random, Transport, MetadataStore or Storage."""
+    """What is not excused goes through Clock, Random, Transport, Selector, MetadataStore or Storage."""
     wrong = [
         f"{module.name}:{line} uses {used}"
         for module in modules()

@@ -245,6 +245,9 @@ class ControllerRole:
         except StoreError as failure:
             logger.debug("/controller could not be released: %r", failure)
         if not self._is_closed:
+            if self._retry is not None:
+                # It fell a moment ago too. The timer that is forgotten would outlive the broker.
+                self._retry.cancel()
             self._retry = asyncio.get_running_loop().call_later(RETRY_S, self.look_again)
 
     def _follow(self, controller_id: int | None) -> None:

@@ -121,7 +121,8 @@ class ProducerIdentity:
         self.fatal_error: ErrorCode | None = None
         self._max_in_flight = max_in_flight
         self._partitions: dict[TopicPartition, _Partition] = {}
-        self._troubled: set[TopicPartition] = set()
+        # A dictionary for its order: that of a set of names is another one in every process.
+        self._troubled: dict[TopicPartition, None] = {}
 
     def __repr__(self) -> str:
         in_flight = sum(len(partition.in_flight) for partition in self._partitions.values())
@@ -228,7 +229,7 @@ class ProducerIdentity:
             return
         partition.forget(batch)
         partition.is_unresolved = True
-        self._troubled.add(topic_partition)
+        self._troubled[topic_partition] = None
 
     def split(self, batch: ProducerBatch, parts: Sequence[ProducerBatch]) -> None:
         """``batch`` is replaced by ``parts``, which share its sequences in their order."""
@@ -241,7 +242,7 @@ class ProducerIdentity:
     def restart(self, topic_partition: TopicPartition) -> None:
         """The sequences of a partition are to start again: nothing of it is sent until ``settle`` has done so."""
         self._partitions[topic_partition].is_restarting = True
-        self._troubled.add(topic_partition)
+        self._troubled[topic_partition] = None
 
     def settle(self, doubtful: Container[ProducerBatch]) -> list[ProducerBatch]:
         """Resolve what can be resolved and restart what has to.
@@ -261,7 +262,7 @@ class ProducerIdentity:
                     partition.forget(batch)
                 given_up += lost
                 partition.restart(self.producer_id, self.producer_epoch)
-        self._troubled = {each for each in self._troubled if _is_troubled(self._partitions[each])}
+        self._troubled = {each: None for each in self._troubled if _is_troubled(self._partitions[each])}
         return given_up
 
     def in_flight(self, topic_partition: TopicPartition) -> Sequence[ProducerBatch]:

@@ -1,14 +1,14 @@
-"""The producer's own thread: turns of the sender, what they ask for, and what the network says.
+"""The producer's I/O: turns of the sender, what they ask for, and what the network says.
 
-Owns the loop and its end. Does not own decisions (``sender.py``), requests (``produce_requests.py``), connections and
-their deadlines (``cluster.client.network``), nor metadata (``cluster.client.metadata_updater``). Everything but the
-sender's turn happens without the lock of ``ProducerShared``, for callbacks run here.
+Owns one turn, and the end after the last; whose turn it is when, mostly a thread's, is the ``Runner``'s. Does not own
+decisions (``sender.py``), requests (``requests.py``), connections and their deadlines (``cluster.client.network``), nor
+metadata (``cluster.client.metadata_updater``). Everything but the sender's turn happens without the lock of
+``ProducerShared``, for callbacks run here.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 
 from cluster.client.exchange import Polled
@@ -31,6 +31,7 @@ from cluster.client.producer.shared import ProducerShared
 from cluster.client.producer.values import FatalProducerError, RetriedBatch
 from cluster.client.wiring import ClientIo
 from cluster.protocol.errors import ErrorCode
+from cluster.seams.runner import Runner
 
 LOG = logging.getLogger(__name__)
 
@@ -42,7 +43,12 @@ class ProducerIo:
     """Started once. ``wakeup`` and ``is_current_thread`` may be called from any thread."""
 
     def __init__(
-        self, shared: ProducerShared, io: ClientIo, metrics: ProducerMetrics, name: str, on_retry: OnRetry | None = None
+        self,
+        shared: ProducerShared,
+        io: ClientIo,
+        metrics: ProducerMetrics,
+        runner: Runner,
+        on_retry: OnRetry | None = None,
     ) -> None:
         self._shared = shared
         self._on_retry = on_retry
@@ -52,13 +58,13 @@ class ProducerIo:
         self._polled = Polled([], [], [])
         self._missing = Missing()
         self._looked_version = 0
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._runner = runner
 
     def __repr__(self) -> str:
-        return f"ProducerIo({self._thread.name}, {self._requests!r})"
+        return f"ProducerIo({self._runner!r}, {self._requests!r})"
 
     def start(self) -> None:
-        self._thread.start()
+        self._runner.start(self._step)
 
     def wakeup(self) -> None:
         """There may be something to do. From any thread."""
@@ -66,29 +72,30 @@ class ProducerIo:
 
     def join(self, timeout_s: float | None) -> bool:
         """Wait for the end. False if time ran out."""
-        self._thread.join(timeout_s)
-        return not self._thread.is_alive()
+        return self._runner.join(timeout_s)
 
     def check_alive(self) -> None:
-        """Raises ``RuntimeError`` in a process that was forked off, where this thread does not run."""
-        thread = self._thread
-        if thread.ident is not None and not thread.is_alive() and not self._shared.is_closing:
+        """Raises ``RuntimeError`` in a process that was forked off, where no thread does this."""
+        if self._runner.has_ended and not self._shared.is_closing:
             raise RuntimeError("a producer does not work in a process that was forked after it: make one there")
 
     @property
     def is_current_thread(self) -> bool:
-        """Whether this is called from a callback, so that waiting would be in vain."""
-        return threading.current_thread() is self._thread
+        """Whether this is called from a callback, or otherwise keeps the next turn from coming: waiting is in vain."""
+        return self._runner.is_current
 
-    def _run(self) -> None:
+    def _step(self) -> bool:
+        """A turn, and what is to be done after the last, however that ended; False then."""
+        is_last = True
         try:
-            while self._turn():
-                pass
+            is_last = not self._turn()
         except BaseException as error:
             LOG.exception("the producer's thread failed")
             self._give_up(error)
         finally:
-            self._io.network.close()
+            if is_last:
+                self._io.network.close()
+        return not is_last
 
     def _turn(self) -> bool:
         """One turn; False after the last."""

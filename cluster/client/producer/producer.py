@@ -32,6 +32,7 @@ from cluster.client.wiring import client_io
 from cluster.protocol.records import Header
 from cluster.seams.clock import Clock, SystemClock
 from cluster.seams.randomness import Random, fresh_seed
+from cluster.seams.runner import Runner, ThreadRunner
 from cluster.seams.selector import Selector
 from cluster.seams.socket_selector import SocketSelector
 
@@ -56,9 +57,10 @@ class Producer(Closing):
         selector: Selector | None = None,
         clock: Clock | None = None,
         random: Random | None = None,
+        runner: Runner | None = None,
         on_retry: OnRetry | None = None,
     ) -> None:
-        """``selector``, ``clock`` and ``random`` are the seams, for tests; ``on_retry`` hears of batches sent again."""
+        """The others are the seams, for tests; ``on_retry`` hears of batches sent again."""
         self._settings = settings = producer_settings(config)
         for warning in settings.config.warnings:
             LOG.warning("%s", warning)
@@ -91,7 +93,8 @@ class Producer(Closing):
         )
         core = SenderCore(settings.sender, accumulator, self._identity, backoff.delay_ms)
         self._shared = ProducerShared(settings, accumulator, core, self._identity, pool, clock, random)
-        self._io = ProducerIo(self._shared, io, self._metrics, f"producer-{settings.config['client.id']}", on_retry)
+        runner = ThreadRunner(f"producer-{settings.config['client.id']}") if runner is None else runner
+        self._io = ProducerIo(self._shared, io, self._metrics, runner, on_retry)
         self._appender = Appender(self._shared, self._io.wakeup, lambda: not self._io.is_current_thread)
         # What every send needs, within reach.
         self._topics = self._shared.topics

@@ -160,6 +160,17 @@ def test_a_restart_waits_until_nothing_is_at_a_broker() -> None:
     drain(identity, last)
 
 
+def test_what_is_given_up_is_given_up_in_the_order_of_its_troubles() -> None:
+    """The same in every process, whatever order its sets have."""
+    identity = ready_identity()
+    doubtful = [a_batch(partition=number) for number in (3, 1, 4, 0, 5, 9, 2, 6)]
+    drain(identity, *doubtful)
+    for batch in doubtful:
+        identity.returned(batch)
+        identity.restart((batch.topic, batch.partition))
+    assert identity.settle(set(doubtful)) == doubtful
+
+
 def test_other_partitions_take_up_the_new_epoch_when_nothing_of_them_is_in_flight() -> None:
     """Until then they go on with the older one, without new batches."""
     identity = ready_identity()

@@ -2,53 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
-
 import pytest
 
 from cluster.client.producer.accumulator import RecordAccumulator
-from cluster.client.producer.batch import ProducerBatch
-from cluster.client.producer.idempotence import ProducerIdentity, _Partition
+from cluster.client.producer.idempotence import ProducerIdentity
 from tests.cluster.client.producer.model_world import Violation, World
+from tests.cluster.client.producer.planted import NumbersAtAppend, PutsRetriesAtTheEnd, RestartsInFlight
 
 GATE_SCHEDULES = 200
 FULL_SCHEDULES = 20_000
 #: Within how many schedules a planted bug must be found.
 PATIENCE = 500
-
-
-class PutsRetriesAtTheEnd(RecordAccumulator):
-    """Planted: a batch that is retried goes to the end of its queue."""
-
-    def _insert(self, batch: ProducerBatch) -> None:
-        self._queue_of(batch).append(batch)
-        self._queued.add(batch)
-
-
-class RestartsInFlight(ProducerIdentity):
-    """Planted: when a batch fails, the others in flight are numbered again at once, whatever may be stored of them."""
-
-    def failed(self, batch: ProducerBatch) -> None:
-        super().failed(batch)
-        if batch.has_sequence:
-            self.restart((batch.topic, batch.partition))
-
-    def settle(self, doubtful: Container[ProducerBatch]) -> list[ProducerBatch]:
-        for topic_partition in self._troubled:
-            self._partitions[topic_partition].at_broker.clear()
-        return super().settle(())
-
-
-class NumbersAtAppend(RecordAccumulator):
-    """Planted: a batch has its sequence as soon as it is begun."""
-
-    identity: ProducerIdentity | None = None
-
-    def add(self, batch: ProducerBatch) -> None:
-        super().add(batch)
-        if self.identity is not None:
-            partition = self.identity._partitions.setdefault((batch.topic, batch.partition), _Partition())
-            self.identity.number(partition, batch)
 
 
 def test_every_record_is_stored_once_or_fails() -> None:

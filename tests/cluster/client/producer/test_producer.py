@@ -10,7 +10,6 @@ import pytest
 
 from cluster.client.producer.futures import RecordFuture
 from cluster.client.producer.interceptors import ProducerRecord
-from cluster.client.producer.io_thread import ProducerIo
 from cluster.client.producer.producer import Producer
 from cluster.client.producer.values import (
     BufferExhausted,
@@ -28,6 +27,7 @@ from cluster.protocol.produce import ProduceRequest, ProduceResult, build_respon
 from cluster.protocol.records import Record, decode_records
 from cluster.seams.clock import ManualClock
 from cluster.seams.randomness import Random
+from cluster.seams.runner import Step, ThreadRunner
 from cluster.seams.selector import SelectorHandler
 from tests.cluster.client.fake_broker import metadata_response
 from tests.cluster.client.scripted_selector import ScriptedSelector
@@ -54,12 +54,23 @@ class PausingSelector(ScriptedSelector):
         self.is_paused = False
 
 
-class Bench:
-    """A producer whose thread never runs. The broker, number 1, leads ``partitions`` partitions of every topic."""
+class NoRunner:
+    """Whoever should carry on the producer leaves that to the test."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, partitions: int = 1, **config: object) -> None:
-        monkeypatch.setattr(ProducerIo, "start", lambda io: None)
-        monkeypatch.setattr(ProducerIo, "join", lambda io, timeout_s: True)
+    is_current = has_ended = False
+
+    def start(self, step: Step) -> None:
+        self.step = step
+
+    def join(self, timeout_s: float | None) -> bool:
+        return True
+
+
+class Bench:
+    """A producer that the test carries on. The broker, number 1, leads ``partitions`` partitions of every topic."""
+
+    def __init__(self, partitions: int = 1, **config: object) -> None:
+        self.runner = NoRunner()
         self.clock = ManualClock()
         self.selector = PausingSelector(self.clock)
         leaders = [(1, [1])] * partitions
@@ -75,6 +86,7 @@ class Bench:
             selector=self.selector,
             clock=self.clock,
             random=Random(1),
+            runner=self.runner,
         )
 
     def until(self, condition: Callable[[], Any]) -> Any:
@@ -113,9 +125,9 @@ def records_of(request: ProduceRequest) -> list[Record]:
     return [record for each in request.partitions for record in decode_records(each.records or b"")]
 
 
-def test_a_record_goes_to_its_broker_and_comes_back_as_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_goes_to_its_broker_and_comes_back_as_metadata() -> None:
     """Header, key, value and time as they were given; the future and the callback tell the same."""
-    bench = Bench(monkeypatch)
+    bench = Bench()
     bench.know()
     told: list[tuple[ProduceError | None, RecordMetadata]] = []
     future = bench.producer.send(
@@ -133,9 +145,9 @@ def test_a_record_goes_to_its_broker_and_comes_back_as_metadata(monkeypatch: pyt
     assert bench.producer.metrics()["buffer-available-bytes"] == bench.producer.metrics()["buffer-total-bytes"]
 
 
-def test_records_share_a_batch_and_nobody_is_woken_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_share_a_batch_and_nobody_is_woken_for_each() -> None:
     """The first record of a batch wakes the thread, and a full batch does; the others take the short way."""
-    bench = Bench(monkeypatch, linger_ms=50, batch_size=1_000)
+    bench = Bench(linger_ms=50, batch_size=1_000)
     bench.know()
     wakeups = bench.selector.wakeups
     futures = [bench.producer.send("t", b"x" * 100) for _ in range(8)]
@@ -150,9 +162,9 @@ def test_records_share_a_batch_and_nobody_is_woken_for_each(monkeypatch: pytest.
     assert not futures[8].done()
 
 
-def test_without_acks_a_written_request_is_the_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_acks_a_written_request_is_the_outcome() -> None:
     """acks 0: no answer, no offset, no producer id."""
-    bench = Bench(monkeypatch, acks="0")
+    bench = Bench(acks="0")
     bench.know()
     future = bench.producer.send("t", b"v")
     bench.until(future.done)
@@ -160,9 +172,9 @@ def test_without_acks_a_written_request_is_the_outcome(monkeypatch: pytest.Monke
     assert bench.producer.metrics()["producer-id"] == -1
 
 
-def test_a_lost_connection_is_made_again_and_the_batch_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_connection_is_made_again_and_the_batch_sent_again() -> None:
     """With the same sequence: the broker tells a duplicate by it."""
-    bench = Bench(monkeypatch)
+    bench = Bench()
     bench.know()
     future = bench.producer.send("t", b"v")
     _number, first = bench.next_request(1)
@@ -175,9 +187,9 @@ def test_a_lost_connection_is_made_again_and_the_batch_sent_again(monkeypatch: p
     assert bench.producer.metrics()["record-retry-total"] == 1
 
 
-def test_a_request_without_an_answer_times_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_without_an_answer_times_out_once() -> None:
     """request.timeout.ms is the network's to watch; without retries the record fails with that."""
-    bench = Bench(monkeypatch, retries=0, request_timeout_ms=500)
+    bench = Bench(retries=0, request_timeout_ms=500)
     bench.know()
     future = bench.producer.send("t", b"v")
     bench.next_request(1)
@@ -189,9 +201,9 @@ def test_a_request_without_an_answer_times_out_once(monkeypatch: pytest.MonkeyPa
     assert 500 <= bench.clock.monotonic_ms() - began_ms <= 500 + STEP_MS
 
 
-def test_a_throttled_broker_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_throttled_broker_is_left_alone() -> None:
     """KIP-219: nothing is sent to it for as long as it says."""
-    bench = Bench(monkeypatch)
+    bench = Bench()
     bench.know()
     first = bench.producer.send("t", b"v")
     number, _request = bench.next_request(1)
@@ -203,9 +215,9 @@ def test_a_throttled_broker_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> No
     assert bench.clock.monotonic_ms() - answered_ms == 300
 
 
-def test_a_broker_too_old_for_zstd_is_sent_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_too_old_for_zstd_is_sent_none() -> None:
     """The batch fails with Kafka's code for it, and the producer goes on."""
-    bench = Bench(monkeypatch, compression_type="zstd")
+    bench = Bench(compression_type="zstd")
     bench.selector.windows[ApiKey.PRODUCE] = (0, 6)
     bench.know()
     future = bench.producer.send("t", b"v")
@@ -215,9 +227,9 @@ def test_a_broker_too_old_for_zstd_is_sent_none(monkeypatch: pytest.MonkeyPatch)
     assert bench.producer.fatal_error is None
 
 
-def test_a_fatal_error_is_told_and_ends_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fatal_error_is_told_and_ends_everything() -> None:
     """The future's error says so, the producer says so, and what is sent later fails too."""
-    bench = Bench(monkeypatch)
+    bench = Bench()
     bench.selector.answers[ApiKey.INIT_PRODUCER_ID] = lambda request, header: InitResponse(
         error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, producer_id=-1, producer_epoch=-1
     )
@@ -230,9 +242,9 @@ def test_a_fatal_error_is_told_and_ends_everything(monkeypatch: pytest.MonkeyPat
     assert bench.producer.metrics()["is-fatal"]
 
 
-def test_what_fits_nowhere_fails_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_fits_nowhere_fails_at_once() -> None:
     """max.request.size and buffer.memory, with the callback called before send returns; wrong arguments raise."""
-    bench = Bench(monkeypatch, max_request_size=1_000, buffer_memory=2_000, batch_size=500)
+    bench = Bench(max_request_size=1_000, buffer_memory=2_000, batch_size=500)
     bench.know()
     told: list[Any] = []
     large = bench.producer.send("t", b"x" * 1_000, on_delivery=lambda error, metadata: told.append(error))
@@ -280,11 +292,10 @@ class Failing:
         raise RuntimeError("no")
 
 
-def test_serializers_interceptors_and_a_partitioner(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_serializers_interceptors_and_a_partitioner() -> None:
     """In Kafka's order: interceptors, serializers, partitioner; interceptors and callbacks that raise do no harm."""
     log: list[object] = []
     bench = Bench(
-        monkeypatch,
         partitions=4,
         key_serializer=lambda key: b"%d" % key,
         value_serializer=str.encode,
@@ -309,10 +320,10 @@ def test_serializers_interceptors_and_a_partitioner(monkeypatch: pytest.MonkeyPa
     assert log == [("acknowledged", 5), "called", "closed"]
 
 
-def test_a_send_in_a_callback_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_send_in_a_callback_does_not_wait() -> None:
     """It would wait for itself: what cannot be had at once fails; a flush there is refused."""
-    bench = Bench(monkeypatch, max_block_ms=60_000)
-    bench.producer._io._thread = threading.current_thread()
+    bench = Bench(max_block_ms=60_000)
+    bench.runner.is_current = True
     future = bench.producer.send("unknown", b"v")
     assert str(future.exception(0)) == (
         "REQUEST_TIMED_OUT: Topic unknown not present in metadata after 0 ms. "
@@ -322,9 +333,9 @@ def test_a_send_in_a_callback_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> 
         bench.producer.flush()
 
 
-def test_after_close_nothing_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_close_nothing_is_taken() -> None:
     """What was sent before is sent to the end; then send raises."""
-    bench = Bench(monkeypatch, linger_ms=10_000)
+    bench = Bench(linger_ms=10_000)
     bench.know()
     future = bench.producer.send("t", b"v")
     bench.producer.close()
@@ -339,7 +350,7 @@ def test_after_close_nothing_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_thread_that_fails_leaves_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """A mistake of ours is a fatal error with its text, not a future that is never done."""
-    bench = Bench(monkeypatch, linger_ms=10_000)
+    bench = Bench(linger_ms=10_000)
     bench.know()
     future: RecordFuture = bench.producer.send("t", b"v")
 
@@ -347,16 +358,16 @@ def test_a_thread_that_fails_leaves_nobody_waiting(monkeypatch: pytest.MonkeyPat
         raise ZeroDivisionError("a mistake")
 
     monkeypatch.setattr(bench.producer._shared.core, "tick", fail)
-    bench.producer._io._run()
+    assert not bench.runner.step()
     assert "ZeroDivisionError: a mistake" in str(future.exception(0))
     assert bench.producer.fatal_error is not None
     assert bench.selector.is_shut_down
     assert "ZeroDivisionError: a mistake" in str(bench.producer.send("t", b"w").exception(0))
 
 
-def test_what_cannot_be_sent_is_refused_before_it_harms(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_sent_is_refused_before_it_harms() -> None:
     """A mistake in one call is that call's alone: the thread that sends for all others never sees it."""
-    bench = Bench(monkeypatch, linger_ms=1_000)
+    bench = Bench(linger_ms=1_000)
     bench.know()
     bench.producer.send("t", b"v", partition=0)
     send: Callable[..., Any] = bench.producer.send
@@ -390,7 +401,7 @@ def test_what_cannot_be_sent_is_refused_before_it_harms(monkeypatch: pytest.Monk
 
 def test_kafkas_longest_wait_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """max.block.ms may be Long.MAX_VALUE, which is longer than a thread of Python can wait."""
-    bench = Bench(monkeypatch, max_block_ms=2**63 - 1)
+    bench = Bench(max_block_ms=2**63 - 1)
     waited: list[float] = []
 
     def wait(timeout_s: float) -> None:
@@ -403,23 +414,21 @@ def test_kafkas_longest_wait_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     assert waited == [threading.TIMEOUT_MAX]
 
 
-def test_a_forked_process_is_told_that_nobody_sends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forked_process_is_told_that_nobody_sends() -> None:
     """Threads are not forked: without a word a flush there would never end."""
-    bench = Bench(monkeypatch)
-    bench.producer._io._thread = thread = threading.Thread(target=int)
-    thread.start()
-    thread.join()
+    bench = Bench()
+    bench.producer._io._runner = thread = ThreadRunner("forked")
+    thread.start(bool)
+    assert thread.join(None)
     for call in (bench.producer.flush, lambda: bench.producer.send("t", b"v")):
         with pytest.raises(RuntimeError, match="forked"):
             call()
     bench.producer.close()
 
 
-def test_settings_that_are_probably_not_meant_are_told(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_settings_that_are_probably_not_meant_are_told(caplog: pytest.LogCaptureFixture) -> None:
     """Idempotence that gives way, and keys that change nothing, are said in the log."""
-    Bench(monkeypatch, acks=1, send_buffer_bytes=5)
+    Bench(acks=1, send_buffer_bytes=5)
     assert caplog.messages == [
         "acks 1 turns 'enable.idempotence' off",
         "producer config key 'send.buffer.bytes' is accepted and changes nothing here",
@@ -436,9 +445,9 @@ def test_a_refused_configuration_leaves_no_socket(config: dict[str, object]) -> 
     assert selector.is_shut_down
 
 
-def test_partitions_for_tells_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partitions_for_tells_what_is_known() -> None:
     """Their numbers and leaders; a topic that is not known in time is an error."""
-    bench = Bench(monkeypatch, partitions=3)
+    bench = Bench(partitions=3)
     with pytest.raises(ProduceError, match="not present in metadata"):
         bench.producer.partitions_for("t")
     bench.until(lambda: "t" in bench.producer._topics)
@@ -449,7 +458,7 @@ def test_what_does_not_exist_is_warned_of_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """While a send waits for it, or a batch for its topic: the topic, or the partition that is not there."""
-    bench = Bench(monkeypatch, max_block_ms=10_000)
+    bench = Bench(max_block_ms=10_000)
     told: dict[str, Any] = {}
     bench.selector.answers[ApiKey.METADATA] = lambda request, header: metadata_response(
         {1: ("b", 1)},
