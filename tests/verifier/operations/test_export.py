@@ -38,6 +38,20 @@ _CUT_OFF = (
     "by a leader that a peer could not reach",
     "acknowledged one by one",
     "acknowledged at one offset",
+    "behind what came again",
+    "behind what came again, with one batch in flight",
+    "where another that came again stands",
+    "handed over after what came again",
+    "acknowledged between two elections",
+    "acknowledged below what stands before two elections",
+    "set back from what stands",
+    "set forward from what stands",
+)
+#: Before it was cut off, a reader was handed it.
+_READ_AND_CUT_OFF = (
+    "set back by an unclean election",
+    "set back long after an unclean election",
+    "set forward by an unclean election",
 )
 _NEVER_STORED = (
     "sent without acknowledgement to who was replaced",
@@ -53,6 +67,10 @@ _NEVER_STORED = (
     "sent well before its producer was closed",
     "a link to who does not lead was cut",
     "a link between brokers was cut",
+    "the connection that was lost had carried nothing",
+    "only what brokers send was held up",
+    "two stretches with two connections",
+    "two stretches with one connection",
 )
 _STORED_AGAIN = (
     "repeated by a retry",
@@ -111,6 +129,7 @@ DIFFERENT: dict[str, tuple[set[str], set[str], str]] = {
     ),
     "a copy below the start of the log": (set(), {"duplicate"}, "both copies were read; the log keeps one"),
     **dict.fromkeys(_CUT_OFF, (set(), {"unseen"}, "a value that was cut off was never read either")),
+    **dict.fromkeys(_READ_AND_CUT_OFF, ({"lost-write"}, set(), "for clients a value that was read is not lost")),
     **dict.fromkeys(_NEVER_STORED, ({"lost-write"}, {"unseen"}, _TAIL)),
     **dict.fromkeys(_STORED_AGAIN, (set(), {"nonmonotonic-send"}, _COPY)),
     "a reader passes over what another one read": ({"inconsistent-offsets"}, set(), _LOG_ALONE),
