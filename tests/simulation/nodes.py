@@ -206,28 +206,35 @@ class MemoryCluster:
         process = self.processes[broker_id]
         self.paused.add(broker_id)
         process.store.stall()
-        self._loop().pause(process.life)
+        self.loop.pause(process.life)
 
     def resume(self, broker_id: int) -> None:
         """SIGCONT. Nothing happens to a broker that runs."""
         if broker_id in self.paused:
             self.paused.discard(broker_id)
             life = (broker_id, self._lives[broker_id])
-            self._loop().resume(life)
+            self.loop.resume(life)
             process = self.processes.get(broker_id)
             if process is not None:
                 process.store.unstall()
 
     def left_of(self, process: Process) -> list[str]:
         """Tasks and timers that a life has left behind."""
-        return self._loop().left_of(process.life)
+        return self.loop.left_of(process.life)
 
-    def _loop(self) -> VirtualTimeLoop:
+    @property
+    def loop(self) -> VirtualTimeLoop:
+        """The loop of everything, which can let a part of it stand still."""
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualTimeLoop), "pausing needs virtual time"
         return loop
 
     # A client
+
+    @property
+    def bootstrap(self) -> str:
+        """``bootstrap.servers``: the first listener of each broker, whether it runs or not."""
+        return ",".join(f"{HOST}:{40000 + 100 * broker_id}" for broker_id in self.broker_ids)
 
     async def connect(
         self, broker_id: int, listener: str = "CLIENTS", node: str = CLIENT, timeout_ms: int = 10_000

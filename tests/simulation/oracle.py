@@ -25,15 +25,19 @@ Finding = tuple[str, str]
 class Evidence:
     """What is known of one partition.
 
-    ``sent`` maps all values that were ever sent to their batch and the place in it; ``acknowledged`` maps values to the
-    offset that was told, -1 for none; ``read`` are each reader's (offset, value, leader epoch) in order, from the start
+    ``sent`` maps all values that were ever sent to their batch and the place in it; None if only the producer knows:
+    nothing is excused then. ``acknowledged`` maps values to the offset that was told, -1 for none; ``refused`` maps
+    values of which a client said that they certainly were not written to its error. ``streams`` are values in the order
+    in which one producer sent them. ``read`` are each reader's (offset, value, leader epoch) in order, from the start
     of the log. ``logs`` are the bytes of each replica in the end, all of them committed, and ``starts`` where they
     begin. Below ``deleted`` records may have been deleted on request.
     """
 
     name: str
-    sent: dict[bytes, tuple[BatchId, int]] = field(default_factory=dict)
+    sent: dict[bytes, tuple[BatchId, int] | None] = field(default_factory=dict)
     acknowledged: dict[bytes, int] = field(default_factory=dict)
+    refused: dict[bytes, str] = field(default_factory=dict)
+    streams: list[list[bytes]] = field(default_factory=list)
     read: list[list[tuple[int, bytes, int]]] = field(default_factory=list)
     logs: dict[int, bytes] = field(default_factory=dict)
     starts: Mapping[int, int] = field(default_factory=dict)
@@ -49,6 +53,7 @@ def judge(evidence: Evidence) -> list[Finding]:
         headers, records = _decode(log, start)
         findings += _order(evidence, headers, start)
         findings += _values(evidence, records, start)
+        findings += _streams(evidence, records)
         findings += _readers(evidence, records, start)
     return [(name, f"{evidence.name}: {text}") for name, text in dict.fromkeys(findings)]
 
@@ -102,27 +107,33 @@ def _two_leaders(evidence: Evidence) -> list[Finding]:
 
 
 def _order(evidence: Evidence, headers: list[BatchHeader], start: int) -> list[Finding]:
-    """Offsets have no hole, leader epochs do not fall, a producer's sequences follow each other from 0."""
+    """Offsets have no hole, leader epochs do not fall, a producer's sequences follow each other from 0 in each of its
+    epochs, which do not fall either.
+    """
     findings: list[Finding] = []
     if start > evidence.deleted:
         findings.append(("log-gap", f"the log begins at {start}, and nobody asked for more than {evidence.deleted}"))
     # The batch that the start lies in is there, whole.
     offset, epoch = min(start, headers[0].base_offset if headers else start), 0
-    sequences: dict[int, int] = {}
+    #: By producer: its epoch, and the next sequence in it.
+    sequences: dict[int, tuple[int, int]] = {}
     for header in headers:
         if header.base_offset != offset:
             findings.append(("log-gap", f"offset {header.base_offset} where {offset} is due"))
         if header.leader_epoch < epoch:
             findings.append(("epoch-regression", f"epoch {header.leader_epoch} after {epoch} at {header.base_offset}"))
-        due = sequences.get(header.producer_id, 0)
-        if header.producer_id >= 0 and header.base_sequence != due:
-            is_first = header.producer_id not in sequences
+        producer, producer_epoch = header.producer_id, header.producer_epoch
+        latest, following = sequences.get(producer, (producer_epoch, 0))
+        due = following if producer_epoch == latest else 0
+        if producer >= 0 and producer_epoch < latest:
+            text = f"producer {producer}: epoch {producer_epoch} after {latest} at {header.base_offset}"
+            findings.append(("producer-epoch-regression", text))
+        elif producer >= 0 and header.base_sequence != due:
+            is_first = producer not in sequences
             if not (is_first and _may_begin_there(evidence, header, start)):
-                text = (
-                    f"producer {header.producer_id}: {header.base_sequence} where {due} is due at {header.base_offset}"
-                )
+                text = f"producer {producer}: {header.base_sequence} where {due} is due at {header.base_offset}"
                 findings.append(("sequence-gap" if header.base_sequence > due else "log-reorder", text))
-        sequences[header.producer_id] = header.base_sequence + header.record_count
+        sequences[producer] = producer_epoch, header.base_sequence + header.record_count
         offset, epoch = header.base_offset + header.record_count, header.leader_epoch
     return findings
 
@@ -171,14 +182,17 @@ def _values(evidence: Evidence, records: dict[int, bytes], start: int) -> list[F
             findings.append(("duplicate", f"{value!r} stands at {found}"))
         if value not in evidence.sent:
             findings.append(("phantom", f"{value!r} at {found[0]} was never sent"))
-        elif evidence.sent[value][0] not in evidence.ledger.appended:
+        elif (place := evidence.sent[value]) is not None and place[0] not in evidence.ledger.appended:
             findings.append(("phantom", f"{value!r} at {found[0]} was never appended to this topic"))
     return findings
 
 
 def _is_gone(evidence: Evidence, value: bytes, told: int, start: int) -> bool:
     """Whether each place at which the value was appended, or the one that was told, was deleted or cut off."""
-    batch, number = evidence.sent[value]
+    place = evidence.sent[value]
+    if place is None:
+        return False
+    batch, number = place
     places = [
         entry
         for entry in evidence.ledger.appended.get(batch, ())
@@ -188,6 +202,23 @@ def _is_gone(evidence: Evidence, value: bytes, told: int, start: int) -> bool:
         entry.base_offset + number < start or evidence.ledger.is_cut_off(batch, entry.base_offset, entry.epoch)
         for entry in places
     )
+
+
+def _streams(evidence: Evidence, records: dict[int, bytes]) -> list[Finding]:
+    """What one producer sent stands in that order, and what it said was not written does not stand at all."""
+    findings: list[Finding] = []
+    offsets = {value: offset for offset, value in records.items()}
+    for value, error in evidence.refused.items():
+        if value in offsets:
+            findings.append(("G1a", f"{value!r} was refused ({error}) and stands at {offsets[value]}"))
+    for stream in evidence.streams:
+        last = -1
+        for value in stream:
+            offset = offsets.get(value, last)
+            if offset < last:
+                findings.append(("nonmonotonic-send", f"{value!r} stands at {offset}, behind its successors"))
+            last = max(last, offset)
+    return findings
 
 
 def _readers(evidence: Evidence, records: dict[int, bytes], start: int) -> list[Finding]:
@@ -209,9 +240,10 @@ def _readers(evidence: Evidence, records: dict[int, bytes], start: int) -> list[
 
 def _was_there(evidence: Evidence, offset: int, value: bytes, epoch: int, start: int) -> bool:
     """Whether what a reader was given in an epoch was appended there, and is gone by right."""
-    if value not in evidence.sent:
+    place = evidence.sent.get(value)
+    if place is None:
         return False
-    batch, number = evidence.sent[value]
+    batch, number = place
     places = [
         entry
         for entry in evidence.ledger.appended.get(batch, ())

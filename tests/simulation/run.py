@@ -1,6 +1,6 @@
 """Simulations from the command line: one seed with its event log, or many with a progress line.
 
-    .venv/bin/python -m tests.simulation.run --seed N [--rules REMOVAL] [--log FILE]
+    .venv/bin/python -m tests.simulation.run --seed N [--rules REMOVAL] [--client PLANT] [--log FILE]
     .venv/bin/python -m tests.simulation.run --count 10000 [--first N] [--workers N]
 
 Exit status 1 if anything was found.
@@ -14,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+from tests.simulation.plants import PLANTS, planted
 from tests.simulation.pool import Tally, reproduce, run_seeds
 from tests.simulation.removals import REMOVALS
 from tests.simulation.story import tell
@@ -68,9 +69,11 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the first of them")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--rules", choices=sorted(REMOVALS), help="run without this rule")
+    parser.add_argument("--client", choices=sorted(PLANTS), help="one seed with this bug in its clients")
     arguments = parser.parse_args()
     if arguments.seed is not None:
-        return run_one(arguments.seed, arguments.rules, arguments.log)
+        with planted(arguments.client):
+            return run_one(arguments.seed, arguments.rules, arguments.log)
     return run_many(arguments.first, arguments.count, arguments.rules, arguments.workers)
 
 

@@ -18,7 +18,7 @@ from cluster.seams.randomness import derive
 from tests.cluster.control.virtual_time import run
 from tests.simulation.clients import SimulatedClients
 from tests.simulation.inspector import Inspector
-from tests.simulation.nemesis.base import Nemesis
+from tests.simulation.nemesis.base import Nemesis, draw
 from tests.simulation.nemesis.catalogue import MOVES
 from tests.simulation.oracle import Evidence, Finding, judge
 from tests.simulation.removals import Removal
@@ -83,7 +83,7 @@ class Story:
         self.topology = topology
         self.world = World(topology, rules)
         self.inspector = Inspector(self.world, self._broken)
-        self.clients = SimulatedClients(self.world)
+        self.clients = SimulatedClients(self.world, draw(derive(topology.seed, "moves"), MOVES, topology))
         self._random = derive(topology.seed, "end")
 
     def __repr__(self) -> str:

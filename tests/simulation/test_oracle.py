@@ -22,11 +22,11 @@ PRODUCER = 7
 VALUES = (b"a", b"b", b"c")
 
 
-def log(*batches: tuple[bytes, int, int, int]) -> bytes:
+def log(*batches: tuple[bytes, int, int, int], producer_epoch: int = 0) -> bytes:
     """(value, offset, leader epoch, sequence) of each batch."""
     data = b""
     for value, offset, epoch, sequence in batches:
-        placed = bytearray(batch(value, producer_id=PRODUCER, base_sequence=sequence))
+        placed = bytearray(batch(value, producer_id=PRODUCER, producer_epoch=producer_epoch, base_sequence=sequence))
         set_offset_and_epoch(placed, 0, offset, epoch)
         data += placed
     return data
@@ -86,6 +86,8 @@ WRONG: dict[str, Callable[[], Evidence]] = {
     "log-gap": lambda: everywhere(log((b"a", 0, 0, 0), (b"b", 1, 0, 1), (b"c", 3, 1, 2))),
     "log-reorder": lambda: everywhere(log((b"a", 0, 0, 0), (b"b", 1, 0, 1), (b"c", 2, 1, 1))),
     "sequence-gap": lambda: everywhere(log((b"a", 0, 0, 0), (b"b", 1, 0, 1), (b"c", 2, 1, 3))),
+    "G1a": lambda: replace(right(), refused={b"c": "INVALID_RECORD"}),
+    "nonmonotonic-send": lambda: replace(right(), streams=[[b"a", b"c", b"b"]]),
     "epoch-regression": lambda: everywhere(log((b"a", 0, 1, 0), (b"b", 1, 1, 1), (b"c", 2, 0, 2))),
     "read-then-lost": lambda: replace(right(), read=[[(0, b"a", 0), (1, b"x", 0)]]),
     "poll-skip": lambda: replace(right(), read=[[(0, b"a", 0), (2, b"c", 1)]]),
@@ -96,6 +98,24 @@ WRONG: dict[str, Callable[[], Evidence]] = {
 def test_a_right_history_shows_nothing() -> None:
     """No false alarm; an acknowledgement without an offset is one all the same."""
     assert judge(right()) == []
+
+
+def test_a_producer_may_begin_again_under_a_later_epoch_alone() -> None:
+    """Its sequences begin with 0 then; what comes under the epoch before is a ghost's."""
+    begun = log((b"a", 0, 0, 0), (b"b", 1, 0, 1))
+    assert judge(everywhere(begun + log((b"c", 2, 0, 0), producer_epoch=1))) == []
+    for sequence, name in ((2, "sequence-gap"), (1, "sequence-gap")):
+        assert {found for found, _ in judge(everywhere(begun + log((b"c", 2, 0, sequence), producer_epoch=1)))} == {
+            name
+        }
+    ghost = log((b"a", 0, 0, 0)) + log((b"b", 1, 0, 0), producer_epoch=1) + log((b"c", 2, 0, 1))
+    assert {found for found, _ in judge(everywhere(ghost))} == {"producer-epoch-regression"}
+
+
+def test_what_a_producer_skipped_says_nothing_of_its_order() -> None:
+    """A record that failed may be missing; one whose outcome is not known may stand."""
+    sent = {**right().sent, b"d": None}
+    assert judge(replace(right(), sent=sent, refused={b"d": "X"}, streams=[[b"a", b"d", b"b", b"c"]])) == []
 
 
 @pytest.mark.parametrize("name", sorted(WRONG))
@@ -152,6 +172,15 @@ def test_what_an_unclean_election_cut_off_is_excused() -> None:
     """What came before it, and its leader did not hold: acknowledged or read, it may be gone."""
     read = [[(0, b"a", 0), (1, b"b", 0), (2, b"c", 1)], [(0, b"a", 2), (1, b"b", 2)]]
     assert judge(everywhere(AB, read=read, ledger=cut_off(epoch=2, kept=AB))) == []
+
+
+def test_nothing_is_excused_that_only_its_producer_knows() -> None:
+    """The same losses, of values whose batch the simulator was not told of."""
+    read = [[(0, b"a", 0), (1, b"b", 0), (2, b"c", 1)]]
+    sent = dict.fromkeys(VALUES)
+    assert judge(replace(right(), sent=sent)) == []
+    found = judge(everywhere(AB, acknowledged={b"c": 2}, read=read, sent=sent, ledger=cut_off(epoch=2, kept=AB)))
+    assert {name for name, _ in found} == {"lost-write", "read-then-lost"}
 
 
 @pytest.mark.parametrize("name", sorted(BESIDE))

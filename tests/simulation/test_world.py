@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Hashable
 from contextvars import copy_context
 
 import pytest
 
+from cluster.broker.control.controller_role import RETRY_S
 from cluster.metadata.memory import MemoryStore, MemoryTree
 from cluster.metadata.store import ConnectionLostError, Create, SessionExpiredError, SessionState
 from cluster.seams.memory_storage import MemoryStorage
@@ -22,7 +24,7 @@ def the_loop() -> VirtualTimeLoop:
     return loop
 
 
-def of(owner: str):
+def of(owner: Hashable):
     context = copy_context()
     context.run(OWNER.set, owner)
     return context
@@ -186,5 +188,26 @@ def test_a_killed_broker_leaves_nothing_behind() -> None:
             await asyncio.gather(cluster.start(1), cluster.bury(process))
             assert [left for left in cluster.left_of(process) if "MemoryWires." not in left] == []
             await cluster.until(lambda: cluster.leader("t") == 1)
+
+    run(main())
+
+
+def test_a_broker_that_fell_from_office_twice_leaves_nothing_behind() -> None:
+    """It looks again once, however often it fell within the pause, and not at all after its end."""
+
+    async def main() -> None:
+        async with MemoryCluster(1) as cluster:
+            role = cluster.nodes[1].control._role
+            for _ in range(2):
+                await cluster.until(lambda: role.is_active)
+                # It has taken over.
+                await asyncio.sleep(0.1)
+                fell_s = the_loop().time()
+                await the_loop().create_task(role._fall(role._office, None), context=of(cluster.processes[1].life))
+            await cluster.until(lambda: role.is_active)
+            assert the_loop().time() - fell_s < RETRY_S
+            process = cluster.kill(1)
+            await cluster.bury(process)
+            assert [left for left in cluster.left_of(process) if "MemoryWires." not in left] == []
 
     run(main())

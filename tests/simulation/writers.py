@@ -58,6 +58,7 @@ class Writer:
     def __init__(self, world: World, number: int, key: TopicPartition, evidence: Evidence, limit: int) -> None:
         self.name = f"writer {number}"
         self.key = key
+        self.keys = (key,)
         self.is_stopping = False
         self._world = world
         self._evidence = evidence

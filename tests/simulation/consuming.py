@@ -1,0 +1,108 @@
+"""Consuming: readers that are our own Consumer, on the simulation's network and clock, settings drawn by the seed.
+
+Owns what a program does with a consumer: it polls when something has come, and now and then besides, keeps what it was
+given, and crashes. Does not own positions, metadata or connections: that is what is under test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from random import Random
+
+from cluster.client.consumer.consumer import Consumer
+from cluster.client.consumer.values import ConsumerError, CorruptRecord
+from cluster.seams.memory_selector import MemorySelector
+from cluster.seams.memory_transport import MemoryTransport
+from cluster.seams.randomness import derive
+from tests.cluster.control.virtual_time import LoopClock
+from tests.simulation.nodes import CLIENT
+from tests.simulation.oracle import Evidence
+from tests.simulation.world import TopicPartition, World
+
+
+def settings_of(random: Random) -> dict[str, object]:
+    """A consumer's settings. It never resets: what it has read must not vanish.
+
+    It asks for fewer bytes than one answer holds: brokers answer with whole batches, and wait if these are too few.
+    """
+    partition_bytes = random.choice((300, 2000, 1_048_576))
+    return {
+        "auto.offset.reset": "none",
+        "isolation.level": random.choice(("read_uncommitted", "read_committed")),
+        "fetch.min.bytes": min(random.choice((1, 1, 300)), partition_bytes // 4),
+        "fetch.max.wait.ms": random.choice((20, 300, 500)),
+        "max.partition.fetch.bytes": partition_bytes,
+        "max.poll.records": random.choice((1, 10, 500)),
+        "request.timeout.ms": random.choice((1000, 3000)),
+        "retry.backoff.ms": random.choice((10, 50)),
+        "retry.backoff.max.ms": random.choice((50, 400)),
+        "reconnect.backoff.ms": random.choice((10, 50)),
+        "reconnect.backoff.max.ms": random.choice((50, 400)),
+        "socket.connection.setup.timeout.ms": random.choice((500, 2000)),
+        "metadata.max.age.ms": random.choice((500, 5000, 300_000)),
+        "connections.max.idle.ms": random.choice((700, 540_000, 540_000)),
+    }
+
+
+class ConsumingReader:
+    """One consumer of one partition, from offset 0 until it is stopped."""
+
+    def __init__(self, world: World, number: int, key: TopicPartition, evidence: Evidence) -> None:
+        self.name = f"consumer {number}"
+        self.key = key
+        self.position = 0
+        #: Where it reads there is no unclean election.
+        self.is_up_to_date = True
+        self._world = world
+        self._read: list[tuple[int, bytes, int]] = []
+        self._random = derive(world.topology.seed, "consumer", number)
+        self._settings = settings_of(self._random)
+        #: How often a program looks that nothing has come for.
+        self._interval_s = self._random.choice((0.05, 0.1, 0.3))
+        self._has_come = asyncio.Event()
+        evidence.read.append(self._read)
+
+    def __repr__(self) -> str:
+        return f"<ConsumingReader {self.name} at {self.position}>"
+
+    async def run(self) -> None:
+        """Until it is cancelled, or its partition cannot be read as it should."""
+        settings = " ".join(f"{name}={value}" for name, value in self._settings.items())
+        self._world.events.note(self.name, f"{self.key[0]}-{self.key[1]} {settings}")
+        transport = MemoryTransport(self._world.network, CLIENT)
+        selector = MemorySelector(transport)
+        selector.on_event = self._has_come.set
+        consumer = Consumer(
+            {"bootstrap.servers": self._world.bootstrap, **self._settings},
+            selector=selector,
+            clock=LoopClock(),
+            random=derive(self._world.topology.seed, self.name, "client"),
+        )
+        try:
+            consumer.assign([self.key])
+            consumer.seek(self.key, 0)
+            while self._poll(consumer):
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._interval_s):
+                        await self._has_come.wait()
+                self._has_come.clear()
+        finally:
+            consumer.close()
+            transport.kill()
+
+    def _poll(self, consumer: Consumer) -> bool:
+        try:
+            records = consumer.poll(0)
+        except ConsumerError as error:
+            name = "log-corrupt" if isinstance(error, CorruptRecord) else "read-then-lost"
+            self._world.problems.append((name, f"{self.name}: {type(error).__name__}: {error}"))
+            return False
+        if records:
+            self._world.events.note(self.name, f"read {records[0].offset}..{records[-1].offset}")
+            self._world.events.count("records consumed", len(records))
+            self._read += [(record.offset, record.value or b"", record.leader_epoch) for record in records]
+            self.position = records[-1].offset + 1
+            # There may be more, without anything coming.
+            self._has_come.set()
+        return True
