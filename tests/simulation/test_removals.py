@@ -14,11 +14,11 @@ from tests.simulation.test_seeds import SEEDS
 #: removal -> a seed that shows it, and what is found then among other things
 CAUGHT = {
     "keep-the-tail": (200, "log-divergence"),
-    "cut-to-the-watermark": (318, "lost-write"),
+    "cut-to-the-watermark": (80, "lost-write"),
     "acknowledge-early": (49, "lost-write"),
     "forget-on-failover": (21, "sequence-gap"),
     "no-controller-fencing": (52, "split-brain"),
-    "keep-the-log-start": (157, "unavailable"),
+    "keep-the-log-start": (260, "unavailable"),
     "forget-a-failed-role": (1633, "unavailable"),
 }
 

@@ -22,7 +22,15 @@ REPOSITORY = Path(__file__).parents[2]
 
 #: What must have happened at least so often over all seeds: else they show less than they seem to.
 LEAST = {
-    "acknowledged": 15_000,
+    "acknowledged": 20_000,
+    "records consumed": 15_000,
+    "producer retried NOT_LEADER_OR_FOLLOWER": 150,
+    "producer retried REQUEST_TIMED_OUT": 80,
+    "producer retried NETWORK_EXCEPTION": 40,
+    "producer failed REQUEST_TIMED_OUT": 500,
+    "producer had no room": 1_000,
+    "producer stood still": 20,
+    "producer began again": 20,
     "leader election": 400,
     "truncated record": 400,
     "isr shrink": 40,
@@ -63,9 +71,12 @@ def test_enough_went_wrong(tally: Tally) -> None:
     assert not rare, f"{rare} of {dict(tally.coverage)}"
 
 
-@pytest.mark.parametrize("seed", [5])
+@pytest.mark.parametrize("seed", [5, 42])
 def test_a_seed_repeats_byte_for_byte(seed: int, tmp_path: Path) -> None:
-    """The event log depends on the seed alone: not on the process, not on its hash seed."""
+    """The event log depends on the seed alone: not on the process, not on its hash seed.
+
+    The second seed has three Producers, one of which writes to two partitions.
+    """
     logs = []
     for hash_seed in ("1", "4242"):
         path = tmp_path / f"{hash_seed}.log"
