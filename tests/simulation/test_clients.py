@@ -86,7 +86,7 @@ def test_what_is_produced_is_consumed_across_the_death_of_a_leader() -> None:
 
 
 def test_nobody_waits_in_the_loop() -> None:
-    """A program in the loop is in the way of its own producer: what cannot be had at once fails, close gives up."""
+    """A program in the loop is in the way of its own producer: what is not there at once fails, close gives up."""
 
     async def body(cluster: MemoryCluster) -> None:
         producer = producer_of(cluster, max_block_ms=60_000, linger_ms=10_000)
