@@ -22,7 +22,13 @@ async def reassign(nemesis: Nemesis) -> None:
     wanted = moved(name=topic, partitions=[moved.ReassignablePartition(partition_index=partition, replicas=targets)])
     nemesis.begin("reassign", f"{topic}-{partition} to {targets}")
     message = request(topics=[wanted], timeout_ms=TIMEOUT_MS)
-    await ask(nemesis, message, 0, lambda answer: [result for each in answer.responses for result in each.partitions])
+    # Who is not the controller any more answers without partitions.
+    await ask(
+        nemesis,
+        message,
+        0,
+        lambda answer: [result for each in answer.responses for result in each.partitions] or [answer],
+    )
 
 
 async def _elect(nemesis: Nemesis, name: str, kind: ElectionType) -> None:
@@ -33,7 +39,8 @@ async def _elect(nemesis: Nemesis, name: str, kind: ElectionType) -> None:
     nemesis.begin(name, f"{topic}-{partition}")
     await ask(
         nemesis, message, 2,
-        lambda answer: [result for each in answer.replica_election_results for result in each.partition_result],
+        lambda answer: [found for each in answer.replica_election_results for found in each.partition_result]
+        or [answer],
     )  # fmt: skip
 
 
