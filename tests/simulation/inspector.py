@@ -12,6 +12,7 @@ everything at a quiet point (``inspect_all``).
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Hashable
 from functools import partial
 
@@ -31,6 +32,7 @@ from cluster.metadata.paths import CONTROLLER_EPOCH, state_path
 from cluster.metadata.store import NoNodeError
 from cluster.metadata.znodes import StateNode
 from tests.cluster.control.virtual_time import VirtualTimeLoop
+from tests.simulation.faulty_storage import FaultyStorage
 from tests.simulation.nodes import MemoryCluster
 
 
@@ -65,8 +67,11 @@ class Inspector:
         seen = self._seen.get(broker_id)
         if seen is None or seen.life != owner:
             seen = self._seen[broker_id] = _Seen(owner)
+        storage = self._cluster.storages[broker_id]
         try:
-            self._look(process.node, seen)
+            # A disk that fails for its broker does not fail for us, and no failure is used up by a look.
+            with storage.well() if isinstance(storage, FaultyStorage) else contextlib.nullcontext():
+                self._look(process.node, seen)
         except InvariantBroken as error:
             self._tell(broker_id, error)
 
