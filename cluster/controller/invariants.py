@@ -77,7 +77,7 @@ def validate_settled(context: ControllerContext) -> None:
 
 
 def validate_written(context: ControllerContext, written: Callable[[TopicPartition], PartitionState | None]) -> None:
-    """``written`` is the state that stands in ZooKeeper, None if there is none. Raises ``InvariantBroken``."""
+    """``written`` is the state in ZooKeeper, or None before the first write. Raises ``InvariantBroken``."""
     for topic_partition, _, partition in context.partitions():
         believed = partition.state
         if believed is None:

@@ -69,7 +69,7 @@ class LostConnections:
         self._known: dict[str, tuple[int, int, int]] = {}
 
     def told(self, statistics: str) -> int:
-        """How many there were since the statistics before. A connection that carried no Produce request is none."""
+        """How many there were since the statistics before. A connection without a Produce request does not count."""
         lost = 0
         for name, broker in json.loads(statistics).get("brokers", {}).items():
             losses, requests = broker.get("disconnects", 0), broker.get("req", {}).get("Produce", 0)

@@ -117,7 +117,7 @@ def statistics(**brokers: tuple[int, int]) -> str:
 
 
 def test_lost_connections_are_counted_broker_by_broker() -> None:
-    """One that carried no records is none; a broker that the client forgets takes nothing with it."""
+    """One that carried no records does not count, and forgetting a broker changes no count."""
     lost = LostConnections()
     assert lost.told("{}") == 0
     assert lost.told(statistics(a=(0, 5), b=(3, 0))) == 0

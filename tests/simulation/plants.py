@@ -57,7 +57,7 @@ PLANTS: dict[str, tuple[object, str, Callable]] = {
 
 @contextlib.contextmanager
 def planted(name: str | None) -> Iterator[None]:
-    """The clients that are made meanwhile have this bug; None is none."""
+    """Clients made meanwhile have this bug; with None they are correct."""
     if name is None:
         yield
         return

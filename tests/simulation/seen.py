@@ -49,7 +49,7 @@ class SeenCluster(MemoryCluster):
         )
 
     def state(self, topic: str, partition: int) -> StateNode | None:
-        """A partition's state as it is written down; None if there is none yet."""
+        """A partition's state as ZooKeeper has it, or None before the first write."""
         path = state_path(topic, partition)
         try:
             data, _ = self.tree.get(path)

@@ -253,7 +253,7 @@ class Producer(Closing):
 
     @property
     def disconnects(self) -> int:
-        """How often a connection to a broker was lost over which records had been sent."""
+        """How often a connection to a broker that had carried records was lost."""
         return self._metrics.disconnect_total
 
     def metrics(self) -> dict[str, float]:
