@@ -18,7 +18,7 @@ SLOW_TESTS := tests/integration
 TESTS := $(filter-out $(SLOW_TESTS)/,$(sort $(filter-out tests/__pycache__/,$(wildcard tests/*/)))) $(SLOW_TESTS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run sweep test test-full lint simulate fuzz-evidence bench bench-client demo-red chaos soak endurance clean
+.PHONY: help setup run sweep test test-full lint simulate fuzz-evidence agreement bench bench-client demo-red chaos soak endurance clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ simulate: setup ## 10,000 simulated clusters, seed by seed, on all cores; ARGS="
 
 fuzz-evidence: setup ## 5,000 valid runs with one piece of evidence tampered with; ARGS="--run DIR", ARGS="--resealed"
 	@$(BIN)/python -m tests.evidence.run --count 5000 $(ARGS)
+
+agreement: setup ## 5,000 mutated runs, each judged by Spark and by its slow, obvious twin: no difference
+	@$(BIN)/python -m tests.verifier.agreement --count 5000 $(ARGS)
 
 bench: setup ## the cost of the broker, measured; ARGS="NAME ..." for one of them, ARGS=--help lists all
 	@$(BIN)/python -m bench $(ARGS)

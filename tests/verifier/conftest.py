@@ -9,13 +9,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
 
 from tests.evidence import sources
 from tests.evidence.doctored import CASES
@@ -25,13 +24,10 @@ from tests.evidence.judge import Gathered, Judgement, gathered
 from tests.support.long_run import write_long_run
 from tests.support.stories import Story, clean
 from tests.verifier import oracle
-from tests.verifier.mutations import MUTATIONS, broken_stories
+from tests.verifier.agreement import completed, draw, evidence_of
+from tests.verifier.mutations import MUTATIONS
 from tests.verifier.planted import PLANTED, planted_story
-from verifier.accounts import accounts
 from verifier.audit import RunEvidence, audit, staged
-from verifier.checks.stalled import stalled
-from verifier.closing import gather
-from verifier.deletions import deletions
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Audit
@@ -129,25 +125,12 @@ def audits(
     return audit(spark, runs, here=staged(tmp_path_factory.mktemp("staged") / "rows", runs))
 
 
-def evidence_of(name: str, story: Story, directory: RunDirectory) -> RunEvidence:
-    """As the verifier gathers it. What was deleted is looked up in the histories only where they speak of it."""
-    asked = any(row.f == "delete" for rows in story.rows.values() for row in rows)
-    histories = sorted(directory.history_dir.glob("*.arrow")) if asked else []
-    model = story.model()
-    return RunEvidence.of(directory, model, name, deletions(directory, model, accounts(histories)))
-
-
 @pytest.fixture(scope="session")
 def judged(stories: dict[str, tuple[Story, RunDirectory]], audits: dict[str, Audit]) -> dict[str, Judged]:
     """Every planted and every mutated run, by name, with what is found of it without Spark too."""
     found = {}
     for name, (story, directory) in stories.items():
-        audited = audits[name]
-        if story.phases:
-            # in all others the load ends as soon as everything is healed
-            more = stalled(story.model(), gather(directory, story.model()))
-            audited = replace(audited, found=(*audited.found, *more))
-        found[name] = Judged(story, directory, audited)
+        found[name] = Judged(story, directory, completed(audits[name], story, directory))
     return found
 
 
@@ -155,19 +138,3 @@ def judged(stories: dict[str, tuple[Story, RunDirectory]], audits: dict[str, Aud
 def twins(stories: dict[str, tuple[Story, RunDirectory]]) -> dict[str, list[oracle.Anomaly]]:
     """What the oracle finds of the same runs."""
     return {name: oracle.find_all(directory) for name, (_, directory) in stories.items()}
-
-
-def draw(count: int) -> list[tuple[str, Story]]:
-    """Mutated stories as hypothesis varies them, the simplest first."""
-    cases: list[tuple[str, Story]] = []
-
-    @settings(
-        max_examples=count, derandomize=True, database=None, deadline=None, phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
-    @given(broken_stories())
-    def collect(case: tuple[str, Story]) -> None:
-        cases.append(case)
-
-    collect()
-    return cases

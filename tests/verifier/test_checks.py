@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import Any
 
 import pytest
 
 from tests.verifier import oracle
+from tests.verifier.agreement import expected, report, summed_up
 from tests.verifier.conftest import Judged
 from tests.verifier.planted import PLANTED
 from verifier.anomalies import BY_NAME, NAMES
-from verifier.facts import Audit, Found, Region
+from verifier.facts import Audit, Region
 
 #: Values that were acknowledged and deleted on purpose, by planted example.
 DELETED = {
@@ -104,49 +104,3 @@ def test_examples_carry_what_surrounds_them(judged: dict[str, Judged]) -> None:
 
 def _of(audit: Audit, check: str) -> Any:
     return next(each for each in audit.found if each.check == check)
-
-
-def expected(anomalies: list[oracle.Anomaly]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-    """The oracle's anomalies as an audit sums them up: how many, what they cover, and the first of them."""
-    groups: dict[tuple[Any, ...], list[oracle.Anomaly]] = defaultdict(list)
-    for each in anomalies:
-        groups[each.check, each.cause, each.partition, each.excuse, each.epoch].append(each)
-
-    def order(each: oracle.Anomaly) -> tuple[int, ...]:
-        numbers = (each.offset, each.stream, each.sequence)
-        return tuple(-1 if number is None else number for number in numbers)
-
-    summed = {}
-    for key, found in groups.items():
-        first = min(found, key=order)
-        summed[key] = (len(found), sum(e.size for e in found), first.stream, first.sequence, first.offset)
-    return summed
-
-
-def summed_up(audit: Audit) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-    """The same of an audit."""
-    return {
-        (each.check, each.cause, each.partition, each.excuse, _epoch(each)): (
-            each.count,
-            each.size,
-            each.stream,
-            each.sequence,
-            each.offset,
-        )
-        for each in audit.found
-    }
-
-
-def _epoch(found: Found) -> int | None:
-    """The epoch of an election, as the event tells it."""
-    words = (found.event or "").split()
-    return int(words[3]) if words[:3] == ["election", "of", "epoch"] else None
-
-
-def report(different: dict[str, tuple[Any, Any]]) -> str:
-    """The runs that differ, the simplest first."""
-    lines = [f"{len(different)} runs differ"]
-    for name, (found, wanted) in sorted(different.items(), key=lambda item: len(item[0]))[:5]:
-        lines += [name, f"  Spark:  {sorted(found.items() - wanted.items(), key=str)}"]
-        lines += [f"  oracle: {sorted(wanted.items() - found.items(), key=str)}"]
-    return "\n".join(map(str, lines))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.support.histories import write_beyond_its_buffer
 from tests.support.stories import SECOND, Story, clean, row
 from tests.verifier.test_verdict import audit, closing_of, found
 from verifier.evidence.run_directory import RunDirectory, append_json_line
@@ -202,6 +203,7 @@ def test_damage_is_told_and_nothing_is_raised(tmp_path: Path) -> None:
     story = clean(streams=1)
     directory = story.write(tmp_path / "run")
     (directory.history_dir / "broken.arrow").write_bytes(b"no arrow at all")
+    write_beyond_its_buffer(directory.history("final-1"))
     torn = directory.history("reader-1")
     torn.write_bytes(torn.read_bytes()[:-20])
     for path in directory.node(2).rglob("*.log"):
@@ -211,7 +213,8 @@ def test_damage_is_told_and_nothing_is_raised(tmp_path: Path) -> None:
     gathered = gather(directory, story.model(), judged(story, lost()))
     place = gathered.place_of(lost())
     assert place is not None
-    assert any("broken.arrow" in note for note in gathered.notes)
+    for damaged in ("broken.arrow", "final-1.arrow"):
+        assert any(damaged in note for note in gathered.notes), damaged
     assert "s1/3" in said(place, 3)["broker 1"]
     drawn = picture(place)
     assert any("garbage" in tail for tail in drawn["tails"])

@@ -316,6 +316,8 @@ def _decode_messages(messages: list[memoryview], path: str) -> tuple[pa.Table, s
         with pa.ipc.open_stream(pa.BufferReader(b"".join([*messages, END_OF_STREAM]))) as reader:
             schema = reader.schema
             table = reader.read_all()
+            # an offset beyond its buffer ends the process that follows it
+            table.validate(full=True)
     except (pa.ArrowException, OSError) as error:
         raise HistoryError(f"{path}: {error}") from error
     if not schema.equals(SCHEMA, check_metadata=False):

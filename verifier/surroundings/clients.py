@@ -92,12 +92,15 @@ def _batches(path: Path) -> Iterator[pa.RecordBatch]:
     with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as reader:
         while True:
             try:
-                yield reader.read_next_batch()
+                batch = reader.read_next_batch()
             except StopIteration:
                 return
             except (pa.ArrowInvalid, OSError):
                 # a torn tail is legal; whether it was so here is the verdict's matter
                 return
+            # an offset beyond its buffer ends the process that follows it
+            batch.validate(full=True)
+            yield batch
 
 
 class _Rows:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.seams.clock import ManualClock
-from tests.support.histories import read_histories
+from tests.support.histories import read_histories, write_beyond_its_buffer
 from verifier.evidence.history import (
     END_OF_STREAM,
     FLUSH_INTERVAL_NS,
@@ -147,6 +147,14 @@ def test_other_columns_are_an_error(tmp_path: Path) -> None:
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
     with pytest.raises(HistoryError, match="columns"):
+        read_history(path)
+
+
+def test_text_that_lies_outside_of_its_buffer_is_an_error(tmp_path: Path) -> None:
+    """A flipped bit in an offset once ended the verifier with a segmentation fault."""
+    written(path := tmp_path / "final-1.arrow", [[row(0), row(1)]])
+    write_beyond_its_buffer(path)
+    with pytest.raises(HistoryError, match="out of bounds"):
         read_history(path)
 
 
