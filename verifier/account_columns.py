@@ -21,8 +21,17 @@ _compute: Any = pyarrow.compute
 
 def places_of(rows: pa.Table) -> set[Where]:
     """The partitions that rows are about."""
-    keys = rows.group_by(["topic", "partition"]).aggregate([]).to_pylist()
-    return {(each["topic"], each["partition"]) for each in keys}
+    return {(each["topic"], each["partition"]) for each in distinct(rows, ["topic", "partition"])}
+
+
+def by_key(rows: pa.Table, keys: list[str]) -> pa.TableGroupBy:
+    """The rows grouped by these columns, in the caller's thread: rows come in parts, too few to share out."""
+    return rows.group_by(keys, use_threads=False)
+
+
+def distinct(rows: pa.Table, keys: list[str]) -> list[dict[str, Any]]:
+    """Each combination of these columns once."""
+    return by_key(rows, keys).aggregate([]).to_pylist()
 
 
 def without_offset(polls: pa.Table) -> int:
@@ -49,7 +58,7 @@ def column(table: pa.Table, name: str) -> NDArray[np.int64]:
 def grouped(table: pa.Table, keys: list[str]) -> list[dict[str, Any]]:
     """Rows and values by key."""
     counted = table.select(keys).append_column("values", pa.array(lengths(table)))
-    return counted.group_by(keys).aggregate([("values", "sum"), ("values", "count")]).to_pylist()
+    return by_key(counted, keys).aggregate([("values", "sum"), ("values", "count")]).to_pylist()
 
 
 def by_partition(rows: pa.Table) -> dict[Where, int]:
@@ -68,7 +77,7 @@ def errors_of(sends: pa.Table) -> Counter[tuple[str, str]]:
 
 def greatest(rows: pa.Table, name: str) -> dict[Where, int]:
     """The greatest value of a column, by partition."""
-    grouped = rows.group_by(["topic", "partition"]).aggregate([(name, "max")])
+    grouped = by_key(rows, ["topic", "partition"]).aggregate([(name, "max")])
     return {(each["topic"], each["partition"]): each[f"{name}_max"] for each in grouped.to_pylist()}
 
 

@@ -23,6 +23,7 @@ from verifier.account_columns import (
     by_partition,
     column,
     deleted_below,
+    distinct,
     errors_of,
     greatest,
     grouped,
@@ -187,7 +188,7 @@ class _Sums:
         _keep_greatest(self._last_tried_ns, greatest(sent, "complete_ns"))
         for f, sessions in self._sessions.items():
             own = rows.filter(_compute.and_(_compute.equal(rows["f"], f), ok))
-            keys = own.group_by(["session", "topic", "partition"]).aggregate([]).to_pylist()
+            keys = distinct(own, ["session", "topic", "partition"])
             sessions |= {(each["session"], each["topic"], each["partition"]) for each in keys}
             if f == "poll":
                 _keep_greatest(self._reached, greatest(own, "last_offset"))
@@ -198,7 +199,7 @@ class _Sums:
         self._places |= places_of(rows.filter(_compute.and_(about, ok)))
         self._unplaced |= places_of(acked.filter(_compute.less(acked["first_offset"], 0)))
         self._writers.update(_compute.unique(rows["process"]).to_pylist())
-        self._phases |= {(each["f"], each["phase"]) for each in rows.group_by(["f", "phase"]).aggregate([]).to_pylist()}
+        self._phases |= {(each["f"], each["phase"]) for each in distinct(rows, ["f", "phase"])}
         self._nowhere += without_offset(rows.filter(_compute.equal(rows["f"], "poll")))
         self._last_ns = max(self._last_ns, int(column(rows, "complete_ns").max(initial=-1)))
         self._producer_id = max(self._producer_id, int(column(acked, "producer_id").max(initial=-1)))

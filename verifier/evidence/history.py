@@ -70,6 +70,8 @@ FLUSH_INTERVAL_NS = 500_000_000
 MAX_PENDING_ROWS = 4096
 #: Messages read at a time, 65,536 rows at most: a whole history takes 130 bytes of memory per row.
 PART_MESSAGES = 16
+#: A part is too little to share out between threads.
+_READING = pa.ipc.IpcReadOptions(use_threads=False)
 #: What a total can say at most.
 _MOST_VALUES = 2**63 - 1
 
@@ -313,7 +315,7 @@ def _decode_messages(messages: list[memoryview], path: str) -> tuple[pa.Table, s
     if not messages:
         return SCHEMA.empty_table(), Path(path).stem
     try:
-        with pa.ipc.open_stream(pa.BufferReader(b"".join([*messages, END_OF_STREAM]))) as reader:
+        with pa.ipc.open_stream(pa.BufferReader(b"".join([*messages, END_OF_STREAM])), options=_READING) as reader:
             schema = reader.schema
             table = reader.read_all()
             # an offset beyond its buffer ends the process that follows it
