@@ -19,7 +19,7 @@ Where = tuple[str, int]
 _compute: Any = pyarrow.compute
 
 
-def places_of(rows: pa.Table) -> set[Where]:
+def partitions_of(rows: pa.Table) -> set[Where]:
     """The partitions that rows are about."""
     return {(each["topic"], each["partition"]) for each in distinct(rows, ["topic", "partition"])}
 

@@ -27,7 +27,7 @@ from verifier.account_columns import (
     errors_of,
     greatest,
     grouped,
-    places_of,
+    partitions_of,
     without_offset,
 )
 from verifier.evidence.arrow_stream import HistoryError
@@ -81,19 +81,19 @@ class HistoryAccount:
     last_acked_ns: Mapping[Where, int] = field(default_factory=dict)
     last_tried_ns: Mapping[Where, int] = field(default_factory=dict)
     #: Where something was acknowledged, read or deleted; where an acknowledgement came without an offset.
-    places: frozenset[Where] = frozenset()
-    unplaced: frozenset[Where] = frozenset()
+    partitions: frozenset[Where] = frozenset()
+    partitions_without_offsets: frozenset[Where] = frozenset()
     #: The processes that rows name as theirs.
     writers: frozenset[str] = frozenset()
     #: (function, phase) of all rows.
     phases: frozenset[tuple[str, str]] = frozenset()
     #: How many polls have no offset.
-    nowhere: int = 0
+    polls_without_offset: int = 0
     #: When the last row's outcome was known.
     last_ns: int = -1
     #: Whether any acknowledgement has a producer id, and whether any has an offset.
-    identified: bool = False
-    placed: bool = False
+    has_producer_ids: bool = False
+    has_offsets: bool = False
     #: (session, topic, partition) that was polled and never assigned.
     unassigned: frozenset[tuple[int, str, int]] = frozenset()
     #: The last offset that a poll brought; the last one that had been acknowledged at a given time.
@@ -154,11 +154,11 @@ class _Sums:
         self._deleted: dict[Where, int] = {}
         self._last_acked_ns: dict[Where, int] = {}
         self._last_tried_ns: dict[Where, int] = {}
-        self._places: set[Where] = set()
-        self._unplaced: set[Where] = set()
+        self._partitions: set[Where] = set()
+        self._partitions_without_offsets: set[Where] = set()
         self._writers: set[str] = set()
         self._phases: set[tuple[str, str]] = set()
-        self._nowhere = 0
+        self._polls_without_offset = 0
         self._last_ns = -1
         self._producer_id = self._offset = -1
 
@@ -196,11 +196,11 @@ class _Sums:
             self._due, greatest(acked.filter(_compute.less_equal(acked["complete_ns"], self._due_ns)), "last_offset")
         )
         about = _compute.is_in(rows["f"], value_set=pa.array(["send", "sentinel", "poll", "delete"]))
-        self._places |= places_of(rows.filter(_compute.and_(about, ok)))
-        self._unplaced |= places_of(acked.filter(_compute.less(acked["first_offset"], 0)))
+        self._partitions |= partitions_of(rows.filter(_compute.and_(about, ok)))
+        self._partitions_without_offsets |= partitions_of(acked.filter(_compute.less(acked["first_offset"], 0)))
         self._writers.update(_compute.unique(rows["process"]).to_pylist())
         self._phases |= {(each["f"], each["phase"]) for each in distinct(rows, ["f", "phase"])}
-        self._nowhere += without_offset(rows.filter(_compute.equal(rows["f"], "poll")))
+        self._polls_without_offset += without_offset(rows.filter(_compute.equal(rows["f"], "poll")))
         self._last_ns = max(self._last_ns, int(column(rows, "complete_ns").max(initial=-1)))
         self._producer_id = max(self._producer_id, int(column(acked, "producer_id").max(initial=-1)))
         self._offset = max(self._offset, int(column(acked, "first_offset").max(initial=-1)))
@@ -237,14 +237,14 @@ class _Sums:
             deleted=self._deleted,
             last_acked_ns=self._last_acked_ns,
             last_tried_ns=self._last_tried_ns,
-            places=frozenset(self._places),
-            unplaced=frozenset(self._unplaced),
+            partitions=frozenset(self._partitions),
+            partitions_without_offsets=frozenset(self._partitions_without_offsets),
             writers=frozenset(self._writers),
             phases=frozenset(self._phases),
-            nowhere=self._nowhere,
+            polls_without_offset=self._polls_without_offset,
             last_ns=self._last_ns,
-            identified=self._producer_id >= 0,
-            placed=self._offset >= 0,
+            has_producer_ids=self._producer_id >= 0,
+            has_offsets=self._offset >= 0,
             unassigned=frozenset(self._sessions["poll"] - self._sessions["assign"]),
             reached=self._reached,
             due=self._due,

@@ -30,14 +30,14 @@ class Deletions:
     ``asked``: (topic, partition) -> the offset below which records were to go. ``begins``: (broker, topic, partition)
     -> where that replica says that its log begins. ``by_retention``: topics that delete what is old or too much by
     themselves: what lies below the start of their logs cannot be judged. ``complaint``: why ``begins`` is not known.
-    ``unplaced``: partitions with acknowledgements that came without an offset.
+    ``without_offsets``: partitions with acknowledgements that came without an offset.
     """
 
     asked: Mapping[tuple[str, int], int] = field(default_factory=dict)
     begins: Mapping[tuple[int, str, int], int] = field(default_factory=dict)
     by_retention: frozenset[str] = frozenset()
     complaint: str | None = None
-    unplaced: frozenset[tuple[str, int]] = frozenset()
+    without_offsets: frozenset[tuple[str, int]] = frozenset()
 
     def judged_from(self, topic: str, partition: int, log_start_offset: int) -> int:
         """The first offset whose absence is no deletion that was asked for; at most the final log start."""
@@ -59,7 +59,7 @@ def deletions(directory: RunDirectory, run: RunModel, accounts: Collection[Histo
         for place, offset in account.deleted.items():
             asked[place] = max(offset, asked.get(place, 0))
     by_retention = _by_retention(run)
-    unplaced = frozenset(place for account in accounts for place in account.unplaced)
+    without_offsets = frozenset(place for account in accounts for place in account.partitions_without_offsets)
     begins: dict[tuple[int, str, int], int] = {}
     for broker in directory.broker_ids():
         try:
@@ -69,8 +69,8 @@ def deletions(directory: RunDirectory, run: RunModel, accounts: Collection[Histo
                     begins[replica] = max(int(entry["log_start_offset"]), begins.get(replica, 0))
         except (OSError, ValueError, TypeError, KeyError) as error:
             complaint = f"the journal of broker {broker} cannot be read: {error!r}"
-            return Deletions(asked, {}, by_retention, complaint, unplaced)
-    return Deletions(asked, begins, by_retention, unplaced=unplaced)
+            return Deletions(asked, {}, by_retention, complaint, without_offsets)
+    return Deletions(asked, begins, by_retention, without_offsets=without_offsets)
 
 
 def _by_retention(run: RunModel) -> frozenset[str]:
@@ -102,7 +102,9 @@ def complaints(deletions: Deletions, run: RunModel) -> list[str]:
     if trimmed:
         names = ", ".join(f"{final.topic}-{final.partition}" for final in trimmed)
         found.append(f"{names}: the topic's retention deletes records; what lay below the log's start is unknown")
-    open_places = [f for f in run.final if f.log_start_offset > 0 and (f.topic, f.partition) in deletions.unplaced]
+    open_places = [
+        f for f in run.final if f.log_start_offset > 0 and (f.topic, f.partition) in deletions.without_offsets
+    ]
     if open_places:
         names = ", ".join(f"{final.topic}-{final.partition}" for final in open_places)
         found.append(f"{names}: records were deleted, and an acknowledgement without an offset may be of one of them")

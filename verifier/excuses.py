@@ -55,7 +55,10 @@ _AT_OFFSETS = "inconsistent-offsets"
 _REPEATED = ("duplicate", "log-duplicate", "nonmonotonic-send", "log-reorder")
 _COPIED = ("duplicate", "log-duplicate")
 _CLAIM, _STANDS = "claim", "log"
-_WHOLE = ("cause", "sequence", "offset", "count", "size", "detail")
+#: What is kept of the anomaly of which a piece is judged.
+_WHOLE = {
+    "cause": "string", "sequence": "bigint", "offset": "bigint", "count": "bigint", "size": "bigint", "detail": "string"
+}  # fmt: skip
 
 
 class Excuses:
@@ -145,7 +148,7 @@ def _rows(
 
     ``who`` says which claim it is, or which claim an event excuses.
     """
-    anomaly = "struct<cause:string,sequence:bigint,offset:bigint,count:bigint,size:bigint,detail:string>"
+    anomaly = f"struct<{','.join(f'{name}:{kind}' for name, kind in _WHOLE.items())}>"
     shift = F.coalesce(F.col("offset") - F.col("sequence"), F.lit(NO_OFFSET)).cast("string")
     who = shift if first == "sequence" else F.concat_ws("/", "stream", shift)
     keys = ["place", "stream"] if first == "sequence" else ["place"]

@@ -53,7 +53,7 @@ class Expectation:
         """Why this anomaly is allowed, having this event in the evidence, or None if it is not."""
         return next((each.reason for each in self._of(check, cause) if each.excuse == excuse), None)
 
-    def asks_for(self, check: str) -> bool:
+    def can_allow(self, check: str) -> bool:
         """Whether any event could excuse anything of this check: only then does one need to look for events."""
         return any(each.check == check for each in self.allowances)
 

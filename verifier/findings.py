@@ -120,7 +120,7 @@ def examined(
     owners: dict[str, set[str]] = defaultdict(set)
     for row in answers.rows[CHECKS]:
         owners[row["check"]].add(places[row["place"]].run)
-    asked = [name for name in owners if any(expectations[run].asks_for(name) for run in owners[name])]
+    asked = [name for name in owners if any(expectations[run].can_allow(name) for run in owners[name])]
 
     def judge(name: str) -> tuple[DataFrame, asking.Rows]:
         split = looked_for.split(name, found.filter(F.col("check") == name).drop("check"))

@@ -106,11 +106,7 @@ class Session:
 
     def abort(self) -> None:
         """End the JVM at once, and wait until it is gone."""
-        process = self._gateway.proc
-        process.kill()
-        process.wait(timeout=END_TIMEOUT_S)
-        with contextlib.suppress(OSError):
-            process.stdin.close()
+        _kill(self._gateway.proc)
         self._gone(whole=False)
 
     def _gone(self, *, whole: bool) -> None:
@@ -174,10 +170,7 @@ def start(scratch: Path, master: str = "local[2]", evidence_bytes: int = 0, *, a
             spark = SparkSession(context)
         except Exception as error:  # whatever went wrong, no JVM may stay behind
             if gateway is not None and gateway.proc is not None:
-                gateway.proc.kill()
-                gateway.proc.wait(timeout=END_TIMEOUT_S)
-                with contextlib.suppress(OSError):
-                    gateway.proc.stdin.close()
+                _kill(gateway.proc)
             if making is not None:
                 making.finish(whole=False)
             _forget_gateway()
@@ -186,6 +179,13 @@ def start(scratch: Path, master: str = "local[2]", evidence_bytes: int = 0, *, a
     started = Session(spark, gateway, master, settings["spark.driver.memory"], making)
     logger.info("Spark %s runs on %s, JVM %d", spark.version, master, started.jvm_pid)
     return started
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait(timeout=END_TIMEOUT_S)
+    with contextlib.suppress(OSError):
+        process.stdin.close()  # type: ignore[union-attr]  # py4j opens it always
 
 
 def is_local(master: str) -> bool:

@@ -71,7 +71,7 @@ def _out_of_turn(tables: Tables, grounds: Mapping[str, Grounds]) -> DataFrame:
     places = [
         number
         for number, place in enumerate(tables.places)
-        if Expectation(grounds[place.run].settings).asks_for("nonmonotonic-send")
+        if Expectation(grounds[place.run].settings).can_allow("nonmonotonic-send")
     ]
     retries = tables.history.filter(
         F.col("place").isin(places) & (F.col("f") == "retry") & (F.col("stream") >= 0) & well_formed()

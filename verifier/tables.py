@@ -96,7 +96,7 @@ def judged(
     everything would look lost, though it is the evidence that is; so would what a compaction removed.
     """
     within = bounds(model, shift)
-    judges_deleted = not Expectation(model.settings).asks_for("inconsistent-offsets")
+    judges_deleted = not Expectation(model.settings).can_allow("inconsistent-offsets")
     compacted = {topic.name for topic in model.topics if topic.is_compacted}
     return [
         _place(run, final, replicas, deletions, within, judges_deleted)

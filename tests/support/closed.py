@@ -92,7 +92,11 @@ def agreeing(run: RunModel, closing: Closing) -> Closing:
     """The same evidence, with histories and a load as the settings of this run have them."""
     settings, name = run.settings, run.topics[0].name if run.topics else "t"
     accounts = tuple(
-        replace(each, identified=each.identified and settings.idempotence, placed=each.placed and settings.acks != "0")
+        replace(
+            each,
+            has_producer_ids=each.has_producer_ids and settings.idempotence,
+            has_offsets=each.has_offsets and settings.acks != "0",
+        )
         for each in closing.accounts
     )
     return replace(closing, accounts=accounts, load=load_settings_of(settings, run.run_id, name))

@@ -95,8 +95,8 @@ def test_an_account_is_what_each_row_says(rows: list[HistoryRow], size: int) -> 
     assert found.last_acked_ns == slow_most(acked, "complete_ns")
     assert found.last_tried_ns == slow_most(sends, "complete_ns")
     placed = [row for row in rows if row.f in ("send", "sentinel", "poll", "delete") and row.type == "ok"]
-    assert found.places == {(row.topic, row.partition) for row in placed}
-    assert found.unplaced == {(row.topic, row.partition) for row in acked if row.first_offset < 0}
+    assert found.partitions == {(row.topic, row.partition) for row in placed}
+    assert found.partitions_without_offsets == {(row.topic, row.partition) for row in acked if row.first_offset < 0}
     tried = {each for row in sends for each in range(row.invoke_ns // INTERVAL_NS, row.complete_ns // INTERVAL_NS + 1)}
     assert {each for first, last in found.attempts for each in range(first, last + 1)} == tried
     complaints = list(slow_complaints(rows))

@@ -162,8 +162,8 @@ def test_nobody_tells_an_offset_to_who_does_not_wait() -> None:
     run = a_run(settings=settings(acks="0", idempotence=False, rate=0.0))
     whole = agreeing(run, CLOSING)
     assert doubts(run, whole) == []
-    placed = tuple(replace(each, placed=True) for each in whole.accounts)
-    (doubt,) = doubts(run, replace(whole, accounts=placed))
+    with_offsets = tuple(replace(each, has_offsets=True) for each in whole.accounts)
+    (doubt,) = doubts(run, replace(whole, accounts=with_offsets))
     assert doubt.reason == "run.json has settings.acks '0', and acknowledgements have offsets"
 
 

@@ -383,7 +383,7 @@ def test_the_expectation_matrix(settings: RunSettings, allowed: set[tuple[str, s
         assert check in NAMES
         assert cause is None or cause in BY_NAME[check].causes
         assert expectation.reason(check, cause, excuse) and expectation.permitted(check, cause)
-        assert expectation.asks_for(check)
+        assert expectation.can_allow(check)
         assert expectation.reason(check, cause, None) is None
 
 

@@ -20,7 +20,7 @@ from verifier.completeness import (
     replicas,
     sealed,
     settings,
-    witnesses,
+    statuses,
 )
 from verifier.doubts import Doubt
 from verifier.evidence.run_model import RunModel
@@ -37,7 +37,7 @@ def incomplete(run: RunModel, facts: Facts, closing: Closing) -> list[Doubt]:
         *experiment.doubts(run, closing),
         *finals.doubts(run, closing),
         *histories.doubts(run, closing),
-        *witnesses.doubts(run, closing),
+        *statuses.doubts(run, closing),
         *replicas.doubts(run, facts, closing),
         *load.doubts(run, facts, closing),
         *faults.doubts(run, closing),

@@ -77,7 +77,7 @@ def _totals(account: HistoryAccount) -> Iterator[str]:
 
 def _places(run: RunModel, account: HistoryAccount) -> Iterator[str]:
     """What happened in another partition could not be compared with any log."""
-    unknown = sorted({f"{topic}-{partition}" for topic, partition in account.places} - set(run.evidence.replicas))
+    unknown = sorted({f"{topic}-{partition}" for topic, partition in account.partitions} - set(run.evidence.replicas))
     if unknown:
         yield f"the history {account.file} speaks of {', '.join(unknown[:5])}, which the run does not have"
 

@@ -56,8 +56,8 @@ def strange(account: HistoryAccount, declared: DeclaredProcess | None) -> Iterat
             yield f"the history {account.file} has rows {f}/{outcome}, and there is no such function"
         elif outcome not in known:
             yield f"the history {account.file} has rows {f}/{outcome}; {f} is always {' or '.join(sorted(known))}"
-    if account.nowhere:
-        yield f"the history {account.file} has {account.nowhere} rows poll without an offset"
+    if account.polls_without_offset:
+        yield f"the history {account.file} has {account.polls_without_offset} rows poll without an offset"
     for session, topic, partition in sorted(account.unassigned)[:5]:
         where = f"{topic}-{partition} in session {session}"
         yield f"the history {account.file} has polls of {where}, which was not assigned it"

@@ -144,9 +144,9 @@ def _histories(run: RunModel, closing: Closing) -> Iterator[str]:
     if settings.idempotence and settings.acks != "all":
         yield f"run.json has settings.acks {settings.acks!r}, and settings.idempotence True"
         return
-    if not settings.idempotence and any(account.identified for account in closing.accounts):
+    if not settings.idempotence and any(account.has_producer_ids for account in closing.accounts):
         yield "run.json has settings.idempotence False, and records were acknowledged to producers with ids"
-    if settings.acks == "0" and any(account.placed for account in closing.accounts):
+    if settings.acks == "0" and any(account.has_offsets for account in closing.accounts):
         yield "run.json has settings.acks '0', and acknowledgements have offsets"
 
 
