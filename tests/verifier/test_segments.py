@@ -271,6 +271,17 @@ def test_a_compressed_batch_with_a_wrong_crc_is_not_decompressed() -> None:
         assert chunk.problems == ["the CRC does not match the bytes"]
 
 
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_batches_of_which_none_decompresses_are_damaged(tmp_path: Path, codec: int) -> None:
+    """With a CRC that matches: a plain batch that says it is compressed, alone in its file."""
+    data = bytearray(encode_batch([Record(encode(77, 1, 0, 1))], BatchFields()))
+    struct.pack_into(">h", data, 21, codec)
+    struct.pack_into(">I", data, 17, crc32c.crc32c(data[21:]))
+    problems = [row["problem"] for row in rows_of(tmp_path / "00000000000000000000.log", bytes(data)) if row["problem"]]
+    assert problems, "nothing was said"
+    assert all("its records do not decompress" in problem for problem in problems)
+
+
 @given(st.integers(0, 400), st.integers(1, 255))
 def test_one_flipped_byte_is_seen_as_the_oracle_sees_it(position: int, flip: int) -> None:
     """Wherever a byte of a batch changes, both readers tell the same of the batch and its values."""

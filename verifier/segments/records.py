@@ -96,10 +96,11 @@ def _all_at_once(
     A guess that is checked: every record is read where it is expected. If each ends where the next one was read, the
     first one being where the batch begins and the last one ending where it ends, these are the batch's records.
     """
-    length, _ = _varint(buffer, starts, _VARINT_BYTES, np.zeros(starts.size, dtype=np.bool_))
     total = int(counts.sum())
     if not total:
+        # the buffer may be empty: no batch of a chunk could be decompressed
         return np.zeros(counts.size, dtype=np.bool_)
+    length, _ = _varint(buffer, starts, _VARINT_BYTES, np.zeros(starts.size, dtype=np.bool_))
     slots = slice(int(first[0]), int(first[0]) + total)
     number = np.arange(total, dtype=np.int64) - np.repeat(first - first[0], counts)
     cursor = np.repeat(starts, counts)
