@@ -36,7 +36,7 @@ from verifier.evidence.run_directory import RunDirectory
 from verifier.facts import Audit, Found
 
 #: Runs that are drawn from one seed and judged in one audit.
-TOGETHER = 250
+TOGETHER = 500
 
 #: Check, cause, partition, excuse and epoch: how many, what they cover, and stream, sequence and offset of the first.
 Summary = Mapping[tuple[Any, ...], tuple[Any, ...]]
