@@ -38,11 +38,22 @@ def load(directory: RunDirectory, run: RunModel, rows: list[dict[str, Any]]) -> 
                 homes[broker] = files[0].parent
         own = [row for row in rows if (row["topic"], row["partition"]) == (final.topic, final.partition)]
         deletions = read_deletions(directory, run, final, own)
-        leaders, faults = directory.read_leaders(), directory.read_faults()
+        leaders, faults = read_looks(directory, final.topic), directory.read_faults()
         found.append(
             Evidence(final, replicas, own, *deletions, run, leaders, faults, homes, read_clock(directory, run))
         )
     return found
+
+
+def read_looks(directory: RunDirectory, only: str) -> list[dict[str, Any]]:
+    """What the conductor saw of leaders; nothing if any look but the first at a partition has none before it."""
+    looks, seen = directory.read_leaders(), set()
+    for look in looks:
+        place = (look.get("topic", only), look["partition"])
+        if look["before_ns"] is None and place in seen:
+            return []
+        seen.add(place)
+    return looks
 
 
 def read_clock(directory: RunDirectory, run: RunModel) -> tuple[float, float]:
