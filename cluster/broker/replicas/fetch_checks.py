@@ -14,6 +14,7 @@ from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchResult
 from cluster.replication.leader import LeaderState
 from cluster.replication.leader_epochs import diverging_epoch
+from cluster.seams.storage import Payload
 
 #: (epochs, an epoch, log end offset) -> (the largest epoch not above it, where that ends)
 EndOffsetFor = Callable[[LeaderEpochCache, int, int], tuple[int, int]]
@@ -51,10 +52,14 @@ def check_position(log: PartitionLog, wanted: FetchPartition, end_offset_for: En
     return None
 
 
-def empty_answer(
-    log: PartitionLog, wanted: FetchPartition, high_watermark: int, diverging: tuple[int, int] | None = None
+def answer(
+    log: PartitionLog,
+    wanted: FetchPartition,
+    high_watermark: int,
+    records: Payload | None = None,
+    diverging: tuple[int, int] | None = None,
 ) -> FetchResult:
-    """The answer without records. There are no transactions: all that is committed is stable."""
+    """The answer without an error. There are no transactions: all that is committed is stable."""
     return FetchResult(
         wanted.topic,
         wanted.partition,
@@ -62,5 +67,6 @@ def empty_answer(
         high_watermark,
         high_watermark,
         log.log_start_offset,
-        diverging=diverging,
+        records,
+        diverging,
     )

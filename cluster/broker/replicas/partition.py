@@ -10,9 +10,18 @@ import logging
 from uuid import UUID
 
 from cluster.broker.replicas.batch_checks import check_inside
-from cluster.broker.replicas.fetch_checks import check_follower, check_position, empty_answer
+from cluster.broker.replicas.fetch_checks import answer, check_follower, check_position
 from cluster.broker.replicas.follower_log import FollowerLog
-from cluster.broker.replicas.values import Host, Reader, Refused, Role, TopicPartition, TopicSettings, fetch_error
+from cluster.broker.replicas.values import (
+    Found,
+    Host,
+    Reader,
+    Refused,
+    Role,
+    TopicPartition,
+    TopicSettings,
+    fetch_error,
+)
 from cluster.broker.replicas.waiters import Waiters
 from cluster.log.appending import AppendInfo
 from cluster.log.errors import LogError
@@ -209,7 +218,7 @@ class Partition:
 
     def read(
         self, wanted: FetchPartition, reader: Reader, max_bytes: int, at_least_one: bool, arrived: bool, now_ms: int
-    ) -> FetchResult:
+    ) -> Found:
         """One partition's part of a fetch. ``arrived``: the request is new, so a follower's progress is noted.
 
         Never raises for what a request may cause: the answer carries the error.
@@ -223,18 +232,18 @@ class Partition:
                 upper_bound_offset = leader.high_watermark
             diverging = check_position(self.log, wanted, self._host.rules.end_offset_for)
             if diverging is not None:
-                return empty_answer(self.log, wanted, leader.high_watermark, diverging=diverging)
+                return Found(answer(self.log, wanted, leader.high_watermark, diverging=diverging), 0, True)
             if reader.is_follower and arrived:
                 self._follower_fetched(leader, reader, wanted, now_ms)
             if wanted.fetch_offset >= upper_bound_offset or (max_bytes <= 0 and not at_least_one):
-                return empty_answer(self.log, wanted, leader.high_watermark)
+                return Found(answer(self.log, wanted, leader.high_watermark), 0, False)
             found = self.log.read(wanted.fetch_offset, max_bytes, upper_bound_offset, at_least_one)
         except (Refused, LogError) as error:
             if isinstance(error.__cause__, OSError) and isinstance(error, LogError):
                 self._host.storage_failed(error)
-            return fetch_error(wanted.topic, wanted.partition, error.error_code)
-        result = empty_answer(self.log, wanted, leader.high_watermark)
-        return result if found.records is None else result._replace(records=found.records)
+            return Found(fetch_error(wanted.topic, wanted.partition, error.error_code), 0, True)
+        result = answer(self.log, wanted, leader.high_watermark, found.records)
+        return Found(result, found.readable_bytes, found.is_older_segment)
 
     def _follower_fetched(self, leader: LeaderState, reader: Reader, wanted: FetchPartition, now_ms: int) -> None:
         told = (wanted.fetch_offset, self.log.log_end_offset, now_ms, reader.broker_epoch, wanted.log_start_offset)
