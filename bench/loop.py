@@ -5,9 +5,9 @@
 Both get the same requests (Produce 7, idempotent, one batch of 1000-byte records, one partition, RF 1) from one C
 producer over one connection, in turns. The figure is the server's CPU time per request. Before each turn the page
 cache is emptied (``settle_disk``): without that, whoever wrote after much had been written paid for memory that was
-never touched, a dozen times the copy of a small batch, and it was chance who did. The C sources are in bench/c and built
-here with ``cc``. ``--before`` is a directory or a commit, whose broker takes turns with ours. Owns the bars "at most
-1.6x the C loop at 16 KB" and "at most 1.05x of before" at each size; the other ratios are for information.
+never touched, a dozen times the copy of a small batch, and it was chance who did. The C sources are in bench/c and
+built here with ``cc``. ``--before`` is a directory or a commit, whose broker takes turns with ours. Owns the bars "at
+most 1.6x the C loop at 16 KB" and "at most 1.05x of before" at each size; the other ratios are for information.
 """
 
 from __future__ import annotations

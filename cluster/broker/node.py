@@ -142,6 +142,7 @@ class Node:
                 address.port,
                 partial(self._accept, address.name),
                 max_frame_bytes=self.config["socket.request.max.bytes"],
+                send_buffer_bytes=self.config["socket.send.buffer.bytes"],
             )
         return self.ports
 

@@ -31,7 +31,7 @@ _NETWORK: list[Key] = [
     integer(
         "socket.request.max.bytes", 104_857_600, "Largest request; a larger one closes the connection.", 1, INT_MAX
     ),
-    integer("socket.send.buffer.bytes", 102_400, "SO_SNDBUF.", -1, carried=True),
+    integer("socket.send.buffer.bytes", 102_400, "SO_SNDBUF of accepted connections; -1 leaves it to the system.", -1),
     integer("socket.receive.buffer.bytes", 102_400, "SO_RCVBUF.", -1, carried=True),
     integer("socket.listen.backlog.size", 50, "Connections waiting to be accepted.", 1, carried=True),
     integer("connections.max.idle.ms", 600_000, "Age at which an idle connection is closed.", carried=True),

@@ -25,7 +25,7 @@ from cluster.log.removal import retire_file
 from cluster.log.roll import SegmentState
 from cluster.log.scan import LOOKUP_CHUNK_BYTES, scan_batches
 from cluster.protocol.batch import BatchHeader, parse_header
-from cluster.seams.storage import Bytes, File, FileRange, Storage
+from cluster.seams.storage import Bytes, File, FileRange, Storage, range_of
 
 logger = logging.getLogger(__name__)
 
@@ -244,7 +244,7 @@ class Segment:
             end, readable = self._recent_end(position, limit, upper_bound_offset, at_least_one)
         else:
             end, readable = self._scanned_end(position, limit, upper_bound_offset, at_least_one)
-        records = FileRange(self.file, position, end - position) if end > position else None
+        records = range_of(self.file, position, end - position) if end > position else None
         return records, max(position, end, min(readable, limit)) - position
 
     def _recent_end(self, position: int, limit: int, upper_bound_offset: int, at_least_one: bool) -> tuple[int, int]:

@@ -16,9 +16,10 @@ _BACKLOG = 1_024
 class AsyncioListener:
     """One listening port and the connections it accepted."""
 
-    def __init__(self, accept: AcceptHandler, max_frame_bytes: int) -> None:
+    def __init__(self, accept: AcceptHandler, max_frame_bytes: int, send_buffer_bytes: int) -> None:
         self._accept = accept
         self._max_frame_bytes = max_frame_bytes
+        self._send_buffer_bytes = send_buffer_bytes
         self._connections: set[AsyncioConnection] = set()
         self._server: asyncio.Server | None = None
         self._port = 0
@@ -48,7 +49,12 @@ class AsyncioListener:
         await self._server.wait_closed()
 
     def _new_connection(self) -> AsyncioConnection:
-        connection = AsyncioConnection(self._accept, self._max_frame_bytes, on_gone=self._connections.discard)
+        connection = AsyncioConnection(
+            self._accept,
+            self._max_frame_bytes,
+            on_gone=self._connections.discard,
+            send_buffer_bytes=self._send_buffer_bytes,
+        )
         self._connections.add(connection)
         return connection
 
@@ -60,9 +66,15 @@ class AsyncioTransport:
         return "AsyncioTransport()"
 
     async def listen(
-        self, host: str, port: int, accept: AcceptHandler, *, max_frame_bytes: int = MAX_FRAME_BYTES
+        self,
+        host: str,
+        port: int,
+        accept: AcceptHandler,
+        *,
+        max_frame_bytes: int = MAX_FRAME_BYTES,
+        send_buffer_bytes: int = -1,
     ) -> AsyncioListener:
-        listener = AsyncioListener(accept, max_frame_bytes)
+        listener = AsyncioListener(accept, max_frame_bytes, send_buffer_bytes)
         await listener.start(host, port)
         return listener
 

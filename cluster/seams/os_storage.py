@@ -29,6 +29,7 @@ class OsFile:
         self._path = path
         self._descriptor = descriptor
         self._size = size
+        self._cuts = 0
 
     def __repr__(self) -> str:
         state = "closed" if self._descriptor < 0 else f"fd {self._descriptor}"
@@ -41,6 +42,10 @@ class OsFile:
     @property
     def size_bytes(self) -> int:
         return self._size
+
+    @property
+    def cuts(self) -> int:
+        return self._cuts
 
     def append(self, *buffers: Bytes) -> int:
         size = self._size
@@ -87,6 +92,9 @@ class OsFile:
         return b"".join(parts)
 
     def truncate(self, size: int) -> None:
+        if size < self._size:
+            # Before the cut: even one that fails must not leave a range that seems to hold.
+            self._cuts += 1
         os.ftruncate(self._descriptor, size)
         self._size = size
 
