@@ -31,7 +31,17 @@ class Outbox:
     """The queue of one socket. ``on_room`` is called by the loop when the socket takes bytes again: the owner then
     calls ``resume``."""
 
-    __slots__ = ("_corked", "_loop", "_on_room", "_queue", "_queue_bytes", "_socket_fd", "_waiting", "_watched_fd")
+    __slots__ = (
+        "_begun",
+        "_corked",
+        "_loop",
+        "_on_room",
+        "_queue",
+        "_queue_bytes",
+        "_socket_fd",
+        "_waiting",
+        "_watched_fd",
+    )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, socket_fd: int, on_room: Callable[[], None]) -> None:
         self._loop = loop
@@ -39,6 +49,8 @@ class Outbox:
         self._on_room = on_room
         self._queue: deque[Payload] = deque()
         self._queue_bytes = 0
+        #: What was sent already of the range at the head of the queue.
+        self._begun = 0
         self._corked = False
         self._waiting = False
         #: A second descriptor of the socket, made when it is full for the first time: the first one is asyncio's to
@@ -94,7 +106,7 @@ class Outbox:
     def clear(self) -> None:
         """Drop what is queued, and let go of the socket: nothing may be put any more."""
         self._queue.clear()
-        self._queue_bytes = 0
+        self._queue_bytes = self._begun = 0
         self._stop_waiting()
         if self._watched_fd >= 0:
             # An open descriptor would keep the connection open when asyncio has closed its own.
@@ -131,21 +143,25 @@ class Outbox:
     def _send_range(self, part: FileRange, most: int) -> int:
         """Send at most so many bytes of the file range at the head of the queue. Raises ``BlockingIOError`` if the
         socket takes none."""
+        file = part.file
         part.check()
-        descriptor = part.file.fileno()
+        descriptor = file.fileno()
         if descriptor is None:
             # A file in memory: a piece of it becomes bytes.
             piece = part.first(_GATHER_BYTES)
             self._queue[0] = part.after(piece.size)
             self._queue.appendleft(piece.read())
             return 0
-        sent = os.sendfile(self._socket_fd, descriptor, part.position, min(part.size, most))
-        if sent == part.size:
+        begun = self._begun
+        left = part.size - begun
+        sent = os.sendfile(self._socket_fd, descriptor, part.position + begun, min(most, left))
+        if sent == left:
             self._queue.popleft()
+            self._begun = 0
         elif sent > 0:
-            self._queue[0] = part.after(sent)
+            self._begun = begun + sent
         else:
-            raise OSError(f"{part.file.path} ends {part.size} bytes before a range that was promised")
+            raise OSError(f"{file.path} ends {left} bytes before a range that was promised")
         return sent
 
     def _send_gathered(self) -> int:
