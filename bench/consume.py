@@ -1,12 +1,13 @@
 """Consuming with librdkafka at RF 1: MB/s, and the CPU of the broker and of the client for each GB.
 
-    python -m bench consume [--rounds N] [--megabytes N] [--values BYTES,...] [--before TREE]
+    python -m bench consume [--rounds N] [--megabytes N] [--values BYTES,...] [--before TREE] [--property KEY=VALUE ...]
 
 One broker by itself, four partitions, batches of 128 KB of 1 KB values, no compression. A consumer of librdkafka reads
 all of them from the beginning, again and again; its queue is large enough for all, so that it never pauses. What it
 reads is in the page cache: that is how a consumer reads that keeps up, and a disk would only be the same for both.
 ``--before`` is a directory or a commit, whose broker takes turns with ours in each round. Owns the bars for that: at
-least 1.2x its MB/s, at most 0.7x its CPU for a GB.
+least 1.2x its MB/s, at most 0.7x its CPU for a GB. ``--property`` is for our broker alone, so that one tree can be
+compared with itself (``--before HEAD --property socket.send.buffer.bytes=262144``).
 """
 
 from __future__ import annotations
@@ -88,10 +89,13 @@ def main() -> int:
     parser.add_argument("--megabytes", type=int, default=400, help="of one variant in one round (400)")
     parser.add_argument("--values", default="1000", help="bytes of a value (1000)")
     parser.add_argument("--before", metavar="TREE", help="a directory or commit to compare with")
+    parser.add_argument("--property", action="append", default=[], metavar="KEY=VALUE", help="of our broker")
     options = parser.parse_args()
-    result = Result("consume", {"rounds": options.rounds, "megabytes": options.megabytes, "before": options.before})
+    properties = dict(each.split("=", 1) for each in options.property)
+    settings = {"rounds": options.rounds, "megabytes": options.megabytes, "before": options.before}
+    result = Result("consume", {**settings, **properties})
     sizes = [int(size) for size in options.values.split(",")]
-    with brokers(options.before, {f"values-{size}": PARTITIONS for size in sizes}) as variants:
+    with brokers(options.before, {f"values-{size}": PARTITIONS for size in sizes}, properties) as variants:
         for size in sizes:
             topic = f"values-{size}"
             records = options.megabytes * 1_000_000 // size // PARTITIONS

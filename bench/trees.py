@@ -84,9 +84,9 @@ def broker_of(tree: Path, topics: Mapping[str, int], properties: Mapping[str, st
 def brokers(
     before: str | None, topics: Mapping[str, int], properties: Mapping[str, str] | None = None
 ) -> Iterator[dict[str, Broker]]:
-    """A broker of this tree, and one of the tree ``before`` if there is one, by name."""
+    """A broker of this tree, and one of the tree ``before`` if there is one, by name; ``properties`` are for ours."""
     with ExitStack() as stack:
-        trees = {NOW: ROOT}
+        found = {NOW: stack.enter_context(broker_of(ROOT, topics, properties))}
         if before is not None:
-            trees[BEFORE] = stack.enter_context(unpacked(before))
-        yield {name: stack.enter_context(broker_of(tree, topics, properties)) for name, tree in trees.items()}
+            found[BEFORE] = stack.enter_context(broker_of(stack.enter_context(unpacked(before)), topics))
+        yield found
