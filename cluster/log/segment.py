@@ -229,21 +229,16 @@ class Segment:
                 return position
         return None
 
-    def read(
-        self, position: int, max_bytes: int, upper_bound_offset: int, at_least_one: bool
-    ) -> tuple[FileRange | None, int]:
-        """Whole batches from ``position``: at most ``max_bytes``, all of them below ``upper_bound_offset``; and how
-        many bytes they would be if the last one could be cut to fit.
-
-        ``at_least_one`` lets the first one be larger than ``max_bytes``.
-        """
+    def read(self, position: int, max_bytes: int, upper_bound: int, at_least_one: bool) -> tuple[FileRange | None, int]:
+        """Whole batches from ``position``: at most ``max_bytes``, all below the offset ``upper_bound``, the first one
+        larger if ``at_least_one``; and how many bytes they would be if the last one could be cut to fit."""
         limit = position + max_bytes
-        if limit >= self.size_bytes and upper_bound_offset >= self.next_offset:
+        if limit >= self.size_bytes and upper_bound >= self.next_offset:
             end = readable = self.size_bytes
         elif self._recent_positions and position >= self._recent_positions[0]:
-            end, readable = self._recent_end(position, limit, upper_bound_offset, at_least_one)
+            end, readable = self._recent_end(position, limit, upper_bound, at_least_one)
         else:
-            end, readable = self._scanned_end(position, limit, upper_bound_offset, at_least_one)
+            end, readable = self._scanned_end(position, limit, upper_bound, at_least_one)
         records = range_of(self.file, position, end - position) if end > position else None
         return records, max(position, end, min(readable, limit)) - position
 
@@ -255,9 +250,8 @@ class Segment:
         first = bisect_left(positions, position)
         if at_least_one and fitting <= first:
             fitting = first + 1
-        end = min(below_bound, fitting)
         bound = positions[below_bound] if below_bound < len(positions) else self.size_bytes
-        return (bound if end == below_bound else positions[end]), bound
+        return (positions[fitting] if fitting < below_bound else bound), bound
 
     def _scanned_end(self, position: int, limit: int, upper_bound_offset: int, at_least_one: bool) -> tuple[int, int]:
         """The same, but the second number may be as little as ``limit``: what lies beyond is not looked for."""
@@ -268,11 +262,9 @@ class Segment:
             after = at + header.size_bytes
             if header.last_offset >= upper_bound_offset:
                 break
-            readable = after
-            if after > limit and not (at_least_one and at == position):
+            if (readable := after) > limit and not (at_least_one and at == position):
                 break
-            end = after
-            next_offset = header.next_offset
+            end, next_offset = after, header.next_offset
             if after >= limit:
                 break
         if end > start:

@@ -1,11 +1,12 @@
 """What a leader checks of a fetch before it reads: the follower's identity and the fetcher's place in history.
 
-Owns these checks (Kafka's Partition). Does not read, and changes nothing.
+Owns these checks (Kafka's Partition) and the shape of what is found. Does not read, and changes nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from cluster.broker.replicas.values import Reader, Refused
 from cluster.log.epochs import LeaderEpochCache
@@ -18,6 +19,18 @@ from cluster.seams.storage import Payload
 
 #: (epochs, an epoch, log end offset) -> (the largest epoch not above it, where that ends)
 EndOffsetFor = Callable[[LeaderEpochCache, int, int], tuple[int, int]]
+
+
+class Found(NamedTuple):
+    """What one partition has for a fetch: its answer, and whether it is one to wait with.
+
+    ``readable_bytes`` are those of the answer and as many of the next batch as the limit leaves room for;
+    ``is_urgent``: no wait will add to this answer (an error, a history that parted, the end of an older segment).
+    """
+
+    result: FetchResult
+    readable_bytes: int
+    is_urgent: bool
 
 
 def check_follower(leader: LeaderState, reader: Reader, current_leader_epoch: int) -> None:

@@ -10,18 +10,9 @@ import logging
 from uuid import UUID
 
 from cluster.broker.replicas.batch_checks import check_inside
-from cluster.broker.replicas.fetch_checks import answer, check_follower, check_position
+from cluster.broker.replicas.fetch_checks import Found, answer, check_follower, check_position
 from cluster.broker.replicas.follower_log import FollowerLog
-from cluster.broker.replicas.values import (
-    Found,
-    Host,
-    Reader,
-    Refused,
-    Role,
-    TopicPartition,
-    TopicSettings,
-    fetch_error,
-)
+from cluster.broker.replicas.values import Host, Reader, Refused, Role, TopicPartition, TopicSettings, fetch_error
 from cluster.broker.replicas.waiters import Waiters
 from cluster.log.appending import AppendInfo
 from cluster.log.errors import LogError

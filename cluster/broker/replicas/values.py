@@ -6,7 +6,7 @@ Owns shapes alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from cluster.broker.metrics import Counters
@@ -75,18 +75,6 @@ class Role:
     is_unclean: bool = False
     #: Those of ``replicas`` that a reassignment adds.
     adding: tuple[int, ...] = ()
-
-
-class Found(NamedTuple):
-    """What one partition has for a fetch: its answer, and whether it is one to wait with.
-
-    ``readable_bytes`` are those of the answer and as many of the next batch as the limit leaves room for;
-    ``is_urgent``: no wait will add to this answer (an error, a history that parted, the end of an older segment).
-    """
-
-    result: FetchResult
-    readable_bytes: int
-    is_urgent: bool
 
 
 class Proposing(Protocol):
