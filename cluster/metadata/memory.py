@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
 from typing import TypeVar
 
+from cluster.metadata.limits import check_request, request_bytes
 from cluster.metadata.memory_tree import MemoryTree, split_path
 from cluster.metadata.store import (
     ConnectionLostError,
@@ -169,12 +170,14 @@ class MemoryStore:
         sequence: bool = False,
         make_parents: bool = False,
     ) -> str:
+        wanted = Create(path, data, ephemeral)
+
         def operation() -> str:
             if make_parents:
                 self._make_parents(path)
-            return self._tree.create(self._session_id, Create(path, data, ephemeral), sequence=sequence)
+            return self._tree.create(self._session_id, wanted, sequence=sequence)
 
-        return await self._call(operation)
+        return await self._call(operation, [wanted])
 
     async def get(self, path: str) -> tuple[bytes, Stat]:
         return await self._call(lambda: self._tree.get(path))
@@ -195,7 +198,7 @@ class MemoryStore:
         return await self._call(lambda: self._tree.children(path))
 
     async def multi(self, operations: Sequence[Operation]) -> list[str | Stat | None]:
-        return await self._call(lambda: self._tree.multi(self._session_id, operations))
+        return await self._call(lambda: self._tree.multi(self._session_id, operations), operations)
 
     def watch_data(self, path: str, listener: Callable[[], None]) -> None:
         self._watch(path, listener, children=False)
@@ -209,7 +212,8 @@ class MemoryStore:
         if self._connected:
             self._soon_once(watch)
 
-    async def _call(self, operation: Callable[[], _Result]) -> _Result:
+    async def _call(self, operation: Callable[[], _Result], written: Sequence[Operation] = ()) -> _Result:
+        check_request(written)
         session_id, links = self._session_id, self._links
         self._require(session_id, links)
         async with self._in_order:
@@ -218,6 +222,7 @@ class MemoryStore:
             if self._lose_requests:
                 self._lose_requests -= 1
                 raise ConnectionLostError("the request was lost")
+            self._require_taken(written)
             lose_answer = self._lose_answers > 0
             self._lose_answers -= lose_answer
             failure: StoreError | None = None
@@ -243,6 +248,15 @@ class MemoryStore:
             raise ConnectionLostError("the link is cut")
         if not self._tree.is_open(session_id):
             raise ConnectionLostError("the server has ended the session, which is not known here yet")
+
+    def _require_taken(self, operations: Sequence[Operation]) -> None:
+        """A server closes the connection over a request that is too long for it; the client comes back at once."""
+        if request_bytes(operations) > self._tree.max_request_bytes:
+            self._connected = False
+            self._links += 1
+            self._announce(SessionState.SUSPENDED)
+            self._soon(self._reconnect)
+            raise ConnectionLostError("the server has closed the connection")
 
     def _reconnect(self) -> None:
         if self._closed or not self._link.is_set():
