@@ -11,11 +11,11 @@ from cluster.protocol.messages import decode_request, encode_response, response_
 
 def handle(services: Services, exchange: Exchange, body: memoryview) -> None:
     request = decode_request(ApiKey.DELETE_RECORDS, exchange.api_version, body)
-    wanted = [
-        WantedDeletion(topic.name, asked.partition_index, asked.offset)
-        for topic in request.topics
-        for asked in topic.partitions
-    ]
+    # Of a partition that is named twice the last offset counts, and it is answered once, as in Kafka.
+    offsets = {
+        (topic.name, asked.partition_index): asked.offset for topic in request.topics for asked in topic.partitions
+    }
+    wanted = [WantedDeletion(topic, partition, offset) for (topic, partition), offset in offsets.items()]
     services.replicas.deletion.delete(wanted, request.timeout_ms, lambda results: _answer(exchange, results))
 
 
