@@ -5,12 +5,14 @@ The bounds are for a loaded machine; what the broker needs on a quiet one is far
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
+from cluster.protocol.fetch import FetchPartition, FetchRequest, build_request, parse_response
 from cluster.protocol.messages import request_class
 from tests.hostile.absence import Plain, watching
 from tests.hostile.target import Target
@@ -44,3 +46,30 @@ def test_deleting_the_records_of_one_partition_very_often(broker: Target, plain:
     [topic] = answer.topics
     assert [(p.partition_index, p.error_code, p.low_watermark) for p in topic.partitions] == [(0, 0, 7)]
     assert watch.longest_s < BOUND_S, watch
+
+
+def test_a_fetch_of_one_partition_very_often(broker: Target, plain: Plain) -> None:
+    """Named 100,000 times by a fetch that waits: the last word counts, one answer, and no memory while it waits."""
+    plain.create_topic("fetched")
+    produce(plain, "fetched", batch(b"a"))
+    wanted = [FetchPartition("fetched", 0, -1, 0, -1, -1, 1 << 20)] * 100_000
+    last = FetchPartition("fetched", 0, -1, 1, -1, -1, 1 << 20)
+    request = FetchRequest(-1, 2**31 - 1, 1, 1 << 20, 0, 0, -1, [*wanted, last])
+    before_bytes = broker.memory_bytes()
+    with ExitStack() as stack:
+        waiting = [stack.enter_context(Plain(broker.port)) for _ in range(5)]
+        with watching(broker.port) as watch:
+            for number, each in enumerate(waiting):
+                each.put(build_request(12, number, "hostile", request))
+            for each in waiting:
+                each.sock.settimeout(0.5)
+                with pytest.raises(TimeoutError):
+                    each.take()
+                each.sock.settimeout(60)
+        kept_bytes = broker.memory_bytes() - before_bytes
+        produce(plain, "fetched", batch(b"b"))
+        for each in waiting:
+            [found] = parse_response(memoryview(bytearray(each.take())), 12).partitions
+            assert (found.error_code, found.high_watermark) == (ErrorCode.NONE, 2)
+    assert watch.longest_s < BOUND_S, watch
+    assert kept_bytes < 60_000_000
