@@ -15,6 +15,7 @@ from typing import Any
 
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.messages import decode_response, encode_request, encode_response, request_class
+from tests.hostile.target import Target
 
 HOST = "127.0.0.1"
 PATIENCE_S = 120.0
@@ -80,14 +81,20 @@ class Plain:
 
 
 class Watch:
-    """The longest time that the broker did not answer a connection that asks for nothing much."""
+    """The longest time that the broker did not answer a connection that asks for nothing much.
+
+    ``turn_s`` is the processor time of its loop's longest turn meanwhile: the same on a quiet machine, and what a test
+    can hold on a busy one.
+    """
 
     def __init__(self) -> None:
         self.longest_s = 0.0
+        self.turn_s = 0.0
         self.answers = 0
 
     def __repr__(self) -> str:
-        return f"Watch({self.longest_s * 1000:.0f} ms in {self.answers} answers)"
+        longest_ms, turn_ms = self.longest_s * 1000, self.turn_s * 1000
+        return f"Watch(away {longest_ms:.0f} ms, longest turn {turn_ms:.0f} ms, {self.answers} answers)"
 
     def run(self, port: int, stop: threading.Event) -> None:
         with Plain(port) as plain:
@@ -99,16 +106,18 @@ class Watch:
 
 
 @contextmanager
-def watching(port: int) -> Iterator[Watch]:
+def watching(broker: Target) -> Iterator[Watch]:
     """Measure the absence of the broker while the block runs, and the answer after it."""
     watch, stop = Watch(), threading.Event()
-    thread = threading.Thread(target=watch.run, args=(port, stop))
+    before = len(broker.turns())
+    thread = threading.Thread(target=watch.run, args=(broker.port, stop))
     thread.start()
     try:
         yield watch
     finally:
         stop.set()
         thread.join()
+        watch.turn_s = max(broker.turns()[before:], default=0.0)
 
 
 def answer_bytes(version: int, message: Any) -> int:
