@@ -17,6 +17,10 @@ from cluster.protocol.record_checks import walk_records
 from cluster.protocol.records import NewRecord, build_batch, decode_records
 from cluster.protocol.rewriting import recompress_batch
 
+INT64_MAX = 2**63 - 1
+#: The timestamp of a record that has none.
+NO_TIMESTAMP = -1
+
 
 def check_inside(
     records: memoryview, header: BatchHeader, log: PartitionLog, wall_ms: int
@@ -33,14 +37,19 @@ def check_inside(
     problems: list[tuple[int, str]] = []
     if config.is_compacted:
         problems += [(index, "a record of a compacted topic needs a key") for index in facts.without_key]
-    wrong_times = _wrong_times(facts.timestamps, config, wall_ms) if config.bounds_timestamps else []
-    if wrong_times and _is_stored(header, log):
-        return records, header
+    least, greatest = min(facts.timestamps), max(facts.timestamps)
+    wrong_times: list[tuple[int, str]] = []
+    if least < NO_TIMESTAMP or greatest >= INT64_MAX or header.base_timestamp < NO_TIMESTAMP:
+        wrong_times = _impossible_times(facts.timestamps, header.base_timestamp)
+    elif config.bounds_timestamps:
+        wrong_times = _wrong_times(facts.timestamps, config, wall_ms)
+        if wrong_times and _is_stored(header, log):
+            return records, header
     if problems or wrong_times:
         code = ErrorCode.INVALID_TIMESTAMP if wrong_times else ErrorCode.INVALID_RECORD
         raise InvalidBatch(code, "records that cannot be accepted", sorted(problems + wrong_times))
     codec = header.codec if config.codec is None else config.codec
-    if not facts.has_offsets_in_order or max(facts.timestamps) != header.max_timestamp:
+    if not facts.has_offsets_in_order or greatest != header.max_timestamp:
         return _instead(_rebuilt(records, header, codec), config)
     if codec != header.codec:
         return _instead(recompress_batch(records, header, codec), config)
@@ -53,6 +62,18 @@ def _is_stored(header: BatchHeader, log: PartitionLog) -> bool:
     entry = log.producers.get(header.producer_id)
     verdict = check_sequence(entry, header, log.log_start_offset, log.config.unknown_producer)
     return verdict.kind in (VerdictKind.DUPLICATE, VerdictKind.DUPLICATE_BELOW_WINDOW)
+
+
+def _impossible_times(timestamps: list[int], base_timestamp: int) -> list[tuple[int, str]]:
+    """Those whose distance from each other, or from the base, may not fit into 64 bits: they could not be packed again,
+    neither here nor by compaction. (The greatest of all is left out too: it is one too far from no timestamp.)"""
+    if base_timestamp < NO_TIMESTAMP:
+        return [(0, f"base timestamp {base_timestamp}")]
+    return [
+        (index, f"timestamp {timestamp} cannot be")
+        for index, timestamp in enumerate(timestamps)
+        if not NO_TIMESTAMP <= timestamp < INT64_MAX
+    ]
 
 
 def _wrong_times(timestamps: list[int], config: LogConfig, wall_ms: int) -> list[tuple[int, str]]:
