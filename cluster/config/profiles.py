@@ -75,6 +75,8 @@ CHAOS = Profile(
         "replica.fetch.backoff.ms": "100",
         "controlled.shutdown.retry.backoff.ms": "500",
         "auto.create.topics.enable": "false",
+        # Experiments want many rolls.
+        "gapless.min.segment.bytes": "14",
     },
     # Retention would remove evidence; workloads that test it set it.
     topic={"retention.ms": "-1"},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 from cluster.protocol.errors import ErrorCode
 
 
@@ -12,6 +14,15 @@ class LogError(Exception):
         super().__init__(f"{error_code.name}: {message}")
         self.error_code = error_code
         self.message = message
+
+
+def is_out_of_files(error: BaseException | None) -> bool:
+    """Whether an error comes of too many open files: the disk is well, and what was asked may be asked again."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            return True
+        error = error.__cause__
+    return False
 
 
 class OffsetOutOfRange(LogError):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import resource
 import selectors
 import signal
 import time
@@ -44,14 +46,14 @@ class TurnTimer(selectors.DefaultSelector):
 
     def __init__(self, path: str) -> None:
         super().__init__()
-        self._path = path
+        # Open from the beginning: when no file can be opened, that is no reason to stop.
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         self._begun = time.thread_time()
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         turn_s = time.thread_time() - self._begun
         if turn_s >= NOTED_TURN_S:
-            with open(self._path, "a", encoding="ascii") as file:
-                file.write(f"{turn_s:.6f}\n")
+            os.write(self._descriptor, b"%.6f\n" % turn_s)
         found = super().select(timeout)
         self._begun = time.thread_time()
         return found
@@ -85,10 +87,14 @@ class Target:
 
 
 @contextmanager
-def target(directory: Path, **properties: str) -> Iterator[Target]:
-    """A broker that is up; properties with underscores for dots. Fails if it died meanwhile."""
+def target(directory: Path, descriptors: int | None = None, **properties: str) -> Iterator[Target]:
+    """A broker that is up; properties with underscores for dots. Fails if it died meanwhile.
+
+    ``descriptors``: how many files and sockets it may have open.
+    """
     arguments = {
         "directory": str(directory),
+        "descriptors": descriptors,
         "properties": {key.replace("_", "."): value for key, value in properties.items()},
     }
     log = str(directory / "process.log")
@@ -105,6 +111,8 @@ def serve(arguments: dict[str, Any], channel: ChildChannel) -> None:
     """The entry of the process: one broker until SIGTERM. It exits with 1 if the broker says that it cannot go on."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     directory = arguments["directory"]
+    if arguments["descriptors"] is not None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (arguments["descriptors"], arguments["descriptors"]))
 
     def make_loop() -> asyncio.AbstractEventLoop:
         return asyncio.SelectorEventLoop(TurnTimer(f"{directory}/turns"))

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from cluster.broker.control.active_controller import ActiveController
 from cluster.config.errors import ConfigError
-from cluster.config.topic import TOPIC_KEYS, validate
+from cluster.config.topic import TOPIC_KEYS, check_asked, validate
 from cluster.controller.context import Partition, Topic
 from cluster.controller.topics import (
     MAX_PARTITIONS_AT_ONCE,
@@ -125,6 +125,7 @@ class TopicAdmin:
         try:
             validate(config)
             outcome.config = TOPIC_KEYS.normal(config)
+            check_asked(outcome.config, {}, self._properties)
         except ConfigError as error:
             raise TopicError(ErrorCode.INVALID_CONFIG, str(error)) from error
         outcome.assignment = plan_assignment(
