@@ -102,17 +102,17 @@ def validate(mapping: Mapping[str, object], broker: Mapping[str, Value] | None =
     return config
 
 
-def check_asked(wanted: Mapping[str, str], stored: Mapping[str, str], broker: Mapping[str, Value]) -> None:
+def check_asked(wanted: Mapping[str, str], stored: Mapping[str, str], least_segment_bytes: int) -> None:
     """What a client may not set although an operator may: segments so small that their files are too many.
 
     ``wanted`` and ``stored`` are of a topic or of a broker; what was stored before may stay. Raises ConfigError.
     """
-    least = broker["gapless.min.segment.bytes"]
     for name in ("segment.bytes", "log.segment.bytes"):
         value = wanted.get(name)
-        if value is not None and value != stored.get(name) and isinstance(least, int) and int(value) < least:
+        if value is not None and value != stored.get(name) and int(value) < least_segment_bytes:
             raise ConfigError(
-                f"config key '{name}' is {value}, below gapless.min.segment.bytes {least}: each segment is an open file"
+                f"config key '{name}' is {value}, below gapless.min.segment.bytes {least_segment_bytes}: "
+                "each segment is an open file"
             )
 
 

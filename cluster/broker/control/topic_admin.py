@@ -125,7 +125,7 @@ class TopicAdmin:
         try:
             validate(config)
             outcome.config = TOPIC_KEYS.normal(config)
-            check_asked(outcome.config, {}, self._properties)
+            check_asked(outcome.config, {}, self._properties["gapless.min.segment.bytes"])
         except ConfigError as error:
             raise TopicError(ErrorCode.INVALID_CONFIG, str(error)) from error
         outcome.assignment = plan_assignment(

@@ -77,7 +77,7 @@ async def _alter_one(services: Services, asked: Any, change: _Change, *, validat
     def checked(stored: dict[str, str]) -> dict[str, str]:
         wanted = change(resource, stored, asked.configs)
         _check(services, resource, wanted)
-        check_asked(wanted, stored, services.config)
+        check_asked(wanted, stored, services.config["gapless.min.segment.bytes"])
         return wanted
 
     store = services.control.configs.store
