@@ -190,6 +190,7 @@ class Node:
             fetch_max_bytes=config["fetch.max.bytes"],
             sessions=FetchSessions(self._seams.random, config["max.incremental.fetch.session.cache.slots"]),
             journal=self._journal.write,
+            blocking=self._seams.blocking,
         )
         roles = self._roles = Roles(
             replicas, self._fetchers, self.logs, topic_settings=self._topic_settings, clock=clock,

@@ -107,6 +107,10 @@ class Exchange:
         """The answer waits for something; a further request on this connection makes it wait no more."""
         self.connection.parked = parked
 
+    def hold(self, work: Awaitable[None]) -> None:
+        """``work`` will end this. Nothing else of this connection is processed meanwhile: order is kept."""
+        self.connection.run(self, work)
+
     def later(self, work: Awaitable[Sequence[Payload]]) -> None:
         """Answer when ``work`` is done. Nothing else of this connection is processed meanwhile: order is kept."""
         self.connection.run(self, work)
@@ -233,12 +237,12 @@ class ClientConnection:
             if not self._is_held:
                 self._connection.resume_reading()
 
-    def run(self, exchange: Exchange, work: Awaitable[Sequence[Payload]]) -> None:
-        """Answer ``exchange`` with what ``work`` returns, and read nothing until then."""
+    def run(self, exchange: Exchange, work: Awaitable[Sequence[Payload] | None]) -> None:
+        """Answer ``exchange`` with what ``work`` returns, if it does, and read nothing until then."""
         self._pause()
         self._task = asyncio.get_running_loop().create_task(self._run(exchange, work))
 
-    async def _run(self, exchange: Exchange, work: Awaitable[Sequence[Payload]]) -> None:
+    async def _run(self, exchange: Exchange, work: Awaitable[Sequence[Payload] | None]) -> None:
         try:
             parts = await work
         except ConnectionError as error:
@@ -251,7 +255,10 @@ class ClientConnection:
             self.refuse("the request failed")
         else:
             self._task = None
-            exchange.respond(parts)
+            if parts is None:
+                self.exchange_ended()
+            else:
+                exchange.respond(parts)
 
     def _pause(self) -> None:
         if not self._is_paused:

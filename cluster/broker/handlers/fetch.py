@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cluster.broker.handlers.naming import each_once
 from cluster.broker.replicas.fetch_sessions import FULL_FETCH_EPOCHS, NO_SESSION, FetchSession
 from cluster.broker.replicas.fetcher import broker_epoch_in
 from cluster.broker.replicas.replica_manager import ReplicaManager
@@ -9,7 +10,7 @@ from cluster.broker.replicas.values import Reader, Refused, fetch_error
 from cluster.broker.server import Exchange
 from cluster.protocol.batch import CODEC_ZSTD
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.fetch import FetchRequest, FetchResult, build_response, parse_request
+from cluster.protocol.fetch import FetchResult, build_response, parse_request
 
 READ_COMMITTED = 1
 #: Up to this version a client does not know KAFKA_STORAGE_ERROR.
@@ -24,7 +25,8 @@ def handle(replicas: ReplicaManager, exchange: Exchange, body: memoryview, *, fr
     version = exchange.api_version
     request = parse_request(body, version)
     if len(request.partitions) > 1:
-        request = _each_once(request)
+        # Of a partition that is named several times the last word counts, as in Kafka's map.
+        request = request._replace(partitions=each_once(request.partitions))
     session: FetchSession | None = None
 
     def respond(results: list[FetchResult], error_code: ErrorCode = ErrorCode.NONE) -> None:
@@ -56,12 +58,6 @@ def handle(replicas: ReplicaManager, exchange: Exchange, body: memoryview, *, fr
     delayed = replicas.fetch(request, reader, respond, session)
     if delayed is not None:
         exchange.park(delayed)
-
-
-def _each_once(request: FetchRequest) -> FetchRequest:
-    """Of a partition that is named several times the last word counts, in the first place, as in Kafka's map."""
-    distinct = {(wanted[0], wanted[1]): wanted for wanted in request.partitions}
-    return request if len(distinct) == len(request.partitions) else request._replace(partitions=[*distinct.values()])
 
 
 def _as_known(replicas: ReplicaManager, result: FetchResult, version: int) -> FetchResult:

@@ -7,9 +7,18 @@ named twice the last word counts; ListOffsets alone refuses it. Does not own wha
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 _Entry = TypeVar("_Entry")
+
+
+_Part = TypeVar("_Part", bound=tuple[Any, ...])
+
+
+def each_once(parts: list[_Part]) -> list[_Part]:
+    """``parts`` that begin with topic and partition, each partition once: its last, in the place of its first."""
+    distinct = {(part[0], part[1]): part for part in parts}
+    return parts if len(distinct) == len(parts) else [*distinct.values()]
 
 
 def named(pairs: Iterable[tuple[str, Iterable[tuple[int, _Entry]]]]) -> dict[str, dict[int, _Entry]]:
