@@ -50,6 +50,11 @@ class Effort:
         #: Whether what is more is refused, rather than postponed.
         self.is_all = False
 
+    def renew(self) -> None:
+        """For another request: that costs less than a new one."""
+        self.bytes_left = BYTES_AT_ONCE
+        self.records_left = RECORDS_AT_ONCE
+
     def __repr__(self) -> str:
         return f"Effort({self.bytes_left} bytes, {self.records_left} records{', at most' if self.is_all else ''})"
 
@@ -81,29 +86,41 @@ def walk_records(batch: Buffer, header: BatchHeader, effort: Effort) -> RecordFa
     effort allows; INVALID_RECORD for records that are not what they say and for more than ``MAX_RECORDS``. Raises
     ``Postponed`` for more than may be looked at now.
     """
-    if header.record_count > MAX_RECORDS:
-        raise InvalidBatch(ErrorCode.INVALID_RECORD, f"{header.record_count} records in one batch")
-    effort.records_left -= header.record_count
+    count = header.record_count
+    if count > MAX_RECORDS:
+        raise InvalidBatch(ErrorCode.INVALID_RECORD, f"{count} records in one batch")
     packed = memoryview(batch)[HEADER_BYTES : header.size_bytes]
-    is_packed = header.attributes & CODEC_MASK != CODEC_NONE
-    if not effort.is_all and (effort.records_left < 0 or len(packed) > effort.bytes_left):
+    codec = header.attributes & CODEC_MASK
+    effort.records_left -= count
+    if effort.records_left < 0:
         raise Postponed
+    if codec != CODEC_NONE:
+        data = _unpacked(codec, packed, effort)
+    else:
+        data = bytes(packed)
+        # What is not packed is as large as the request, which is bounded itself.
+        if not effort.is_all:
+            effort.bytes_left -= len(data)
+            if effort.bytes_left < 0:
+                raise Postponed
+    if count * _LEAST_RECORD_BYTES > len(data):
+        raise InvalidBatch(ErrorCode.INVALID_RECORD, f"{count} records in {len(data)} bytes")
     try:
-        data = decompress(header.codec, packed, effort.bytes_left) if is_packed else bytes(packed)
+        return _walk(data, header, effort.headers_of_a_record)
+    except (CorruptBatch, IndexError) as error:
+        raise InvalidBatch(ErrorCode.INVALID_RECORD, f"a record that cannot be: {error}") from error
+
+
+def _unpacked(codec: int, packed: memoryview, effort: Effort) -> bytes:
+    try:
+        data = decompress(codec, packed, max(0, effort.bytes_left))
     except CorruptBatch as error:
         if not effort.is_all:
             # It may be sound, and only too large.
             raise Postponed from error
         raise InvalidBatch(ErrorCode.UNKNOWN_SERVER_ERROR, f"the records cannot be unpacked: {error}") from error
-    if is_packed or not effort.is_all:
-        # What is not packed is as large as the request, which is bounded itself.
-        effort.bytes_left -= len(data)
-    if header.record_count * _LEAST_RECORD_BYTES > len(data):
-        raise InvalidBatch(ErrorCode.INVALID_RECORD, f"{header.record_count} records in {len(data)} bytes")
-    try:
-        return _walk(data, header, effort.headers_of_a_record)
-    except (CorruptBatch, IndexError) as error:
-        raise InvalidBatch(ErrorCode.INVALID_RECORD, f"a record that cannot be: {error}") from error
+    effort.bytes_left -= len(data)
+    return data
 
 
 def _walk(data: bytes, header: BatchHeader, most_headers: int) -> RecordFacts:

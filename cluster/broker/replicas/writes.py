@@ -60,6 +60,7 @@ class Writes:
         self._clock = clock
         self._storage_failed = storage_failed
         self._blocking = blocking
+        self._effort = Effort()
         self._one_at_a_time = asyncio.Lock()
 
     def __repr__(self) -> str:
@@ -78,7 +79,8 @@ class Writes:
         results: list[ProduceResult] = []
         waiting: list[Waiting] = []
         postponed: list[tuple[int, ProducePartition]] = []
-        effort = Effort()
+        effort = self._effort
+        effort.renew()
         for wanted in partitions:
             try:
                 topic, number, records = wanted
