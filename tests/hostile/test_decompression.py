@@ -63,7 +63,7 @@ def framed(payload: bytes, count: int, codec: int) -> bytes:
 
 
 def bomb(count: int, codec: int) -> bytes:
-    """Records of eight bytes, each the first of its batch: all must be numbered anew."""
+    """Records of eight bytes, each the first of its batch: all must be numbered again."""
     return framed(compress(codec, b"\x0e\x00\x00\x00\x01\x02v\x00" * count), count, codec)
 
 
@@ -79,7 +79,7 @@ def send(plain: Plain, batches: list[bytes], topic: str) -> list[Any]:
 @pytest.mark.integration
 @pytest.mark.parametrize("codec", [CODEC_GZIP, CODEC_LZ4, CODEC_ZSTD])
 def test_bombs_in_one_request(broker: Target, plain: Plain, codec: int) -> None:
-    """Four batches of 100,000 records in some kilobytes, to be numbered anew: they are, while others are served."""
+    """Four batches of 100,000 records in some kilobytes, whose records are numbered again, while others are served."""
     plain.create_topic("bombed", 8)
     batches = [bomb(100_000, codec)] * 4
     assert sum(map(len, batches)) < 100_000
@@ -113,7 +113,7 @@ def test_a_megabyte_of_the_smallest_records(broker: Target, plain: Plain, header
     count = 900_000 // len(one)
     with watching(broker) as watch:
         [answer] = send(plain, [framed(one * count, count, CODEC_NONE)], "small")
-    # Each is the first of its batch: numbered anew they do not fit any more, or just so.
+    # Each is the first of its batch: numbered again they do not fit any more, or just so.
     assert answer.error_code in (ErrorCode.NONE, ErrorCode.MESSAGE_TOO_LARGE)
     assert watch.turn_s < BOUND_S, watch
 
