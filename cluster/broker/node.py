@@ -41,7 +41,7 @@ from cluster.config import topic as topic_config
 from cluster.config.broker import BrokerConfig
 from cluster.config.errors import ConfigError
 from cluster.log.config import LogConfig
-from cluster.log.errors import LogError, is_out_of_files
+from cluster.log.errors import LogError, OutOfFiles
 from cluster.log.manager import LogManager
 from cluster.metadata.store import MetadataStore
 from cluster.seams.clock import Clock
@@ -289,7 +289,7 @@ class Node:
     # What goes wrong
 
     def _storage_failed(self, error: LogError) -> None:
-        if is_out_of_files(error):
+        if isinstance(error, OutOfFiles):
             now_ms = self._seams.clock.monotonic_ms()
             if now_ms >= self._out_of_files_ms + OUT_OF_FILES_EACH_MS:
                 self._out_of_files_ms = now_ms
