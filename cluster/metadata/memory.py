@@ -177,7 +177,7 @@ class MemoryStore:
                 self._make_parents(path)
             return self._tree.create(self._session_id, wanted, sequence=sequence)
 
-        return await self._call(operation, [wanted])
+        return await self._write([wanted], operation)
 
     async def get(self, path: str) -> tuple[bytes, Stat]:
         return await self._call(lambda: self._tree.get(path))
@@ -198,7 +198,7 @@ class MemoryStore:
         return await self._call(lambda: self._tree.children(path))
 
     async def multi(self, operations: Sequence[Operation]) -> list[str | Stat | None]:
-        return await self._call(lambda: self._tree.multi(self._session_id, operations), operations)
+        return await self._write(operations, lambda: self._tree.multi(self._session_id, operations))
 
     def watch_data(self, path: str, listener: Callable[[], None]) -> None:
         self._watch(path, listener, children=False)
@@ -212,8 +212,20 @@ class MemoryStore:
         if self._connected:
             self._soon_once(watch)
 
-    async def _call(self, operation: Callable[[], _Result], written: Sequence[Operation] = ()) -> _Result:
-        check_request(written)
+    async def _write(self, operations: Sequence[Operation], write: Callable[[], _Result]) -> _Result:
+        """As ``_call``. A server closes the connection over a request that is too long; the client is back at once."""
+        check_request(operations)
+
+        def operation() -> _Result:
+            if request_bytes(operations) > self._tree.max_request_bytes:
+                self.cut()
+                self.heal()
+                raise ConnectionLostError("the server has closed the connection")
+            return write()
+
+        return await self._call(operation)
+
+    async def _call(self, operation: Callable[[], _Result]) -> _Result:
         session_id, links = self._session_id, self._links
         self._require(session_id, links)
         async with self._in_order:
@@ -222,7 +234,6 @@ class MemoryStore:
             if self._lose_requests:
                 self._lose_requests -= 1
                 raise ConnectionLostError("the request was lost")
-            self._require_taken(written)
             lose_answer = self._lose_answers > 0
             self._lose_answers -= lose_answer
             failure: StoreError | None = None
@@ -248,15 +259,6 @@ class MemoryStore:
             raise ConnectionLostError("the link is cut")
         if not self._tree.is_open(session_id):
             raise ConnectionLostError("the server has ended the session, which is not known here yet")
-
-    def _require_taken(self, operations: Sequence[Operation]) -> None:
-        """A server closes the connection over a request that is too long for it; the client comes back at once."""
-        if request_bytes(operations) > self._tree.max_request_bytes:
-            self._connected = False
-            self._links += 1
-            self._announce(SessionState.SUSPENDED)
-            self._soon(self._reconnect)
-            raise ConnectionLostError("the server has closed the connection")
 
     def _reconnect(self) -> None:
         if self._closed or not self._link.is_set():
@@ -291,9 +293,6 @@ class _Watch:
         self.children = children
         self._listener = listener
         self.is_scheduled = False
-
-    def __repr__(self) -> str:
-        return f"_Watch({self.path}, {'children' if self.children else 'data'})"
 
     def call(self) -> None:
         self.is_scheduled = False
