@@ -77,6 +77,8 @@ CHAOS = Profile(
         "auto.create.topics.enable": "false",
         # No timeout: fewer waits for room than with Kafka's 102,400 (docs/performance.md).
         "socket.send.buffer.bytes": "262144",
+        # Experiments want many rolls.
+        "gapless.min.segment.bytes": "14",
     },
     # Retention would remove evidence; workloads that test it set it.
     topic={"retention.ms": "-1"},

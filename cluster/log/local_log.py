@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cluster.log.config import LogConfig
-from cluster.log.errors import OffsetOutOfRange, StorageFailed
+from cluster.log.errors import OffsetOutOfRange, StorageFailed, not_opened
 from cluster.log.flush import PendingFlush
 from cluster.log.removal import Doomed
 from cluster.log.retention import SegmentFacts
@@ -122,7 +122,7 @@ class LocalLog:
             self.segments.active.seal()
             self.segments.add(self._new_segment(base_offset))
         except OSError as error:
-            raise StorageFailed(f"rolling {self.directory} at {base_offset}: {error}") from error
+            raise not_opened(f"rolling {self.directory} at {base_offset}", error) from error
         self.jitter_ms = self._draw_jitter_ms()
         logger.info("%s: new segment at %d (%s)", self.directory, base_offset, reason)
         return base_offset

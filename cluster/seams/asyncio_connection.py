@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import socket
 from collections.abc import Callable, Iterator, Sequence
 
 from cluster.protocol.errors import ProtocolError
 from cluster.protocol.framing import FrameBuffer
+from cluster.seams.descriptors import is_for_connections
 from cluster.seams.outbox import Outbox
 from cluster.seams.storage import Payload, payload_size
 from cluster.seams.transport import AcceptHandler, FrameHandler
@@ -26,6 +28,17 @@ CHOKE_BYTES = 4_194_304
 UNCHOKE_BYTES = 262_144
 #: How long a closing connection may take to hand over what is queued.
 LINGER_S = 5.0
+
+
+#: When it was last said that connections are turned away, and how often to say so.
+_warned_s = [-math.inf]
+_WARN_EACH_S = 10.0
+
+
+def _warn_of_descriptors(now_s: float) -> None:
+    if now_s - _warned_s[0] >= _WARN_EACH_S:
+        _warned_s[0] = now_s
+        log.warning("connections are turned away: the file descriptors that are left are for logs (ulimit -n)")
 
 
 class AsyncioConnection(asyncio.BufferedProtocol):
@@ -119,6 +132,9 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._send_buffer_bytes > 0:
             connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
+        if self._on_gone is not None and not is_for_connections(connected.fileno()):
+            _warn_of_descriptors(self._loop.time())
+            self._closing = True
         peer = transport.get_extra_info("peername")
         if peer:
             self._peer = f"{peer[0]}:{peer[1]}"

@@ -6,11 +6,15 @@ Does not own what happens on a connection (``cluster.seams.asyncio_connection``)
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 
 from cluster.seams.asyncio_connection import AsyncioConnection
 from cluster.seams.transport import MAX_FRAME_BYTES, AcceptHandler
 
 _BACKLOG = 1_024
+#: A flood must not have all file descriptors before the first of it can be turned away.
+_ACCEPTED_AT_ONCE = 16
 
 
 class AsyncioListener:
@@ -34,7 +38,11 @@ class AsyncioListener:
     async def start(self, host: str, port: int) -> None:
         """Bind and listen. Raises ``OSError``."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._new_connection, host, port, backlog=_BACKLOG)
+        # To asyncio the backlog is also how many connections it takes in one turn of the loop, before it shows any.
+        self._server = await loop.create_server(self._new_connection, host, port, backlog=_ACCEPTED_AT_ONCE)
+        for listening in self._server.sockets:
+            with socket.socket(fileno=os.dup(listening.fileno())) as same:
+                same.listen(_BACKLOG)
         self._port = self._server.sockets[0].getsockname()[1]
 
     async def close(self) -> None:

@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
+from cluster.seams import descriptors
 from cluster.seams.storage import Bytes, File, Lock
 
 #: Syncs that wait for the disk at the same time: a journal commits them together.
@@ -152,10 +153,10 @@ class OsStorage:
         except OSError as error:
             if error.errno != errno.EMFILE:
                 raise
-            limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-            raise OSError(
-                errno.EMFILE, f"this process may have {limit} files open and has; raise that with ulimit -n", path
-            ) from error
+            raise _too_many(path) from error
+        if not descriptors.is_for_files(descriptor):
+            os.close(descriptor)
+            raise _too_many(path)
         return OsFile(path, descriptor, os.fstat(descriptor).st_size)
 
     def exists(self, path: str) -> bool:
@@ -242,6 +243,11 @@ class OsStorage:
     def free_bytes(self, path: str) -> int:
         status = os.statvfs(path)
         return status.f_bavail * status.f_frsize
+
+
+def _too_many(path: str) -> OSError:
+    most = descriptors.limit()
+    return OSError(errno.EMFILE, f"this process may have {most} files open and has; raise that with ulimit -n", path)
 
 
 def _sync(path: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from uuid import UUID
 
-from cluster.broker.replicas.batch_checks import check_inside
+from cluster.broker.replicas.batch_checks import Looked, check_inside
 from cluster.broker.replicas.fetch_checks import Found, answer, check_follower, check_position
 from cluster.broker.replicas.follower_log import FollowerLog
 from cluster.broker.replicas.values import Host, Reader, Refused, Role, TopicPartition, TopicSettings, fetch_error
@@ -20,6 +20,7 @@ from cluster.log.partition_log import PartitionLog
 from cluster.protocol.batch import TRANSACTIONAL_BIT, BatchHeader, validate_from_client
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchResult
+from cluster.protocol.record_checks import Effort
 from cluster.replication.follower import FetchPosition, Reaction, Restart
 from cluster.replication.isr import IsrAnswer, IsrProposal, Outcome
 from cluster.replication.leader import LeaderState
@@ -160,10 +161,18 @@ class Partition:
     # Writing
 
     def append(
-        self, records: memoryview, header: BatchHeader, acks: int, now_ms: int, wall_ms: int
+        self,
+        records: memoryview,
+        header: BatchHeader,
+        acks: int,
+        now_ms: int,
+        wall_ms: int,
+        effort: Effort,
+        looked: Looked | None = None,
     ) -> tuple[AppendInfo, int]:
         """Append a client's batch: what became of it, and in which leader epoch. The checks are rows 7-22 of
-        docs/produce-checks.md, in this order. Raises ``Refused``, ``InvalidBatch`` or ``LogError``."""
+        docs/produce-checks.md, in this order. Raises ``Refused``, ``InvalidBatch`` or ``LogError``; and ``Postponed``,
+        nothing having been done, unless it was ``looked`` inside before."""
         leader = self.leader
         if leader is None:
             raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {self.leader_id} leads")
@@ -174,7 +183,7 @@ class Partition:
             )
         config = self.settings.log
         validate_from_client(records, header, config.max_message_bytes)
-        records, header = check_inside(records, header, self.log, wall_ms)
+        records, header = check_inside(records, header, self.log, wall_ms, effort, looked)
         if header.attributes & TRANSACTIONAL_BIT:
             raise Refused(ErrorCode.INVALID_TXN_STATE, "there is no transaction")
         counters, epoch = self._host.counters, leader.leader_epoch

@@ -11,7 +11,7 @@ import struct
 
 import pytest
 
-from cluster.protocol.framing import INITIAL_BYTES
+from cluster.protocol.framing import FIRST_BYTES
 from cluster.seams.asyncio_connection import AsyncioConnection
 from cluster.seams.asyncio_transport import AsyncioTransport
 from tests.cluster.seams.recording import Acceptor, echo
@@ -100,7 +100,7 @@ def test_a_declared_size_costs_nothing():
         server = await acceptor.first()
         await server.until(lambda handler: handler.frames == [b"first"])
         assert server.connection._frames.pending_bytes == 14
-        assert server.connection._frames.allocated_bytes == INITIAL_BYTES
+        assert server.connection._frames.allocated_bytes == FIRST_BYTES
         writer.close()
 
     run(body)
