@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection
 
-from cluster.seams.randomness import derive
+from cluster.seams.randomness import Random, derive
 from tests.simulation.consuming import ConsumingReader
 from tests.simulation.oracle import Evidence
 from tests.simulation.producing import ProducingWriter
@@ -36,7 +36,6 @@ class SimulatedClients:
     def __init__(self, world: World, moves: Collection[str]) -> None:
         self.evidence: dict[TopicPartition, Evidence] = {}
         self._world = world
-        self._random = derive(world.topology.seed, "story")
         self._moves = frozenset(moves)
         #: The partitions that our own clients write and read.
         self._native: list[TopicPartition] = []
@@ -108,9 +107,9 @@ class SimulatedClients:
 
     # What the nemesis asks for
 
-    def reborn(self) -> None:
+    def reborn(self, random: Random) -> None:
         """One of the writers crashes and comes back as a new producer."""
-        self._random.choice(self._writers)[0].be_reborn()
+        random.choice(self._writers)[0].be_reborn()
 
     def deletable(self, key: TopicPartition) -> int:
         """The offset below which records may be deleted, so that each writer keeps one in the log."""
