@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.simulation.case import Case
 from tests.simulation.nemesis.catalogue import MOVES
-from tests.simulation.pool import Tally, reproduce, run_seeds
+from tests.simulation.pool import Tally, run_cases
 from tests.simulation.story import tell
 
 SEEDS = range(200)
@@ -53,13 +54,13 @@ LEAST = {
 
 @pytest.fixture(scope="module")
 def tally() -> Tally:
-    return run_seeds(SEEDS, None, WORKERS)
+    return run_cases(map(Case, SEEDS), WORKERS)
 
 
 @pytest.mark.timeout(900)
 def test_nothing_is_found(tally: Tally) -> None:
     """Every seed: acknowledged values stand once at their offsets, replicas are equal, readers saw what is there."""
-    lines = [f"{reproduce(seed)}   # {findings[0][0]}: {findings[0][1]}" for seed, findings in tally.failed]
+    lines = [f"{case.line}   # {findings[0][0]}: {findings[0][1]}" for case, findings, _ in tally.failed]
     assert not lines, "\n".join(lines)
     assert tally.seeds == len(SEEDS)
 
@@ -97,5 +98,5 @@ def test_another_seed_is_another_story() -> None:
 @pytest.mark.timeout(3600)
 def test_nothing_is_found_in_many_seeds() -> None:
     """The same, for a while."""
-    tally = run_seeds(range(20_000, 22_000), None, WORKERS)
-    assert [reproduce(seed) for seed, _ in tally.failed] == []
+    tally = run_cases(map(Case, range(20_000, 22_000)), WORKERS)
+    assert [done.case.line for done in tally.failed] == []
