@@ -21,8 +21,9 @@ from tests.simulation.topology import TOPIC
 from tests.simulation.world import TopicPartition, World
 from tests.simulation.writers import Writer
 
-#: The batches of one writer, about: fewer of each if there are more of them.
-BATCHES = 120
+#: The batches of one writer, about: fewer of each if there are more of them, more of all if there are more moves than
+#: any seed draws.
+BATCHES, MOST_STEPS = 120, 8
 #: How many of the writers are ruder than any real producer, and how many of all write to one partition alone; where our
 #: own clients are.
 RUDE, ONE_PARTITION = 0.25, 0.75
@@ -77,7 +78,8 @@ class SimulatedClients:
 
     def add_writer(self, key: TopicPartition) -> None:
         """One more stream on a partition. It may go to others as well."""
-        batches = BATCHES // self._world.topology.writers
+        topology = self._world.topology
+        batches = BATCHES * max(topology.steps, MOST_STEPS) // MOST_STEPS // topology.writers
         if key not in self._native or self._kinds.random() < RUDE:
             self._add_rude_writer(key, batches)
             return

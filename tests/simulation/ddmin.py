@@ -2,68 +2,87 @@
 
 Owns the search: ddmin of Zeller and Hildebrandt ("Simplifying and Isolating Failure-Inducing Input", 2002), without its
 trials of single pieces. What fails needs several moves as a rule, and they seldom lie in one piece: only what is left
-without a piece is tried. Does not own what failing is: that is a predicate's.
+without a piece is tried. In the end pairs are left out too, since one move may need another to be harmless. Does not
+own what failing is: that is a predicate's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
 
-class OutOfTrials(Exception):
-    """As many subsets were tried as may be."""
-
-
 @dataclass(frozen=True)
 class Smallest(Generic[T]):
-    """What was found in so many ``trials``. ``is_minimal``: without any one of the items it does not fail."""
+    """What was found in so many ``trials``. ``is_minimal``: without any one of the items, or two, it does not fail."""
 
     items: tuple[T, ...]
     trials: int
     is_minimal: bool
 
 
-class _Asked(Generic[T]):
-    """The predicate, asked of each subset once."""
+class _OutOfTrials(Exception):
+    """As many subsets were tried as may be."""
 
-    def __init__(self, fails: Callable[[tuple[T, ...]], bool], most_trials: int) -> None:
+
+class _Search(Generic[T]):
+    """``items`` are the fewest so far that fail."""
+
+    def __init__(self, items: tuple[T, ...], fails: Callable[[tuple[T, ...]], bool], most_trials: int) -> None:
+        self.items = items
+        self.trials = 0
         self._fails = fails
         self._most_trials = most_trials
-        self.answers: dict[tuple[T, ...], bool] = {}
+        self._asked: set[tuple[T, ...]] = set()
 
-    def __call__(self, subset: tuple[T, ...]) -> bool:
-        if subset not in self.answers:
-            if len(self.answers) >= self._most_trials:
-                raise OutOfTrials
-            self.answers[subset] = self._fails(subset)
-        return self.answers[subset]
+    def go_on_with(self, rest: tuple[T, ...]) -> bool:
+        """Whether these fail too; what is asked once more did not."""
+        if rest in self._asked:
+            return False
+        if self.trials >= self._most_trials:
+            raise _OutOfTrials
+        self._asked.add(rest)
+        self.trials += 1
+        if self._fails(rest):
+            self.items = rest
+            return True
+        return False
+
+    def without_pieces(self, size: int) -> bool:
+        """Leave out one piece of this size after the other; whether one was."""
+        position, before = 0, self.items
+        while position < len(self.items):
+            if not self.go_on_with(self.items[:position] + self.items[position + size :]):
+                position += size
+        return self.items != before
+
+    def without_two(self) -> bool:
+        """Leave out any two; whether that went."""
+        all_but_two = list(combinations(self.items, len(self.items) - 2)) if len(self.items) > 2 else []
+        return any(self.go_on_with(rest) for rest in all_but_two)
+
+    def run(self) -> None:
+        # First all at once: what fails without any of them needs none.
+        size = len(self.items)
+        while size:
+            has_shrunk = self.without_pieces(size)
+            if size > 1:
+                size = min(size, len(self.items)) // 2 or len(self.items)
+            elif not has_shrunk and not self.without_two():
+                return
 
 
 def smallest(items: tuple[T, ...], fails: Callable[[tuple[T, ...]], bool], most_trials: int) -> Smallest[T]:
     """The few of ``items``, in their order, that still fail. All of them are known to; ``fails`` is asked of each other
     subset once, and ``most_trials`` times at most.
     """
-    asked = _Asked(fails, most_trials)
-    # First all at once: what fails without any of them needs none.
-    size, has_shrunk = len(items), False
-    position = 0
+    search = _Search(items, fails, most_trials)
     try:
-        while items:
-            if position >= len(items):
-                if size == 1 and not has_shrunk:
-                    break
-                position, has_shrunk = 0, False
-                size = max(1, min(size, len(items)) // 2)
-                continue
-            rest = items[:position] + items[position + size :]
-            if asked(rest):
-                items, has_shrunk = rest, True
-            else:
-                position += size
-    except OutOfTrials:
-        return Smallest(items, len(asked.answers), is_minimal=False)
-    return Smallest(items, len(asked.answers), is_minimal=True)
+        search.run()
+    except _OutOfTrials:
+        return Smallest(search.items, search.trials, is_minimal=False)
+    return Smallest(search.items, search.trials, is_minimal=True)

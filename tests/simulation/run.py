@@ -2,7 +2,7 @@
 
     .venv/bin/python -m tests.simulation.run --seed N [--moves 0,3] [--log FILE]
     .venv/bin/python -m tests.simulation.run --shrink N
-    .venv/bin/python -m tests.simulation.run --count 10000 [--first N] [--workers N]
+    .venv/bin/python -m tests.simulation.run --count 10000 [--first N] [--workers N] [--corpus]
 
 Each with [--steps N] [--rules REMOVAL] [--client PLANT]. Exit status 1 if anything was found.
 """
@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.simulation.case import Case, told
+from tests.simulation.corpus import FILE, LEAST_SEEDS, Harvest, form, kept
 from tests.simulation.plants import PLANTS
 from tests.simulation.pool import Tally, outcomes
 from tests.simulation.removals import REMOVALS
@@ -57,15 +58,18 @@ def _show_trial(number: int, case: Case, is_same: bool) -> None:
     sys.stderr.write(f"trial {number}: {'fails' if is_same else 'does not'} with {moves}\n")
 
 
-def run_many(cases: list[Case], workers: int, shrunk: int, until_found: bool) -> int:
-    """All of them, or until something is found."""
+def run_many(cases: list[Case], workers: int, shrunk: int, until_found: bool, harvest: Harvest | None) -> int:
+    """All of them, or until something is found. ``harvest`` is told what the clean ones reached."""
     tally = Tally()
     show = _shower(len(cases))
     for done in outcomes(cases, workers):
         tally.add(done)
         show(tally)
-        if until_found and done.findings:
-            break
+        if done.findings:
+            if until_found:
+                break
+        elif harvest is not None:
+            harvest.add(done.case.seed, done.coverage)
     for what, times in sorted(tally.coverage.items()):
         sys.stdout.write(f"{times:9d} {what}\n")
     for case, findings, _ in tally.failed[:SHOWN]:
@@ -73,8 +77,20 @@ def run_many(cases: list[Case], workers: int, shrunk: int, until_found: bool) ->
         sys.stdout.write(f"seed {case.seed}: {len(findings)} findings, {name}: {text}\n    {case.line}\n")
     for done in tally.failed[:shrunk]:
         run_shrunk(done.case, None)
+    if harvest is not None:
+        _write_corpus(harvest)
     sys.stdout.write(f"{tally.seeds} seeds, {len(tally.failed)} failed\n")
     return 1 if tally.failed else 0
+
+
+def _write_corpus(harvest: Harvest) -> None:
+    before, chosen = kept(), harvest.chosen()
+    if chosen is None:
+        sys.stdout.write(f"the corpus stays as it is: {LEAST_SEEDS} seeds show what is rare\n")
+        return
+    FILE.write_text(form(chosen))
+    new = {thing for things in chosen.values() for thing in things} - {each for old in before.values() for each in old}
+    sys.stdout.write(f"the corpus has {len(chosen)} seeds; new in it: {'; '.join(sorted(new)) or 'nothing'}\n")
 
 
 def _shower(count: int) -> Callable[[Tally], None]:
@@ -110,6 +126,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the first of them")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--until-found", action="store_true", help="end with the first seed that fails")
+    parser.add_argument("--corpus", action="store_true", help=f"write {FILE.name} again: begin with its seeds")
     parser.add_argument("--shrunk", type=int, default=SHRUNK, help="how many failing seeds are shrunk (%(default)s)")
     parser.add_argument("--steps", type=int, help="moves of a seed, instead of 3 to 8")
     parser.add_argument("--rules", choices=sorted(REMOVALS), help="run without this rule")
@@ -123,8 +140,13 @@ def main() -> int:
         return run_shrunk(case(given.shrink), given.log)
     if given.seed is not None:
         return run_one(case(given.seed), given.log)
-    cases = [case(seed) for seed in range(given.first, given.first + given.count)]
-    return run_many(cases, given.workers, given.shrunk, given.until_found)
+    seeds, harvest = list(range(given.first, given.first + given.count)), None
+    # What is not as it should be, or not as the gate tells it, shows nothing of a seed.
+    if given.corpus and case(0) == Case(0):
+        corpus = list(kept())
+        harvest = Harvest(corpus)
+        seeds = [*corpus, *(seed for seed in seeds if seed not in corpus)]
+    return run_many([case(seed) for seed in seeds], given.workers, given.shrunk, given.until_found, harvest)
 
 
 if __name__ == "__main__":

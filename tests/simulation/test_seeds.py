@@ -1,6 +1,7 @@
 """Two hundred simulations: nothing acknowledged is lost, whatever goes wrong, and enough did go wrong.
 
-What one seed is stands in ``story.py``; what must hold in ``oracle.py``; ``docs/simulation.md`` says how to run more.
+What one seed is stands in ``story.py``; what must hold in ``oracle.py``; which seeds they are in ``corpus.py``;
+``docs/simulation.md`` says how to run more.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.case import Case
+from tests.simulation.corpus import gate
 from tests.simulation.nemesis.catalogue import MOVES
 from tests.simulation.pool import Tally, run_cases
+from tests.simulation.reached import unknown
 from tests.simulation.story import tell
 
-SEEDS = range(200)
+SEEDS = gate(200)
 WORKERS = 2
 REPOSITORY = Path(__file__).parents[2]
 
@@ -70,6 +73,12 @@ def test_enough_went_wrong(tally: Tally) -> None:
     """Each fault, and each thing that the rules are for, happened often."""
     rare = {what: tally.coverage[what] for what, least in LEAST.items() if tally.coverage[what] < least}
     assert not rare, f"{rare} of {dict(tally.coverage)}"
+
+
+@pytest.mark.timeout(900)
+def test_what_was_reached_is_in_the_catalogue(tally: Tally) -> None:
+    """A name that is counted under no known name could be missed by nobody."""
+    assert unknown(tally.coverage) == []
 
 
 @pytest.mark.parametrize("seed", [5, 42])
