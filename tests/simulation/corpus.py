@@ -20,7 +20,7 @@ MOST = 40
 #: Rare is what at most one of so many seeds reaches: the gate's other seeds will hardly show it.
 RARE = 20
 #: Fewer seeds do not show what is rare.
-LEAST_SEEDS = 1000
+LEAST_SEEDS = 200
 #: Seeds that are remembered for each thing: the first that reached it.
 REMEMBERED = 4
 

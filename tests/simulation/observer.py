@@ -2,6 +2,7 @@
 
 Owns that: leader epochs do not fall, and a leader epoch has one leader. Two controllers that overwrite each other break
 it long before a record is lost. It also knows the unclean elections, by what they are: the new leader was not in sync.
+Where nobody allowed them there are none: the oracle would excuse what they cut off.
 """
 
 from __future__ import annotations
@@ -21,17 +22,21 @@ _Key = tuple[str, int]
 
 
 class StateObserver:
-    """A client of the tree. ``found`` is told (name, text) of what is wrong, ``count`` what there was."""
+    """A client of the tree. ``found`` is told (name, text) of what is wrong, ``count`` what there was.
+    ``unclean_allowed`` says whether a replica that is not in sync may lead."""
 
     def __init__(
         self,
         tree: MemoryTree,
         found: Callable[[str, str], None],
         count: Callable[[str], None] = lambda what: None,
+        *,
+        unclean_allowed: bool = True,
     ) -> None:
         self._tree = tree
         self._found = found
         self._count = count
+        self._unclean_allowed = unclean_allowed
         self._latest: dict[_Key, StateNode] = {}
         #: (partition, leader epoch) -> leader
         self._leaders: dict[tuple[_Key, int], int] = {}
@@ -89,6 +94,9 @@ class StateObserver:
             self._count("partition without a leader")
         elif after.leader not in before.isr:
             self._count("election: unclean")
+            if not self._unclean_allowed:
+                text = f"{key[0]}-{key[1]}: {after.leader} leads epoch {after.leader_epoch}, in sync were {before.isr}"
+                self._found("unclean-election", text)
             self.unclean.setdefault(key, []).append((after.leader_epoch, after.leader))
         elif after.leader != before.leader:
             self._count("election: clean")

@@ -215,6 +215,18 @@ def test_an_unclean_election_is_known_by_its_leader() -> None:
     assert observer.unclean_before(("t", 0), 2) == 1
 
 
+def test_an_unclean_election_that_nobody_allowed_is_found() -> None:
+    """What it cuts off would be excused: it is told by itself."""
+    tree, found = MemoryTree(), []
+    StateObserver(tree, lambda name, text: found.append((name, text)), unclean_allowed=False)
+    make_partition(tree)
+    write(tree, 1, 0, (1, 2))
+    write(tree, 2, 1, (2,))
+    assert found == []
+    write(tree, 3, 2, (3,))
+    assert found == [("unclean-election", "t-0: 3 leads epoch 2, in sync were (2,)")]
+
+
 def test_what_controllers_write_is_watched() -> None:
     """A leader epoch that falls, and one that is given to two brokers, are found when they are written."""
     tree, found = MemoryTree(), []
