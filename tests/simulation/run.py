@@ -1,7 +1,7 @@
 """Simulations from the command line: one seed with its event log, a failing one shrunk, or many with a progress line.
 
-    .venv/bin/python -m tests.simulation.run --seed N [--moves 0,3] [--log FILE]
-    .venv/bin/python -m tests.simulation.run --shrink N
+    .venv/bin/python -m tests.simulation.run --seed N [--moves 0,3] [--log FILE] [--story BATCH]
+    .venv/bin/python -m tests.simulation.run --shrink N [--log FILE] [--story BATCH]
     .venv/bin/python -m tests.simulation.run --count 10000 [--first N] [--workers N] [--corpus]
 
 Each with [--steps N] [--rules REMOVAL] [--client PLANT]. Exit status 1 if anything was found.
@@ -14,8 +14,10 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
+from tests.simulation.batch_story import story, watched
 from tests.simulation.case import Case, told
 from tests.simulation.corpus import FILE, LEAST_SEEDS, Harvest, form, kept
 from tests.simulation.plants import PLANTS
@@ -28,19 +30,23 @@ SHOWN, SHRUNK = 10, 3
 PROGRESS_S = 5.0
 
 
-def run_one(case: Case, log: Path | None) -> int:
-    outcome = told(case)
+def run_one(case: Case, log: Path | None, of: str | None) -> int:
+    """``of`` is the batch whose story is told, if any."""
+    with watched() if of else nullcontext([]) as seen:
+        outcome = told(case)
     if log is not None:
         log.write_text(outcome.text)
     sys.stdout.write(f"{case.topology}\n{len(outcome.text.splitlines())} events\n")
+    if of:
+        sys.stdout.write(story(of, seen, outcome.text))
     for name, text in outcome.findings:
         sys.stdout.write(f"{name}: {text}\n")
     sys.stdout.write("nothing was found\n" if not outcome.findings else f"{case.line}\n")
     return 1 if outcome.findings else 0
 
 
-def run_shrunk(case: Case, log: Path | None) -> int:
-    """Shrink it if it fails; the log is that of what is left."""
+def run_shrunk(case: Case, log: Path | None, of: str | None) -> int:
+    """Shrink it if it fails; the log and the story are those of what is left."""
     outcome = told(case)
     if not outcome.findings:
         sys.stdout.write("nothing was found\n")
@@ -48,9 +54,7 @@ def run_shrunk(case: Case, log: Path | None) -> int:
     sys.stderr.write(f"seed {case.seed}: {len(outcome.moves)} moves, {outcome.findings[0][0]}\n")
     shrunk = shrink(case, outcome, _show_trial)
     sys.stdout.write(f"{shrunk}\n")
-    if log is not None:
-        log.write_text(shrunk.outcome.text)
-    return 1
+    return run_one(shrunk.case, log, of) if log is not None or of else 1
 
 
 def _show_trial(number: int, case: Case, is_same: bool) -> None:
@@ -76,7 +80,7 @@ def run_many(cases: list[Case], workers: int, shrunk: int, until_found: bool, ha
         name, text = findings[0]
         sys.stdout.write(f"seed {case.seed}: {len(findings)} findings, {name}: {text}\n    {case.line}\n")
     for done in tally.failed[:shrunk]:
-        run_shrunk(done.case, None)
+        run_shrunk(done.case, None, None)
     if harvest is not None:
         _write_corpus(harvest)
     sys.stdout.write(f"{tally.seeds} seeds, {len(tally.failed)} failed\n")
@@ -122,6 +126,7 @@ def main() -> int:
     one.add_argument("--shrink", type=int, metavar="SEED", help="find the fewest moves with which this seed fails")
     parser.add_argument("--moves", type=_numbers, help="of one seed only the moves with these numbers: 0,3,7, or none")
     parser.add_argument("--log", type=Path, help="write the event log of one seed to this file")
+    parser.add_argument("--story", metavar="BATCH", help="tell what became of one batch: a value of it, or t-0@17")
     parser.add_argument("--count", type=int, default=200, help="how many seeds")
     parser.add_argument("--first", type=int, default=0, help="the first of them")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
@@ -137,9 +142,9 @@ def main() -> int:
         return Case(seed, given.steps, given.moves, given.rules, given.client)
 
     if given.shrink is not None:
-        return run_shrunk(case(given.shrink), given.log)
+        return run_shrunk(case(given.shrink), given.log, given.story)
     if given.seed is not None:
-        return run_one(case(given.seed), given.log)
+        return run_one(case(given.seed), given.log, given.story)
     seeds, harvest = list(range(given.first, given.first + given.count)), None
     # What is not as it should be, or not as the gate tells it, shows nothing of a seed.
     if given.corpus and case(0) == Case(0):

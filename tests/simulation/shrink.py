@@ -45,7 +45,7 @@ class Shrunk:
 def kind(finding: Finding) -> str:
     """What a finding is, whoever has it, wherever and whenever."""
     name, text = finding
-    return f"{name}: {re.sub(r'[0-9]+', 'N', text)}" if name in TEXTS else name
+    return f"{name}: {re.sub(r'[0-9.]*[0-9]', 'N', text)}" if name in TEXTS else name
 
 
 def kind_of_failure(findings: Sequence[Finding]) -> str:
