@@ -17,6 +17,8 @@ from tests.simulation.story import Outcome
 
 #: Trials of one case, at most: 8 moves take up to 20, 40 of which 3 are needed take 20 to 40.
 MOST_TRIALS = 80
+#: Findings that are shown.
+SHOWN = 5
 #: Findings that others bring with them: what a failure is, any other finding says better.
 CONSEQUENCES = frozenset({"unavailable", "leftover"})
 #: Findings whose name says too little.
@@ -36,7 +38,10 @@ class Shrunk:
     def __str__(self) -> str:
         """Its line, what it shows, and its events: the moves that are left, and what they did."""
         moves = [f"    move {each.number} at {each.at_s:g} s: {each.name}" for each in self.outcome.moves]
-        findings = [f"    {name}: {text}" for name, text in self.outcome.findings]
+        found = self.outcome.findings
+        findings = [f"    {name}: {text}" for name, text in found[:SHOWN]]
+        if len(found) > SHOWN:
+            findings.append(f"    and {len(found) - SHOWN} findings more")
         few = "fewest" if self.is_minimal else "few, and perhaps not the fewest"
         head = f"{len(moves)} moves are left ({few}, {self.trials} trials):"
         return "\n".join([self.case.line, head, *moves, *findings])
