@@ -5,7 +5,7 @@ Owns the file ``caught.txt``, and the command that finds the seeds again when th
     .venv/bin/python -m tests.simulation.caught [--most 2000] [--workers N] [NAME ...]
 
 A seed that still shows its anomaly stays; else the gate's seeds are tried first, in their order, and then others. The
-number of seeds that were tried stands in the file too: how much is lost to who would run fewer.
+number of seeds that were tried stands in the file too; 0 if the seed was not found by trying one after the other.
 """
 
 from __future__ import annotations

@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from unittest import mock
 
+from cluster.broker.control import reassignments
 from cluster.broker.control.channels import BrokerChannel
 from cluster.broker.replicas.follower_log import FollowerLog
 from cluster.broker.replicas.roles import Roles
 from cluster.broker.rules import Rules
-from cluster.controller import partitions
+from cluster.controller import leadership, partitions, reassignment
+from cluster.log import opening
 from cluster.log.appending import AppendInfo
 from cluster.log.epochs import LeaderEpochCache
 from cluster.log.local_log import LocalLog, ReadResult
@@ -31,11 +33,11 @@ from tests.simulation import golden_removals as without
 
 @dataclass(frozen=True)
 class Removal:
-    """``rules`` takes one of the rules away; ``idle`` are methods (class, name) that do nothing meanwhile, and
+    """``rules`` takes one of the rules away; ``idle`` are functions (owner, name) that do nothing meanwhile, and
     ``patches`` are (owner, name, what stands there instead)."""
 
     rules: Callable[[Rules], Rules] = lambda rules: rules
-    idle: tuple[tuple[type, str], ...] = ()
+    idle: tuple[tuple[object, str], ...] = ()
     patches: tuple[tuple[object, str, object], ...] = ()
 
     @contextlib.contextmanager
@@ -134,6 +136,10 @@ def _read_to_the_end(
     return _read(log, offset, max_bytes, log.log_end_offset, at_least_one)
 
 
+def _always(*_arguments: object) -> bool:
+    return True
+
+
 REMOVALS: dict[str, Removal] = {
     "keep-the-tail": Removal(keep_the_tail),
     "cut-to-the-watermark": Removal(cut_to_the_watermark),
@@ -155,5 +161,12 @@ REMOVALS: dict[str, Removal] = {
     "remember-one-batch": Removal(without.remember_one_batch),  # Redpanda 3077
     "take-gaps": Removal(without.take_gaps),  # Redpanda 3039
     "shift-duplicates": Removal(shift_duplicates),  # Redpanda 5355
+    "prefer-whoever-is-alive": Removal(
+        patches=((leadership, "elect_preferred", without.prefer_whoever_is_alive),)
+    ),  # KIP-460
+    "complete-moves-early": Removal(
+        patches=((reassignments, "is_complete", _always), (reassignment, "is_complete", _always))
+    ),  # KIP-455
+    "lose-the-epochs": Removal(idle=((opening, "_load_epochs"),)),  # KAFKA-16541
     "leave-names-unsynced": Removal(patches=((LocalLog, "_unsynced_directories", lambda _log: ()),)),  # KAFKA-3968
 }

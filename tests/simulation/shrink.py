@@ -27,8 +27,8 @@ TEXTS = frozenset({"unavailable", "broken"})
 
 @dataclass(frozen=True)
 class Shrunk:
-    """``case`` fails as the original does, and ``outcome`` is what became of it. ``is_minimal``: without any one of its
-    moves it does not."""
+    """``case`` fails as the original does, and ``outcome`` is what became of it. ``is_minimal``: without any one or
+    two of its moves it does not."""
 
     case: Case
     outcome: Outcome
@@ -43,7 +43,8 @@ class Shrunk:
         if len(found) > SHOWN:
             findings.append(f"    and {len(found) - SHOWN} findings more")
         few = "fewest" if self.is_minimal else "few, and perhaps not the fewest"
-        head = f"{len(moves)} moves are left ({few}, {self.trials} trials):"
+        left = "1 move is" if len(moves) == 1 else f"{len(moves)} moves are"
+        head = f"{left} left ({few}, {self.trials} trials):"
         return "\n".join([self.case.line, head, *moves, *findings])
 
 
