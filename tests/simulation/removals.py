@@ -12,13 +12,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from unittest import mock
 
-from cluster.broker.control import reassignments
 from cluster.broker.control.channels import BrokerChannel
 from cluster.broker.replicas.follower_log import FollowerLog
 from cluster.broker.replicas.roles import Roles
 from cluster.broker.rules import Rules
-from cluster.controller import leadership, partitions, reassignment
-from cluster.log import opening
+from cluster.controller import leadership, partitions
 from cluster.log.appending import AppendInfo
 from cluster.log.epochs import LeaderEpochCache
 from cluster.log.local_log import LocalLog, ReadResult
@@ -136,10 +134,6 @@ def _read_to_the_end(
     return _read(log, offset, max_bytes, log.log_end_offset, at_least_one)
 
 
-def _always(*_arguments: object) -> bool:
-    return True
-
-
 REMOVALS: dict[str, Removal] = {
     "keep-the-tail": Removal(keep_the_tail),
     "cut-to-the-watermark": Removal(cut_to_the_watermark),
@@ -150,11 +144,8 @@ REMOVALS: dict[str, Removal] = {
     "keep-the-log-start": Removal(keep_the_log_start, ((FollowerLog, "_lacks_what_is_below"),)),
     "forget-a-failed-role": Removal(idle=((Roles, "_failed"), (BrokerChannel, "_note_partition_errors"))),
     # From the catalogue of bugs of others: Kafka's issues and proposals (KAFKA, KIP), Redpanda's issues.
-    "join-at-the-watermark": Removal(without.join_at_the_watermark),  # KAFKA-7128
-    "confirm-by-offset-alone": Removal(without.confirm_by_offset_alone),  # Redpanda 3003
     "elect-anybody": Removal(without.elect_anybody),  # KAFKA-1555
     "forget-broker-epochs": Removal(without.forget_broker_epochs),  # KIP-903
-    "forget-partition-epochs": Removal(without.forget_partition_epochs),  # KIP-497
     "take-what-is-proposed": Removal(patches=((InSyncReplicas, "_propose", without.take_what_is_proposed),)),  # KIP-497
     "hand-over-to-anybody": Removal(patches=((partitions, "elect_controlled_shutdown", without.hand_over_to_anybody),)),
     "read-to-the-end": Removal(patches=((PartitionLog, "read", _read_to_the_end),)),  # KAFKA-9835
@@ -164,9 +155,5 @@ REMOVALS: dict[str, Removal] = {
     "prefer-whoever-is-alive": Removal(
         patches=((leadership, "elect_preferred", without.prefer_whoever_is_alive),)
     ),  # KIP-460
-    "complete-moves-early": Removal(
-        patches=((reassignments, "is_complete", _always), (reassignment, "is_complete", _always))
-    ),  # KIP-455
-    "lose-the-epochs": Removal(idle=((opening, "_load_epochs"),)),  # KAFKA-16541
     "leave-names-unsynced": Removal(patches=((LocalLog, "_unsynced_directories", lambda _log: ()),)),  # KAFKA-3968
 }
