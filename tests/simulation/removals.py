@@ -21,7 +21,7 @@ from cluster.log.appending import AppendInfo
 from cluster.log.epochs import LeaderEpochCache
 from cluster.log.local_log import LocalLog, ReadResult
 from cluster.log.partition_log import PartitionLog
-from cluster.log.sequence import ProducerEntry, Verdict
+from cluster.log.sequence import ProducerEntry, Verdict, VerdictKind
 from cluster.protocol.batch import BatchHeader
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.isr import InSyncReplicas
@@ -114,6 +114,18 @@ def keep_the_log_start(rules: Rules) -> Rules:
     return replace(rules, truncate=lambda log, offset: rules.truncate(log, max(offset, log.log_start_offset)))
 
 
+def refuse_duplicates(rules: Rules) -> Rules:
+    """A batch that was stored before is out of order (Redpanda issue 3039)."""
+
+    def check(entry: ProducerEntry | None, header: BatchHeader, log_start_offset: int, unknown: str) -> Verdict:
+        verdict = rules.check_sequence(entry, header, log_start_offset, unknown)
+        if verdict.kind is VerdictKind.DUPLICATE:
+            return Verdict(VerdictKind.REJECT, error_code=ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+        return verdict
+
+    return replace(rules, check_sequence=check)
+
+
 def shift_duplicates(rules: Rules) -> Rules:
     """A batch that was stored before is answered with an offset that is not its own (Redpanda issue 5355)."""
 
@@ -145,12 +157,12 @@ REMOVALS: dict[str, Removal] = {
     "forget-a-failed-role": Removal(idle=((Roles, "_failed"), (BrokerChannel, "_note_partition_errors"))),
     # From the catalogue of bugs of others: Kafka's issues and proposals (KAFKA, KIP), Redpanda's issues.
     "elect-anybody": Removal(without.elect_anybody),  # KAFKA-1555
-    "forget-broker-epochs": Removal(without.forget_broker_epochs),  # KIP-903
+    "refuse-duplicates": Removal(refuse_duplicates),  # Redpanda 3039
     "take-what-is-proposed": Removal(patches=((InSyncReplicas, "_propose", without.take_what_is_proposed),)),  # KIP-497
     "hand-over-to-anybody": Removal(patches=((partitions, "elect_controlled_shutdown", without.hand_over_to_anybody),)),
     "read-to-the-end": Removal(patches=((PartitionLog, "read", _read_to_the_end),)),  # KAFKA-9835
     "remember-one-batch": Removal(without.remember_one_batch),  # Redpanda 3077
-    "take-gaps": Removal(without.take_gaps),  # Redpanda 3039
+    "take-gaps": Removal(without.take_gaps),  # KIP-98
     "shift-duplicates": Removal(shift_duplicates),  # Redpanda 5355
     "prefer-whoever-is-alive": Removal(
         patches=((leadership, "elect_preferred", without.prefer_whoever_is_alive),)
