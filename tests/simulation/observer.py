@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 from cluster.metadata.memory_tree import MemoryTree
 from cluster.metadata.store import NoNodeError
@@ -67,6 +67,8 @@ class StateObserver:
         """Its topic is deleted; another of its name begins with leader epoch 0."""
         self._latest.pop(key, None)
         self.unclean.pop(key, None)
+        # Nobody counts on anybody for it any more, also if another of its name is there at the next look (seed 426).
+        self._count_without(key, ())
         self._leaders = {known: leader for known, leader in self._leaders.items() if known[0] != key}
 
     def _look(self, key: _Key, state: StateNode) -> None:
@@ -82,9 +84,12 @@ class StateObserver:
         if leader != state.leader:
             text = f"{name}: leader epoch {state.leader_epoch} was {leader}'s, and {state.leader} was written"
             self._found("split-brain", text)
+        self._count_without(key, state.isr)
+
+    def _count_without(self, key: _Key, isr: Container[int]) -> None:
         # Broker ids are small; who has no replica is out as well.
         for broker_id in range(1, 8):
-            if broker_id not in state.isr:
+            if broker_id not in isr:
                 self._without[key, broker_id] += 1
 
     def _classify(self, key: _Key, before: StateNode, after: StateNode) -> None:
@@ -102,7 +107,7 @@ class StateObserver:
             self._count("election: clean")
 
     def written_without(self, key: _Key, broker_id: int) -> int:
-        """How many states were written in which a broker is not in sync."""
+        """How many states were written in which a broker is not in sync; the end of a topic is one of them."""
         return self._without[key, broker_id]
 
     def unclean_before(self, key: _Key, leader_epoch: int) -> int:
