@@ -16,7 +16,10 @@ from cluster.broker.journal import JOURNAL_FILE
 from cluster.seams.memory_storage import MemoryStorage
 
 #: What a broker writes of its own part in control, and which of its fields say what.
-JOURNAL_FIELDS = ("topic", "partition", "leader", "leader_epoch", "isr", "reason", "epoch", "broker_epoch", "broker")
+JOURNAL_FIELDS = (
+    *("topic", "partition", "leader", "leader_epoch", "isr", "before", "log_start_offset"),
+    *("reason", "epoch", "broker_epoch", "broker"),
+)
 
 
 class EventLog:
@@ -73,6 +76,10 @@ class LoggedStorage(MemoryStorage):
             entry = json.loads(line)
             self._log.note(self._who, f"{entry['event']} {_fields(entry)}".rstrip())
             self._count(entry)
+            self.told(entry)
+
+    def told(self, entry: dict[str, Any]) -> None:
+        """The broker wrote this line into its journal."""
 
     def _count(self, entry: dict[str, Any]) -> None:
         if entry["event"] == "controller-elected" and entry["epoch"] > 1:
@@ -81,6 +88,8 @@ class LoggedStorage(MemoryStorage):
             self._log.count("session expired")
         elif entry["event"] == "partition-changed":
             self._log.count(f"change of a partition: {entry['reason']}")
+        elif entry["event"] == "log-start":
+            self._log.count(f"log start moved by: {entry['reason']}")
 
 
 def _fields(entry: dict[str, Any]) -> str:

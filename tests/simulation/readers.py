@@ -136,4 +136,4 @@ class Reader:
                 f"watermark {found.high_watermark}",
             )  # fmt: skip
             self._read += [(offset, value, epoch) for offset, value in found.records]
-            self.position = found.records[-1][0] + 1
+        self.position = max(self.position, found.next_offset)

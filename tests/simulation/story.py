@@ -145,7 +145,7 @@ class Story:
         world = self.world
         for key in world.partitions:
             evidence = self.clients.evidence[key]
-            evidence.ledger = world.ledger(key)
+            evidence.ledger, evidence.former = world.ledger(key), world.former_ledgers(key)
             replicas = {broker_id: world.replica(broker_id, key) for broker_id in world.assigned(*key)}
             evidence.logs = {broker_id: world.log_bytes(broker_id, *key) for broker_id in replicas}
             evidence.starts = {

@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Callable
 from contextvars import Context
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 from cluster.broker.control.changes import BrokerIdTaken
@@ -28,9 +29,10 @@ from tests.cluster.control.virtual_time import OWNER
 from tests.simulation.clocks import JumpingClock
 from tests.simulation.events import EventLog, Traffic
 from tests.simulation.faulty_storage import FaultyStorage
-from tests.simulation.ledger import Appended, Cut, Ledger, held
+from tests.simulation.ledger import Appended, Cut, Ledger, entries_of, held
 from tests.simulation.nodes import Process
 from tests.simulation.observer import StateObserver
+from tests.simulation.retention import RETENTION, Moved, Settings, segments_of, wrongs
 from tests.simulation.seen import SeenCluster, TopicPartition
 from tests.simulation.topology import Topology
 
@@ -56,7 +58,9 @@ class World(SeenCluster):
         self._tasks: set[asyncio.Task[None]] = set()
         super().__init__(topology.brokers, topology.properties, rules, self._delay, topology.seed)
         self.clocks = {broker_id: JumpingClock() for broker_id in self.broker_ids}
-        self.storages = {each: FaultyStorage(each, self.events, self._epoch_began) for each in self.broker_ids}
+        self.storages = {
+            each: FaultyStorage(each, self.events, self._epoch_began, self._start_moved) for each in self.broker_ids
+        }
         self.observer = StateObserver(
             self.tree, lambda name, text: self.problems.append((name, text)), self.events.count
         )
@@ -76,8 +80,9 @@ class World(SeenCluster):
             log: PartitionLog, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int
         ) -> AppendInfo:
             ledger = self._ledger(log)
-            batch_id = (header.producer_id, header.base_sequence)
-            due = Appended(log.log_end_offset, leader_epoch, header.record_count, log.log_start_offset)
+            batch_id = (header.producer_id, header.producer_epoch, header.base_sequence)
+            entries = entries_of(batch)
+            due = Appended(log.log_end_offset, leader_epoch, header.record_count, log.log_start_offset, entries)
             ledger.leaders.setdefault(leader_epoch, set()).add(broker_id)
             try:
                 info = rules.append(log, batch, header, leader_epoch, now_ms)
@@ -112,6 +117,11 @@ class World(SeenCluster):
         topic_id = None if registration is None else registration.topic_id
         return self._ledgers.setdefault((key, topic_id), Ledger())
 
+    def former_ledgers(self, key: TopicPartition) -> list[Ledger]:
+        """Those of former topics of its name."""
+        now = self.ledger(key)
+        return [ledger for (known, _), ledger in self._ledgers.items() if known == key and ledger is not now]
+
     def _epoch_began(self, broker_id: int, topic: str, partition: int, leader_epoch: int) -> None:
         """A broker notes an epoch on its disk: if it is to lead after an unclean election, what it holds now is all."""
         key = (topic, partition)
@@ -124,6 +134,22 @@ class World(SeenCluster):
             batches = held(self.log_bytes(broker_id, *key))
             ledger.cuts.append(Cut(epoch, batches))
             self.events.note("oracle", f"{topic}-{partition} is left with {len(batches)} batches in epoch {epoch}")
+
+    def _start_moved(self, broker_id: int, entry: dict[str, Any]) -> None:
+        """A log begins later: if nobody asked for it, retention must have been right, by what is on the disk."""
+        process = self.processes.get(broker_id)
+        log = None if process is None else process.node.logs.get(entry["topic"], entry["partition"])
+        if log is None or entry["reason"] not in RETENTION:
+            return
+        with self.storages[broker_id].well():
+            segments = segments_of(self.storages[broker_id], log.directory, entry["log_end_offset"])
+        replica = self.replica(broker_id, (log.topic, log.partition))
+        settings = Settings(log.config.cleanup_policy, log.config.retention_bytes, log.config.retention_ms)
+        moved = Moved(entry["before"], entry["log_start_offset"], -1 if replica is None else replica.high_watermark)
+        for text in wrongs(segments, settings, moved, self.clocks[broker_id].wall_ms()):
+            self.problems.append(("retention", f"broker {broker_id}, {log.topic}-{log.partition}: {text}"))
+        ledger = self._ledger(log)
+        ledger.retained = max(ledger.retained, moved.after)
 
     # Lives
 
