@@ -15,7 +15,6 @@ from typing import Any
 from uuid import UUID
 
 from cluster.broker.control.changes import BrokerIdTaken
-from cluster.broker.handlers.control_requests import REGISTRATION_POLL_S
 from cluster.broker.rules import Rules
 from cluster.log.appending import AppendInfo
 from cluster.log.errors import LogError
@@ -266,8 +265,6 @@ class World(SeenCluster):
 
     async def _bury(self, process: Process) -> None:
         await self.bury(process)
-        # A request that waits for the broker's epoch sees at its next look that there will be none.
-        await asyncio.sleep(2 * REGISTRATION_POLL_S)
         self._check_left(process)
 
     def _check_left(self, process: Process) -> None:
