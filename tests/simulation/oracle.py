@@ -279,7 +279,8 @@ def _readers(evidence: Evidence, records: dict[int, Entry], start: int) -> list[
         for number, (offset, value, epoch) in enumerate(read):
             found = _topic_of(evidence, offset, value, ledger)
             if found is not ledger:
-                ledger, due, first = found, 0, number
+                ledger, first = found, _begins(found, read, number)
+                due = 0 if first == number or not _may_skip(evidence, found, 0, read[first][0]) else due
             if offset > due and not _may_skip(evidence, ledger, due, offset):
                 findings.append(("poll-skip", f"a reader was given offset {offset} where {due} is due"))
                 break
@@ -296,10 +297,20 @@ def _readers(evidence: Evidence, records: dict[int, Entry], start: int) -> list[
 def _topic_of(evidence: Evidence, offset: int, value: bytes, before: Ledger | None) -> Ledger:
     """The topic in which a record was read: the same as before, if it may be."""
     ledgers = [*evidence.former, evidence.ledger] if before is None else [before, *evidence.former, evidence.ledger]
-    for ledger in ledgers:
-        if any(place.offset == offset for place in ledger.places(value)):
-            return ledger
-    return before or evidence.ledger
+    return next((ledger for ledger in ledgers if _holds(ledger, offset, value)), before or evidence.ledger)
+
+
+def _holds(ledger: Ledger, offset: int, value: bytes) -> bool:
+    return any(place.offset == offset for place in ledger.places(value))
+
+
+def _begins(ledger: Ledger, read: list[tuple[int, bytes, int]], number: int) -> int:
+    """Since which of its reads a reader may have been in a topic in which it was at ``number``: what was appended to
+    the former one and not acknowledged may stand at the same offset in both.
+    """
+    while number and read[number - 1][0] < read[number][0] and _holds(ledger, *read[number - 1][:2]):
+        number -= 1
+    return number
 
 
 def _may_skip(evidence: Evidence, ledger: Ledger, due: int, offset: int) -> bool:
