@@ -1,8 +1,8 @@
 """The metadata store in memory: one shared tree, one session object per broker. For tests and simulation.
 
 Owns the client side and the ways in which it fails: a cut link (the session lives on until its timeout), an expired
-session (the client learns it when it is back), an answer or a request that is lost, a client whose process stands
-still. All time is the event loop's, so it runs on a virtual clock as well; what the client hears it hears in the
+session (the client learns it when it is back), an answer or a request that is lost, a link that is slow, a server that
+lags behind the others (``lagging``), a client whose process stands still. All time is the event loop's, so it runs on a virtual clock as well; what the client hears it hears in the
 context in which it was started.
 """
 
@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
 from typing import TypeVar
 
+from cluster.metadata.lagging import LaggingView
 from cluster.metadata.memory_tree import MemoryTree, split_path
 from cluster.metadata.store import (
     ConnectionLostError,
@@ -39,8 +40,14 @@ class MemoryStore:
 
     def __init__(self, tree: MemoryTree, *, session_timeout_ms: int = 2000, latency_s: float = 0.0) -> None:
         self._tree = tree
+        #: Who is read from: the tree, or a follower that lags behind it.
+        self._reads: MemoryTree | LaggingView = tree
         self._session_timeout_ms = session_timeout_ms
-        self._latency_s = latency_s
+        self._latency_s = self._usual_latency_s = latency_s
+        #: When the last thing arrives that a slow link is bringing.
+        self._last_arrival_s = 0.0
+        #: What is on its way, in order: a broken link loses it.
+        self._under_way: dict[asyncio.Future[None], None] = {}
         self._session_id = 0
         self._connected = False
         self._link = asyncio.Event()
@@ -71,6 +78,8 @@ class MemoryStore:
             if self._connected:
                 self._connected = False
                 self._announce(SessionState.SUSPENDED)
+            for arrived in self._under_way:
+                _arrive(arrived)
             self.stall()
 
     def heal(self) -> None:
@@ -90,6 +99,25 @@ class MemoryStore:
         """It goes on; if its session has ended, it hears of that now."""
         if self._expiry is not None:
             self._expiry.cancel()
+
+    def slow(self, latency_s: float) -> None:
+        """From now on requests, answers and events take so long, each. Nothing overtakes another."""
+        self._latency_s = latency_s
+
+    def quicken(self) -> None:
+        """Undo ``slow``."""
+        self._latency_s = self._usual_latency_s
+
+    def lag(self, lag_s: float) -> None:
+        """The server of this session is a follower that hears of everything so late; undone by ``keep_up``."""
+        self.keep_up()
+        self._reads = LaggingView(self._tree, lag_s, self._changed)
+
+    def keep_up(self) -> None:
+        """Undo ``lag``: the follower has caught up."""
+        if isinstance(self._reads, LaggingView):
+            view, self._reads = self._reads, self._tree
+            view.keep_up()
 
     def deafen(self) -> None:
         """What the server sends (answers and events) is held back until ``hear``; what is asked of it still happens."""
@@ -122,6 +150,10 @@ class MemoryStore:
             self._soon(self._reconnect)
 
     def node_changed(self, path: str, *, children: bool) -> None:
+        if self._reads is self._tree:
+            self._changed(path, children)
+
+    def _changed(self, path: str, children: bool) -> None:
         for watch in self._watches:
             if watch.path == path and watch.children == children and self._connected and self._hears.is_set():
                 self._soon_once(watch)
@@ -130,9 +162,40 @@ class MemoryStore:
         asyncio.get_running_loop().call_soon(act, *arguments, context=self._context)
 
     def _soon_once(self, watch: _Watch) -> None:
-        if not watch.is_scheduled:
-            watch.is_scheduled = True
+        if watch.is_scheduled:
+            return
+        watch.is_scheduled = True
+        delay_s = self._arrives_in_s() if self._is_slow else 0.0
+        if delay_s:
+            # The link's timer, not the client's: it may be killed.
+            Context().run(asyncio.get_running_loop().call_later, delay_s, self._soon, watch.call)
+        else:
             self._soon(watch.call)
+
+    @property
+    def _is_slow(self) -> bool:
+        is_behind = self._last_arrival_s > Context().run(asyncio.get_running_loop().time)
+        return is_behind or self._latency_s != self._usual_latency_s
+
+    def _arrives_in_s(self) -> float:
+        """How long what the server says now is under way: it arrives after all that it has said before."""
+        if not self._is_slow:
+            return self._latency_s
+        now_s = Context().run(asyncio.get_running_loop().time)
+        self._last_arrival_s = max(self._last_arrival_s, now_s + self._latency_s)
+        return self._last_arrival_s - now_s
+
+    async def _travel(self, delay_s: float) -> None:
+        """Be under way for so long, or until the link breaks."""
+        loop = asyncio.get_running_loop()
+        arrived: asyncio.Future[None] = loop.create_future()
+        timer = Context().run(loop.call_later, delay_s, _arrive, arrived)
+        self._under_way[arrived] = None
+        try:
+            await arrived
+        finally:
+            timer.cancel()
+            del self._under_way[arrived]
 
     # The seam.
 
@@ -174,10 +237,10 @@ class MemoryStore:
                 self._make_parents(path)
             return self._tree.create(self._session_id, Create(path, data, ephemeral), sequence=sequence)
 
-        return await self._call(operation)
+        return await self._call(operation, writes=True)
 
     async def get(self, path: str) -> tuple[bytes, Stat]:
-        return await self._call(lambda: self._tree.get(path))
+        return await self._call(lambda: self._reads.get(path))
 
     async def set(self, path: str, data: bytes, version: int = -1) -> Stat:
         [stat] = await self.multi([SetData(path, data, version)])
@@ -189,13 +252,13 @@ class MemoryStore:
         await self.multi([Delete(path, version)])
 
     async def exists(self, path: str) -> Stat | None:
-        return await self._call(lambda: self._tree.exists(path))
+        return await self._call(lambda: self._reads.exists(path))
 
     async def children(self, path: str) -> list[str]:
-        return await self._call(lambda: self._tree.children(path))
+        return await self._call(lambda: self._reads.children(path))
 
     async def multi(self, operations: Sequence[Operation]) -> list[str | Stat | None]:
-        return await self._call(lambda: self._tree.multi(self._session_id, operations))
+        return await self._call(lambda: self._tree.multi(self._session_id, operations), writes=True)
 
     def watch_data(self, path: str, listener: Callable[[], None]) -> None:
         self._watch(path, listener, children=False)
@@ -209,11 +272,12 @@ class MemoryStore:
         if self._connected:
             self._soon_once(watch)
 
-    async def _call(self, operation: Callable[[], _Result]) -> _Result:
+    async def _call(self, operation: Callable[[], _Result], *, writes: bool = False) -> _Result:
         session_id, links = self._session_id, self._links
         self._require(session_id, links)
         async with self._in_order:
-            await asyncio.sleep(self._latency_s)
+            self._require(session_id, links)
+            await self._travel(self._latency_s)
             self._require(session_id, links)
             if self._lose_requests:
                 self._lose_requests -= 1
@@ -225,7 +289,10 @@ class MemoryStore:
                 result = operation()
             except StoreError as error:
                 failure = error
-        await asyncio.sleep(self._latency_s)
+            if writes and isinstance(self._reads, LaggingView):
+                # A follower answers a write when it has applied it, also one that failed.
+                await self._reads.caught_up()
+        await self._travel(self._arrives_in_s())
         await self._hears.wait()
         if lose_answer:
             raise ConnectionLostError("the answer was lost")
@@ -284,3 +351,8 @@ class _Watch:
     def call(self) -> None:
         self.is_scheduled = False
         self._listener()
+
+
+def _arrive(arrived: asyncio.Future[None]) -> None:
+    if not arrived.done():
+        arrived.set_result(None)

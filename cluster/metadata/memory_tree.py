@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from cluster.metadata.store import (
     BadVersionError,
@@ -34,6 +34,14 @@ class Client(Protocol):
     def session_ended(self, session_id: int) -> None: ...
 
     def node_changed(self, path: str, *, children: bool) -> None: ...
+
+
+class Seen(NamedTuple):
+    """A node as it was."""
+
+    data: bytes
+    stat: Stat
+    children: frozenset[str]
 
 
 @dataclass(slots=True)
@@ -81,6 +89,15 @@ class MemoryTree:
             self._remove(path)
             self._notify_removed(path)
         client.session_ended(session_id)
+
+    def look_at(self, path: str) -> Seen | None:
+        """A node as it is now; None if there is none."""
+        node = self._nodes.get(path)
+        return None if node is None else Seen(node.data, node.stat(), frozenset(node.children))
+
+    def look_at_all(self) -> dict[str, Seen]:
+        """All nodes as they are now."""
+        return {path: Seen(node.data, node.stat(), frozenset(node.children)) for path, node in self._nodes.items()}
 
     def get(self, path: str) -> tuple[bytes, Stat]:
         node = self._node(path)

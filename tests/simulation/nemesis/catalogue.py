@@ -41,4 +41,7 @@ MOVES: dict[str, Move] = {
     "delete-records": Move(records.delete_records, 3),
     "rebirth": Move(records.rebirth, 1),
     "clock-jump": Move(clocks.jump, 2),
+    "clock-drift": Move(clocks.drift, 2),
+    "slow-zookeeper": Move(zookeeper.slow_zookeeper, 2),
+    "stale-zookeeper": Move(zookeeper.stale_zookeeper, 3),
 }
