@@ -278,6 +278,8 @@ class World(SeenCluster):
         for name in ("leader_elections", "isr_shrinks", "isr_expands"):
             self.events.count(name.replace("_", " ").rstrip("s"), getattr(counters, name))
         self.events.count("truncated record", counters.truncated_records)
+        for cause, times in counters.truncations.items():
+            self.events.count(f"truncation: {cause}", times)
 
     def retire_all(self) -> None:
         """Count what those did that still run."""
