@@ -10,7 +10,7 @@ import logging
 from uuid import UUID
 
 from cluster.broker.replicas.batch_checks import check_inside
-from cluster.broker.replicas.fetch_checks import check_follower, check_position, empty_answer
+from cluster.broker.replicas.fetch_checks import check_follower, check_position, empty_answer, proves_its_end
 from cluster.broker.replicas.follower_log import FollowerLog
 from cluster.broker.replicas.values import Host, Reader, Refused, Role, TopicPartition, TopicSettings, fetch_error
 from cluster.broker.replicas.waiters import Waiters
@@ -224,7 +224,7 @@ class Partition:
             diverging = check_position(self.log, wanted, self._host.rules.end_offset_for)
             if diverging is not None:
                 return empty_answer(self.log, wanted, leader.high_watermark, diverging=diverging)
-            if reader.is_follower and arrived:
+            if reader.is_follower and arrived and proves_its_end(self.log, wanted):
                 self._follower_fetched(leader, reader, wanted, now_ms)
             if wanted.fetch_offset >= upper_bound_offset or (max_bytes <= 0 and not at_least_one):
                 return empty_answer(self.log, wanted, leader.high_watermark)
