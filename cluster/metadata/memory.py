@@ -2,8 +2,8 @@
 
 Owns the client side and the ways in which it fails: a cut link (the session lives on until its timeout), an expired
 session (the client learns it when it is back), an answer or a request that is lost, a link that is slow, a server that
-lags behind the others (``lagging``), a client whose process stands still. All time is the event loop's, so it runs on a virtual clock as well; what the client hears it hears in the
-context in which it was started.
+lags behind the others (``lagging``), a client whose process stands still. All time is the event loop's, so it runs on a
+virtual clock as well; what the client hears it hears in the context in which it was started.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class MemoryWires:
             else:
                 act()
 
-        Context().run(loop.call_at, when, arrive, context=context)
+        Context().run(lambda: loop.call_at(when, arrive, context=context))
         return when
 
     async def travel(self, source: str, destination: str) -> None:

@@ -30,8 +30,8 @@ def batch(
     codec: int = 0,
     **fields: Any,
 ) -> bytes:
-    """A batch as a producer sends it; with a producer id its epoch is 0 unless told. ``key`` is every value's that is no
-    record yet."""
+    """A batch as a producer sends it; with a producer id its epoch is 0 unless told. ``key`` and ``timestamp`` are of
+    the values that are no records yet."""
     epoch = fields.pop("producer_epoch", 0 if producer_id >= 0 else -1)
     records = [value if isinstance(value, NewRecord) else NewRecord(timestamp, key, value) for value in values]
     return build_batch(

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from cluster.protocol.batch import set_offset_and_epoch
-from cluster.protocol.records import NewRecord, Record
+from cluster.protocol.batch import iter_batches, set_offset_and_epoch
+from cluster.protocol.records import NewRecord, decode_records
 from cluster.protocol.rewriting import rebuild_batch
 from tests.simulation.client import batch
 from tests.simulation.kept import Kept, compacted_replicas_differ
@@ -103,12 +103,9 @@ def record(offset: int) -> NewRecord:
 
 def compacted(data: bytes, *offsets: int) -> bytes:
     """The log with these offsets alone."""
-    from cluster.protocol.batch import iter_batches
-    from cluster.protocol.records import decode_records
-
     kept = b""
     for position, header in iter_batches(data):
-        records: list[Record] = decode_records(data[position : position + header.size_bytes])
+        records = decode_records(data[position : position + header.size_bytes])
         staying = [each for each in records if each.offset in offsets]
         if staying:
             kept += rebuild_batch(header, staying, None)

@@ -86,5 +86,5 @@ def test_our_own_clients_stay_on_a_topic_that_is_made_again() -> None:
 
 
 def test_rude_writers_bound_what_may_be_deleted() -> None:
-    """What a real producer makes of a log that has forgotten it is its own affair; nobody has been told anything yet."""
+    """Nobody has been told anything yet."""
     assert all(clients_of(seed, ["delete-records"]).deletable(KEY) == 0 for seed in SEEDS)

@@ -54,4 +54,8 @@ def test_segments_are_read_from_the_disk() -> None:
         storage.open(f"/data/t-0/{base:020d}.log").append(placed)
     storage.open("/data/t-0/00000000000000000004.log")
     size = len(batch(b"v", b"w"))
-    assert segments_of(storage, "/data/t-0", 4) == [OnDisk(0, 2, size, 100), OnDisk(2, 4, size, 300), OnDisk(4, 4, 0, -1)]
+    assert segments_of(storage, "/data/t-0", 4) == [
+        OnDisk(0, 2, size, 100),
+        OnDisk(2, 4, size, 300),
+        OnDisk(4, 4, 0, -1),
+    ]

@@ -51,6 +51,8 @@ class World(SeenCluster):
         self._ledgers: dict[tuple[TopicPartition, UUID | None], Ledger] = {}
         #: Extra milliseconds of a direction.
         self.slow: dict[tuple[str, str], float] = {}
+        #: Those that shut down.
+        self._leaving: dict[int, Process] = {}
         #: Lives that ended after their disk had failed: what they still say of it is no news.
         self._ended_by_disk: set[object] = set()
         self._delays = derive(topology.seed, "delays")
@@ -136,13 +138,15 @@ class World(SeenCluster):
 
     def _start_moved(self, broker_id: int, entry: dict[str, Any]) -> None:
         """A log begins later: if nobody asked for it, retention must have been right, by what is on the disk."""
-        process = self.processes.get(broker_id)
-        log = None if process is None else process.node.logs.get(entry["topic"], entry["partition"])
-        if log is None or entry["reason"] not in RETENTION:
+        process = self.processes.get(broker_id) or self._leaving.get(broker_id)
+        # Not a ghost: what a life writes after its end is on no disk.
+        if process is None or process.life != OWNER.get() or entry["reason"] not in RETENTION:
             return
+        log = process.node.logs.get(entry["topic"], entry["partition"])
+        assert log is not None
         with self.storages[broker_id].well():
             segments = segments_of(self.storages[broker_id], log.directory, entry["log_end_offset"])
-        replica = self.replica(broker_id, (log.topic, log.partition))
+        replica = process.node.replicas.partitions.get((log.topic, log.partition))
         settings = Settings(log.config.cleanup_policy, log.config.retention_bytes, log.config.retention_ms)
         moved = Moved(entry["before"], entry["log_start_offset"], -1 if replica is None else replica.high_watermark)
         for text in wrongs(segments, settings, moved, self.clocks[broker_id].wall_ms()):
@@ -256,9 +260,10 @@ class World(SeenCluster):
     async def leave(self, broker_id: int) -> None:
         """A controlled shutdown."""
         self.events.note("nemesis", f"stop {broker_id}")
-        process = self.processes[broker_id]
+        process = self._leaving[broker_id] = self.processes[broker_id]
         with contextlib.suppress(LogError):
             await self.stop(broker_id)
+        del self._leaving[broker_id]
         self._retire(process)
         self._check_left(process)
         self.events.note("nemesis", f"stopped {broker_id}")

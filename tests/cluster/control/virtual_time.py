@@ -1,7 +1,7 @@
 """An event loop whose time jumps to the next timer when nothing is left to do: seconds of a cluster in milliseconds.
 
-Owns virtual time, the standing still of a part of the process, and clocks of parts that run fast or slow. Does not own what runs, nor the network: nothing
-outside the process is ever waited for, so the same steps give the same outcome.
+Owns virtual time, the standing still of a part of the process, and clocks of parts that run fast or slow. Does not own
+what runs, nor the network: nothing outside the process is ever waited for, so the same steps give the same outcome.
 """
 
 from __future__ import annotations

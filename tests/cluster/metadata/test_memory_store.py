@@ -119,7 +119,9 @@ def test_a_broken_link_loses_what_is_under_way_at_once():
         asking = [asyncio.ensure_future(store.exists("/n")) for _ in range(3)]
         await asyncio.sleep(1.0)
         store.cut()
-        assert all(isinstance(end, ConnectionLostError) for end in await asyncio.gather(*asking, return_exceptions=True))
+        assert all(
+            isinstance(end, ConnectionLostError) for end in await asyncio.gather(*asking, return_exceptions=True)
+        )
         assert loop.time() == 1.0
 
     run(body())

@@ -15,6 +15,7 @@ from tests.simulation.nemesis.base import Nemesis
 LATENCIES_S = (0.02, 0.2, 0.6)
 LAGS_S = (0.05, 0.3, 1.0, 3.0)
 
+
 async def cut_zookeeper(nemesis: Nemesis) -> None:
     """A broker and ZooKeeper: for a moment, or for longer than the session."""
     broker_id = nemesis.random.choice([nemesis.victim(), nemesis.victim(nemesis.world.controller())])
