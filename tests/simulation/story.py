@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from cluster.broker.rules import Rules
 from cluster.invariants import InvariantBroken
+from cluster.protocol.batch import iter_batches
 from cluster.seams.randomness import derive
 from tests.cluster.control.virtual_time import run
 from tests.simulation.clients import SimulatedClients
@@ -164,6 +165,8 @@ class Story:
         count(f"partition with {epochs if epochs < 5 else '5 or more'} epochs written in")
         if max(evidence.starts.values(), default=0) > 0:
             count("log start moved in the end")
+        if evidence.is_compacted:
+            count("record compacted away", sum(map(_gone, evidence.logs.values())))
         if evidence.ledger.cuts:
             count("partition cut by an unclean election")
 
@@ -177,3 +180,11 @@ class Story:
         for name, text in world.problems:
             world.events.note("oracle", f"{name}: {text}")
         world.events.note("story", f"end; {world.traffic}; {len(world.problems)} findings")
+
+
+def _gone(log: bytes) -> int:
+    """How many offsets between the first and the last batch of a log have no record."""
+    headers = [header for _, header in iter_batches(log)]
+    return (
+        headers[-1].next_offset - headers[0].base_offset - sum(each.record_count for each in headers) if headers else 0
+    )

@@ -46,6 +46,13 @@ LEAST = {
     "election: unclean": 5,
     "partition cut by an unclean election": 3,
     "log start moved in the end": 5,
+    "log start moved by: size": 20,
+    "log start moved by: time": 5,
+    "segment compacted": 200,
+    "record compacted away": 500,
+    "truncation: diverging epoch": 5,
+    "consumer was told OffsetOutOfRange": 1,
+    "consumer was told TopicRecreated": 1,
     "nemesis elect-unclean": 1,
     **{f"nemesis {name}": 5 for name in MOVES if name != "elect-unclean"},
 }

@@ -83,6 +83,25 @@ def test_a_clock_that_drifts_runs_at_its_own_rate_with_its_timers() -> None:
     run(main())
 
 
+def test_no_timer_of_a_clock_that_drifts_fires_before_its_time() -> None:
+    """Not by the last bit of a float either: it would be set again for nothing, forever."""
+
+    async def main() -> None:
+        loop = the_loop()
+
+        async def sleep() -> None:
+            for number in range(200):
+                due_s = loop.time() + number / 7
+                await asyncio.sleep(number / 7)
+                assert loop.time() >= due_s
+
+        await asyncio.sleep(1 / 3)
+        loop.drift("a", 0.7)
+        await loop.create_task(sleep(), context=of("a"))
+
+    run(main(), timeout_s=10_000)
+
+
 def test_the_network_goes_by_nobodys_clock() -> None:
     """What is sent by a node whose clock is ahead arrives when it would have."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import math
 from collections.abc import Callable, Coroutine, Hashable
 from contextvars import Context, ContextVar
 from typing import Any, NamedTuple, TypeVar
@@ -32,7 +33,12 @@ class _Drift(NamedTuple):
         return self.own_s + (now_s - self.since_s) * self.rate
 
     def when(self, own_s: float) -> float:
-        return self.since_s + (own_s - self.own_s) / self.rate
+        """The first time at which it shows ``own_s``: a timer that fires before, by the last bit, is set again and
+        again."""
+        when_s = self.since_s + (own_s - self.own_s) / self.rate
+        while self.own(when_s) < own_s:
+            when_s = math.nextafter(when_s, math.inf)
+        return when_s
 
 
 class VirtualTimeLoop(asyncio.BaseEventLoop):
@@ -118,8 +124,9 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         if not ready and not self._stopping:
             if not scheduled:
                 raise RuntimeError("every task waits for something that will never happen")
-            self._now = max(self._now, scheduled[0][0])
-            self._turns = 0
+            if scheduled[0][0] > self._now:
+                self._now = scheduled[0][0]
+                self._turns = 0
         while scheduled and scheduled[0][0] <= self._now:
             timer = heapq.heappop(scheduled)[2]
             timer._scheduled = False
