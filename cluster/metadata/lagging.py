@@ -13,6 +13,7 @@ from contextvars import Context
 from typing import NamedTuple
 
 from cluster.metadata.memory_tree import MemoryTree, Seen
+from cluster.metadata.memory_way import server_time_s
 from cluster.metadata.store import NoNodeError, Stat
 
 
@@ -75,7 +76,7 @@ class LaggingView:
     # Time.
 
     def _due_s(self) -> float:
-        return _server_time_s() + self._lag_s
+        return server_time_s() + self._lag_s
 
     def _later(self, change: _Change | tuple[float, asyncio.Future[None]]) -> None:
         self._changes.append(change)
@@ -83,7 +84,7 @@ class LaggingView:
         Context().run(asyncio.get_running_loop().call_at, change[0], self._apply)
 
     def _apply(self) -> None:
-        now_s = _server_time_s()
+        now_s = server_time_s()
         while self._changes and self._changes[0][0] <= now_s:
             self._apply_next()
 
@@ -104,8 +105,3 @@ class LaggingView:
         if seen is None:
             raise NoNodeError(path)
         return seen
-
-
-def _server_time_s() -> float:
-    """The time, whatever the clocks of nodes show."""
-    return Context().run(asyncio.get_running_loop().time)

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from cluster.metadata.lagging import LaggingView
 from cluster.metadata.memory_tree import MemoryTree, split_path
+from cluster.metadata.memory_way import Way
 from cluster.metadata.store import (
     ConnectionLostError,
     Create,
@@ -43,11 +44,7 @@ class MemoryStore:
         #: Who is read from: the tree, or a follower that lags behind it.
         self._reads: MemoryTree | LaggingView = tree
         self._session_timeout_ms = session_timeout_ms
-        self._latency_s = self._usual_latency_s = latency_s
-        #: When the last thing arrives that a slow link is bringing.
-        self._last_arrival_s = 0.0
-        #: What is on its way, in order: a broken link loses it.
-        self._under_way: dict[asyncio.Future[None], None] = {}
+        self._way = Way(latency_s)
         self._session_id = 0
         self._connected = False
         self._link = asyncio.Event()
@@ -78,8 +75,7 @@ class MemoryStore:
             if self._connected:
                 self._connected = False
                 self._announce(SessionState.SUSPENDED)
-            for arrived in self._under_way:
-                _arrive(arrived)
+            self._way.lose()
             self.stall()
 
     def heal(self) -> None:
@@ -102,11 +98,11 @@ class MemoryStore:
 
     def slow(self, latency_s: float) -> None:
         """From now on requests, answers and events take so long, each. Nothing overtakes another."""
-        self._latency_s = latency_s
+        self._way.latency_s = latency_s
 
     def quicken(self) -> None:
         """Undo ``slow``."""
-        self._latency_s = self._usual_latency_s
+        self._way.latency_s = self._way.usual_latency_s
 
     def lag(self, lag_s: float) -> None:
         """The server of this session is a follower that hears of everything so late; undone by ``keep_up``."""
@@ -165,37 +161,12 @@ class MemoryStore:
         if watch.is_scheduled:
             return
         watch.is_scheduled = True
-        delay_s = self._arrives_in_s() if self._is_slow else 0.0
+        delay_s = self._way.arrives_in_s() if self._way.is_slow else 0.0
         if delay_s:
             # The link's timer, not the client's: it may be killed.
             Context().run(asyncio.get_running_loop().call_later, delay_s, self._soon, watch.call)
         else:
             self._soon(watch.call)
-
-    @property
-    def _is_slow(self) -> bool:
-        is_behind = self._last_arrival_s > Context().run(asyncio.get_running_loop().time)
-        return is_behind or self._latency_s != self._usual_latency_s
-
-    def _arrives_in_s(self) -> float:
-        """How long what the server says now is under way: it arrives after all that it has said before."""
-        if not self._is_slow:
-            return self._latency_s
-        now_s = Context().run(asyncio.get_running_loop().time)
-        self._last_arrival_s = max(self._last_arrival_s, now_s + self._latency_s)
-        return self._last_arrival_s - now_s
-
-    async def _travel(self, delay_s: float) -> None:
-        """Be under way for so long, or until the link breaks."""
-        loop = asyncio.get_running_loop()
-        arrived: asyncio.Future[None] = loop.create_future()
-        timer = Context().run(loop.call_later, delay_s, _arrive, arrived)
-        self._under_way[arrived] = None
-        try:
-            await arrived
-        finally:
-            timer.cancel()
-            del self._under_way[arrived]
 
     # The seam.
 
@@ -277,7 +248,7 @@ class MemoryStore:
         self._require(session_id, links)
         async with self._in_order:
             self._require(session_id, links)
-            await self._travel(self._latency_s)
+            await self._way.travel(self._way.latency_s)
             self._require(session_id, links)
             if self._lose_requests:
                 self._lose_requests -= 1
@@ -292,7 +263,7 @@ class MemoryStore:
             if writes and isinstance(self._reads, LaggingView):
                 # A follower answers a write when it has applied it, also one that failed.
                 await self._reads.caught_up()
-        await self._travel(self._arrives_in_s())
+        await self._way.travel(self._way.arrives_in_s())
         await self._hears.wait()
         if lose_answer:
             raise ConnectionLostError("the answer was lost")
@@ -351,8 +322,3 @@ class _Watch:
     def call(self) -> None:
         self.is_scheduled = False
         self._listener()
-
-
-def _arrive(arrived: asyncio.Future[None]) -> None:
-    if not arrived.done():
-        arrived.set_result(None)

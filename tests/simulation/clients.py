@@ -14,7 +14,7 @@ from collections.abc import Collection
 
 from cluster.seams.randomness import derive
 from tests.simulation.consuming import ConsumingReader
-from tests.simulation.oracle import Evidence
+from tests.simulation.evidence import Evidence
 from tests.simulation.producing import ProducingWriter
 from tests.simulation.readers import Reader
 from tests.simulation.topology import TOPIC
@@ -99,6 +99,7 @@ class SimulatedClients:
     def close(self, key: TopicPartition) -> None:
         """A partition is about to be deleted. The rude leave it; our own clients are to find out by themselves."""
         self._world.partitions.remove(key)
+        self.evidence[key].is_remade = True
         for writer, task in self._writers:
             if isinstance(writer, Writer) and key == writer.key:
                 task.cancel()

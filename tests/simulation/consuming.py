@@ -22,9 +22,9 @@ from cluster.seams.memory_selector import MemorySelector
 from cluster.seams.memory_transport import MemoryTransport
 from cluster.seams.randomness import derive
 from tests.cluster.control.virtual_time import LoopClock
+from tests.simulation.evidence import Evidence
 from tests.simulation.ledger import value_of
 from tests.simulation.nodes import CLIENT
-from tests.simulation.oracle import Evidence
 from tests.simulation.world import TopicPartition, World
 
 
@@ -124,7 +124,7 @@ class ConsumingReader:
         """
         self._world.events.note(self.name, f"at {self.position}: {type(error).__name__}")
         self._world.events.count(f"consumer was told {type(error).__name__}")
-        is_cut = bool(self._world.observer.unclean.get(self.key)) or bool(self._world.former_ledgers(self.key))
+        is_cut = bool(self._world.observer.unclean.get(self.key)) or self._evidence.is_remade
         is_gone = max(self._evidence.deleted, self._world.ledger(self.key).retained) > self.position
         if isinstance(error, LogTruncated) and is_cut and error.divergent_offset >= 0:
             consumer.seek(self.key, error.divergent_offset)

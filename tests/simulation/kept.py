@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from tests.simulation.ledger import Entry
 
-#: (name, what was seen), as the oracle's
+#: (name, what was seen): what all parts of the oracle tell.
 Finding = tuple[str, str]
 
 

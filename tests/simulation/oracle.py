@@ -12,64 +12,12 @@ that name; what a compacted log has a newer record for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
 from cluster.protocol.batch import BatchHeader, iter_batches
 from cluster.protocol.records import decode_records
-from tests.simulation.kept import Kept, compacted_replicas_differ
-from tests.simulation.ledger import Entry, Ledger, value_of
-
-#: (name, what was seen)
-Finding = tuple[str, str]
-INT64_MAX = 2**63 - 1
-
-
-@dataclass
-class Evidence:
-    """What is known of one partition.
-
-    ``sent`` are all values that were ever sent. ``acknowledged`` maps values to the offset that was told, -1 for none;
-    ``refused`` maps values of which a client said that they certainly were not written to its error. ``streams`` are
-    values in the order in which one producer sent them. ``read`` are each reader's (offset, value, leader epoch) in
-    order, from the start of the log. ``logs`` are the bytes of each replica in the end, all of them committed, and
-    ``starts`` where they begin. Below ``deleted`` records may have been deleted on request. ``former`` are the ledgers
-    of former topics of this name. ``is_compacted``: the topic may have been compacted, and lost tombstones too if
-    ``tombstones_go``.
-    """
-
-    name: str
-    sent: set[bytes] = field(default_factory=set)
-    acknowledged: dict[bytes, int] = field(default_factory=dict)
-    refused: dict[bytes, str] = field(default_factory=dict)
-    streams: list[list[bytes]] = field(default_factory=list)
-    read: list[list[tuple[int, bytes, int]]] = field(default_factory=list)
-    logs: dict[int, bytes] = field(default_factory=dict)
-    starts: Mapping[int, int] = field(default_factory=dict)
-    deleted: int = 0
-    ledger: Ledger = field(default_factory=Ledger)
-    former: list[Ledger] = field(default_factory=list)
-    is_compacted: bool = False
-    tombstones_go: bool = False
-
-    #: Ledgers to what their logs must keep.
-    _kept: dict[int, Kept] = field(default_factory=dict)
-
-    def gone_below(self, ledger: Ledger) -> int:
-        """Below this offset records may be gone, by request or by retention."""
-        return max(self.deleted, ledger.retained)
-
-    def kept_of(self, ledger: Ledger) -> Kept | None:
-        """What a compacted log must keep; None for one that is not compacted."""
-        if self.is_compacted and id(ledger) not in self._kept:
-            ends = [header.next_offset for log in self.logs.values() for _, header in iter_batches(log)]
-            end = max(ends, default=0) if ledger is self.ledger else INT64_MAX
-            self._kept[id(ledger)] = Kept(ledger.history(end), tombstones_go=self.tombstones_go)
-        return self._kept.get(id(ledger))
-
-    @property
-    def kept(self) -> Kept | None:
-        return self.kept_of(self.ledger)
+from tests.simulation.evidence import Evidence
+from tests.simulation.kept import Finding, compacted_replicas_differ
+from tests.simulation.ledger import Entry, value_of
+from tests.simulation.readings import readers
 
 
 def judge(evidence: Evidence) -> list[Finding]:
@@ -89,7 +37,7 @@ def judge(evidence: Evidence) -> list[Finding]:
             findings += evidence.kept.missing(records, start, headers[-1].next_offset if headers else start)
         findings += _values(evidence, records, start)
         findings += _streams(evidence, records)
-        findings += _readers(evidence, records, start)
+        findings += readers(evidence, records, start)
     return [(name, f"{evidence.name}: {text}") for name, text in dict.fromkeys(findings)]
 
 
@@ -240,15 +188,10 @@ def _is_gone(evidence: Evidence, value: bytes, told: int, start: int) -> bool:
     places = [place for place in ledger.places(value) if told < 0 or place.offset == told]
     return bool(places) and all(
         place.offset < start
-        or _is_superseded(evidence, place.offset, value)
+        or evidence.is_superseded(place.offset, value)
         or ledger.is_cut_off(place.batch, place.appended.base_offset, place.appended.epoch)
         for place in places
     )
-
-
-def _is_superseded(evidence: Evidence, offset: int, value: bytes) -> bool:
-    """Whether that record was in a compacted log: whether it may be missing there is judged of every offset."""
-    return evidence.kept is not None and evidence.kept.stood(offset, value)
 
 
 def _streams(evidence: Evidence, records: dict[int, Entry]) -> list[Finding]:
@@ -266,84 +209,3 @@ def _streams(evidence: Evidence, records: dict[int, Entry]) -> list[Finding]:
                 findings.append(("nonmonotonic-send", f"{value!r} stands at {offset}, behind its successors"))
             last = max(last, offset)
     return findings
-
-
-def _readers(evidence: Evidence, records: dict[int, Entry], start: int) -> list[Finding]:
-    """What was read is there, at that offset; a reader skips nothing but what was to be deleted or was compacted, and
-    reads nothing again but after what it had read was cut off. In another topic of that name it begins again.
-    """
-    findings: list[Finding] = []
-    for read in evidence.read:
-        due, first = 0, 0
-        ledger: Ledger | None = None
-        for number, (offset, value, epoch) in enumerate(read):
-            found = _topic_of(evidence, offset, value, ledger)
-            if found is not ledger:
-                ledger, first = found, _begins(found, read, number)
-                due = 0 if first == number or not _may_skip(evidence, found, 0, read[first][0]) else due
-            if offset > due and not _may_skip(evidence, ledger, due, offset):
-                findings.append(("poll-skip", f"a reader was given offset {offset} where {due} is due"))
-                break
-            if offset < due and not _may_go_back(evidence, read[first:number], offset, records, start):
-                findings.append(("poll-skip", f"a reader was given offset {offset} again, where {due} is due"))
-                break
-            due = offset + 1
-            stands = records.get(offset)
-            if (stands is None or stands.value != value) and not _was_there(evidence, offset, value, epoch, start):
-                findings.append(("read-then-lost", f"{value!r} was read at {offset}, where {stands!r} stands"))
-    return findings
-
-
-def _topic_of(evidence: Evidence, offset: int, value: bytes, before: Ledger | None) -> Ledger:
-    """The topic in which a record was read: the same as before, if it may be."""
-    ledgers = [*evidence.former, evidence.ledger] if before is None else [before, *evidence.former, evidence.ledger]
-    return next((ledger for ledger in ledgers if _holds(ledger, offset, value)), before or evidence.ledger)
-
-
-def _holds(ledger: Ledger, offset: int, value: bytes) -> bool:
-    return any(place.offset == offset for place in ledger.places(value))
-
-
-def _begins(ledger: Ledger, read: list[tuple[int, bytes, int]], number: int) -> int:
-    """Since which of its reads a reader may have been in a topic in which it was at ``number``: what was appended to
-    the former one and not acknowledged may stand at the same offset in both.
-    """
-    while number and read[number - 1][0] < read[number][0] and _holds(ledger, *read[number - 1][:2]):
-        number -= 1
-    return number
-
-
-def _may_skip(evidence: Evidence, ledger: Ledger, due: int, offset: int) -> bool:
-    due = max(due, evidence.gone_below(ledger))
-    kept = evidence.kept_of(ledger)
-    return due >= offset or (kept is not None and kept.may_be_skipped(due, offset))
-
-
-def _may_go_back(
-    evidence: Evidence, read: list[tuple[int, bytes, int]], offset: int, records: dict[int, Entry], start: int
-) -> bool:
-    """To where the log begins, or to where it parts from what was read, if it does."""
-    if not evidence.ledger.cuts:
-        return False
-    gone = [
-        ((stands := records.get(at)) is None or stands.value != value) and _was_there(evidence, at, value, epoch, start)
-        for at, value, epoch in read
-        if at >= offset
-    ]
-    return any(gone) if offset <= evidence.gone_below(evidence.ledger) else all(gone)
-
-
-def _was_there(evidence: Evidence, offset: int, value: bytes, epoch: int, start: int) -> bool:
-    """Whether what a reader was given in an epoch was appended there, and is gone by right."""
-    for ledger in evidence.former:
-        if any(place.offset == offset and place.appended.epoch <= epoch for place in ledger.places(value)):
-            return True
-    ledger = evidence.ledger
-    places = [
-        place for place in ledger.places(value) if place.offset == offset and place.appended.epoch <= epoch
-    ]  # fmt: skip
-    return bool(places) and (
-        offset < start
-        or _is_superseded(evidence, offset, value)
-        or any(ledger.is_cut_off(place.batch, place.appended.base_offset, epoch) for place in places)
-    )

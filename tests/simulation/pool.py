@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from tests.simulation.oracle import Finding
+from tests.simulation.kept import Finding
 from tests.simulation.removals import REMOVALS
 from tests.simulation.story import tell
 

@@ -12,7 +12,7 @@ import asyncio
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.randomness import derive
 from tests.simulation.client import Client, Fetched
-from tests.simulation.oracle import Evidence
+from tests.simulation.evidence import Evidence
 from tests.simulation.world import TopicPartition, World
 
 MAX_WAIT_MS = 300

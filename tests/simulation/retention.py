@@ -6,9 +6,10 @@ Owns Kafka's rules (``UnifiedLog.deleteOldSegments``) a second time, over the by
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
+from cluster.log.partition_log import PartitionLog
 from cluster.protocol.batch import iter_batches
 from cluster.seams.storage import Storage
 
@@ -39,6 +40,15 @@ class Moved(NamedTuple):
     before: int
     after: int
     high_watermark: int
+
+
+def looked_at(
+    log: PartitionLog, entry: Mapping[str, Any], high_watermark: int, storage: Storage, now_ms: int
+) -> list[str]:
+    """``wrongs`` of a log whose start has just moved, as the line of the journal says, with its files still there."""
+    segments = segments_of(storage, log.directory, entry["log_end_offset"])
+    settings = Settings(log.config.cleanup_policy, log.config.retention_bytes, log.config.retention_ms)
+    return wrongs(segments, settings, Moved(entry["before"], entry["log_start_offset"], high_watermark), now_ms)
 
 
 def segments_of(storage: Storage, directory: str, log_end: int) -> list[OnDisk]:

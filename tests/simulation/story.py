@@ -18,10 +18,12 @@ from cluster.protocol.batch import iter_batches
 from cluster.seams.randomness import derive
 from tests.cluster.control.virtual_time import run
 from tests.simulation.clients import SimulatedClients
+from tests.simulation.evidence import Evidence
 from tests.simulation.inspector import Inspector
+from tests.simulation.kept import Finding
 from tests.simulation.nemesis.base import Nemesis, draw
 from tests.simulation.nemesis.catalogue import MOVES
-from tests.simulation.oracle import Evidence, Finding, judge
+from tests.simulation.oracle import judge
 from tests.simulation.removals import Removal
 from tests.simulation.topology import TOPIC, Topology, topology
 from tests.simulation.world import World

@@ -10,9 +10,10 @@ from cluster.protocol.batch import iter_batches, set_offset_and_epoch
 from cluster.protocol.records import NewRecord, decode_records
 from cluster.protocol.rewriting import rebuild_batch
 from tests.simulation.client import batch
+from tests.simulation.evidence import Evidence
 from tests.simulation.kept import Kept, compacted_replicas_differ
 from tests.simulation.ledger import TOMBSTONE, Appended, Entry, Ledger, entries_of
-from tests.simulation.oracle import Evidence, judge
+from tests.simulation.oracle import judge
 
 PRODUCER = 7
 #: What was written: x, y, x again, y's tombstone, x once more.

@@ -17,9 +17,10 @@ from cluster.metadata.store import Create, Delete, SetData
 from cluster.metadata.znodes import StateNode
 from cluster.protocol.batch import set_offset_and_epoch
 from tests.simulation.client import batch
+from tests.simulation.evidence import Evidence
 from tests.simulation.ledger import Appended, Cut, Entry, Ledger, held
 from tests.simulation.observer import StateObserver
-from tests.simulation.oracle import Evidence, judge
+from tests.simulation.oracle import judge
 
 PRODUCER = 7
 VALUES = (b"a", b"b", b"c")

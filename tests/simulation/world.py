@@ -31,7 +31,7 @@ from tests.simulation.faulty_storage import FaultyStorage
 from tests.simulation.ledger import Appended, Cut, Ledger, entries_of, held
 from tests.simulation.nodes import Process
 from tests.simulation.observer import StateObserver
-from tests.simulation.retention import RETENTION, Moved, Settings, segments_of, wrongs
+from tests.simulation.retention import RETENTION, looked_at
 from tests.simulation.seen import SeenCluster, TopicPartition
 from tests.simulation.topology import Topology
 
@@ -143,16 +143,15 @@ class World(SeenCluster):
         if process is None or process.life != OWNER.get() or entry["reason"] not in RETENTION:
             return
         log = process.node.logs.get(entry["topic"], entry["partition"])
+        replica = process.node.replicas.partitions.get((entry["topic"], entry["partition"]))
         assert log is not None
+        high_watermark = -1 if replica is None else replica.high_watermark
         with self.storages[broker_id].well():
-            segments = segments_of(self.storages[broker_id], log.directory, entry["log_end_offset"])
-        replica = process.node.replicas.partitions.get((log.topic, log.partition))
-        settings = Settings(log.config.cleanup_policy, log.config.retention_bytes, log.config.retention_ms)
-        moved = Moved(entry["before"], entry["log_start_offset"], -1 if replica is None else replica.high_watermark)
-        for text in wrongs(segments, settings, moved, self.clocks[broker_id].wall_ms()):
+            texts = looked_at(log, entry, high_watermark, self.storages[broker_id], self.clocks[broker_id].wall_ms())
+        for text in texts:
             self.problems.append(("retention", f"broker {broker_id}, {log.topic}-{log.partition}: {text}"))
         ledger = self._ledger(log)
-        ledger.retained = max(ledger.retained, moved.after)
+        ledger.retained = max(ledger.retained, log.log_start_offset)
 
     # Lives
 

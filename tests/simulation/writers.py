@@ -13,8 +13,8 @@ from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.randomness import derive
 from tests.simulation.client import Client, Produced, batch
+from tests.simulation.evidence import Evidence
 from tests.simulation.keys import Keys
-from tests.simulation.oracle import Evidence
 from tests.simulation.world import TopicPartition, World
 
 REQUEST_TIMEOUT_MS = 1000
