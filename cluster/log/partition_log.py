@@ -179,13 +179,13 @@ class PartitionLog:
         return self._local.segments.base_offsets
 
     def update_config(self, config: LogConfig) -> None:
-        """Take other settings. Index settings hold from the next segment on.
-
-        Raises ``StorageFailed`` if it cannot be noted that the log may have holes from now on; then nothing changes.
+        """Take other settings; those of indexes hold from the next segment on. Raises ``StorageFailed``: nothing changes
+        if it cannot be noted that the log may have holes from now on.
         """
         if config.is_compacted and not self.config.is_compacted and self.on_may_have_holes is not None:
             self.on_may_have_holes()
-        self._local.configure(config)
+        self._local.had_holes = self._local.holes_allowed
+        self._local.config = config
 
     # -- appending ----------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from cluster.metadata.lagging import LaggingView
 from cluster.metadata.memory_tree import MemoryTree, split_path
+from cluster.metadata.memory_watch import Watch
 from cluster.metadata.memory_way import Way
 from cluster.metadata.store import (
     ConnectionLostError,
@@ -55,7 +56,7 @@ class MemoryStore:
         self._links = 0
         self._context: Context | None = None
         self._listeners: list[Callable[[SessionState], None]] = []
-        self._watches: list[_Watch] = []
+        self._watches: list[Watch] = []
         self._in_order = asyncio.Lock()
         self._expiry: asyncio.TimerHandle | None = None
         self._lose_requests = 0
@@ -96,13 +97,9 @@ class MemoryStore:
         if self._expiry is not None:
             self._expiry.cancel()
 
-    def slow(self, latency_s: float) -> None:
-        """From now on requests, answers and events take so long, each. Nothing overtakes another."""
-        self._way.latency_s = latency_s
-
-    def quicken(self) -> None:
-        """Undo ``slow``."""
-        self._way.latency_s = self._way.usual_latency_s
+    def slow(self, latency_s: float | None) -> None:
+        """From now on requests, answers and events take so long, each (None: as usual), and keep their order."""
+        self._way.latency_s = self._way.usual_latency_s if latency_s is None else latency_s
 
     def lag(self, lag_s: float) -> None:
         """The server of this session is a follower that hears of everything so late; undone by ``keep_up``."""
@@ -157,16 +154,10 @@ class MemoryStore:
     def _soon(self, act: Callable[..., None], *arguments: object) -> None:
         asyncio.get_running_loop().call_soon(act, *arguments, context=self._context)
 
-    def _soon_once(self, watch: _Watch) -> None:
-        if watch.is_scheduled:
-            return
-        watch.is_scheduled = True
-        delay_s = self._way.arrives_in_s() if self._way.is_slow else 0.0
-        if delay_s:
-            # The link's timer, not the client's: it may be killed.
-            Context().run(asyncio.get_running_loop().call_later, delay_s, self._soon, watch.call)
-        else:
-            self._soon(watch.call)
+    def _soon_once(self, watch: Watch) -> None:
+        if not watch.is_scheduled:
+            watch.is_scheduled = True
+            self._way.bring(self._soon, watch.call)
 
     # The seam.
 
@@ -238,7 +229,7 @@ class MemoryStore:
         self._watch(path, listener, children=True)
 
     def _watch(self, path: str, listener: Callable[[], None], *, children: bool) -> None:
-        watch = _Watch(path, children, listener)
+        watch = Watch(path, children, listener)
         self._watches.append(watch)
         if self._connected:
             self._soon_once(watch)
@@ -305,20 +296,3 @@ class MemoryStore:
     def _announce(self, state: SessionState) -> None:
         for listener in self._listeners:
             self._soon(listener, state)
-
-
-class _Watch:
-    """One listener on one path; calls that are not made yet are merged."""
-
-    def __init__(self, path: str, children: bool, listener: Callable[[], None]) -> None:
-        self.path = path
-        self.children = children
-        self._listener = listener
-        self.is_scheduled = False
-
-    def __repr__(self) -> str:
-        return f"_Watch({self.path}, {'children' if self.children else 'data'})"
-
-    def call(self) -> None:
-        self.is_scheduled = False
-        self._listener()

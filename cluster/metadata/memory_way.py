@@ -6,6 +6,7 @@ Owns that for one client. Times are the server's, whatever the clocks of nodes s
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextvars import Context
 
 
@@ -34,6 +35,13 @@ class Way:
         now_s = server_time_s()
         self._last_arrival_s = max(self._last_arrival_s, now_s + self.latency_s)
         return self._last_arrival_s - now_s
+
+    def bring(self, act: Callable[..., None], *arguments: object) -> None:
+        """Have ``act`` called when what the server says now arrives; at once if the way is not slow."""
+        if self.is_slow:
+            Context().run(asyncio.get_running_loop().call_later, self.arrives_in_s(), act, *arguments)
+        else:
+            act(*arguments)
 
     async def travel(self, delay_s: float) -> None:
         """Be under way for so long, or until that is lost."""

@@ -96,7 +96,7 @@ def test_a_slow_link_brings_everything_late_and_in_order():
         asking = asyncio.ensure_future(store.exists("/m"))
         tree.multi(0, [Create("/n")])
         await asyncio.sleep(0.5)
-        store.quicken()
+        store.slow(None)
         tree.multi(0, [Create("/m")])
         assert await asking is not None
         # The request took a second; its answer could not come before the event of half a second ago.

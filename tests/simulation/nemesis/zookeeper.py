@@ -54,7 +54,7 @@ async def slow_zookeeper(nemesis: Nemesis) -> None:
     await nemesis.last(0.5, 2.0, 5.0)
     world.events.note("nemesis", f"heal slow-zookeeper {chosen}")
     for store in stores:
-        store.quicken()
+        store.slow(None)
 
 
 async def stale_zookeeper(nemesis: Nemesis) -> None:
