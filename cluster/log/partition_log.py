@@ -179,8 +179,8 @@ class PartitionLog:
         return self._local.segments.base_offsets
 
     def update_config(self, config: LogConfig) -> None:
-        """Take other settings; those of indexes hold from the next segment on. Raises ``StorageFailed``: nothing changes
-        if it cannot be noted that the log may have holes from now on.
+        """Take other settings; those of indexes hold from the next segment on. Raises ``StorageFailed``: nothing has
+        changed if it cannot be noted that the log may have holes from now on.
         """
         if config.is_compacted and not self.config.is_compacted and self.on_may_have_holes is not None:
             self.on_may_have_holes()
