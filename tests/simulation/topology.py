@@ -14,6 +14,11 @@ TOPIC = "t"
 #: last two may be the same, and where elections may be unclean nothing is compacted: a replica that was compacted up to
 #: a record that is cut off lacks what that superseded.
 UNCLEAN, RETAINED, COMPACTED = 0.2, 0.2, 0.25
+#: The share of the seeds in which clocks may drift and ZooKeeper be slow or stale.
+SKEWED = 0.5
+#: Numbers of the generators for both. With these the seeds that tests know by what they show (``test_removals``,
+#: ``test_plants``) are as they were before there was either.
+CLEANUP_DRAW, SKEW_DRAW = 147, 168
 #: From here on no tombstone goes in a simulation, however its clocks jump.
 DAY_MS = 86_400_000
 
@@ -37,6 +42,8 @@ class Topology:
     is_retained: bool = False
     #: All records have keys, and topics are compacted.
     is_compacted: bool = False
+    #: Clocks may drift, and ZooKeeper be slow or stale.
+    is_skewed: bool = False
     #: Tombstones may go while the seed lasts.
     tombstones_go: bool = False
 
@@ -70,7 +77,7 @@ def topology(seed: int) -> Topology:
         properties["unclean.leader.election.enable"] = "true"
     if random.random() < 0.2:
         properties["min.insync.replicas"] = "1"
-    cleanup = derive(seed, "cleanup")
+    cleanup = derive(seed, "cleanup", CLEANUP_DRAW)
     is_retained = cleanup.random() < RETAINED
     is_compacted = cleanup.random() < COMPACTED and not is_unclean
     tombstones_go = is_compacted and cleanup.random() < 0.5
@@ -87,6 +94,7 @@ def topology(seed: int) -> Topology:
         properties=properties,
         is_retained=is_retained,
         is_compacted=is_compacted,
+        is_skewed=derive(seed, "weather", SKEW_DRAW).random() < SKEWED,
         tombstones_go=tombstones_go,
     )
 
