@@ -10,7 +10,7 @@ from tests.simulation.test_seeds import SEEDS
 
 #: plant -> a seed that shows it, and what is found then among other things
 CAUGHT = {
-    "a-timeout-is-success": (14, "lost-write"),
+    "a-timeout-is-success": (4, "lost-write"),
     "never-asks-again": (3, "unavailable"),
     "reads-again": (2, "poll-skip"),
     "restarts-in-flight": (38, "duplicate"),
