@@ -15,7 +15,7 @@ from tests.simulation.test_seeds import SEEDS
 CAUGHT = {
     "keep-the-tail": (200, "log-divergence"),
     "cut-to-the-watermark": (80, "lost-write"),
-    "acknowledge-early": (14, "lost-write"),
+    "acknowledge-early": (23, "lost-write"),
     "forget-on-failover": (1, "sequence-gap"),
     "no-controller-fencing": (52, "split-brain"),
     "keep-the-log-start": (260, "unavailable"),
