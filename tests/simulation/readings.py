@@ -21,7 +21,7 @@ def readers(evidence: Evidence, records: Mapping[int, Entry], start: int) -> lis
         due, first = 0, 0
         ledger: Ledger | None = None
         for number, (offset, value, epoch) in enumerate(read):
-            found = _topic_of(evidence, offset, value, ledger)
+            found = _topic_of(evidence, offset, value, ledger, is_back=offset < due)
             if found is not ledger:
                 ledger, first = found, _begins(found, read, number)
                 due = 0 if first == number or not _may_skip(evidence, found, 0, read[first][0]) else due
@@ -38,9 +38,14 @@ def readers(evidence: Evidence, records: Mapping[int, Entry], start: int) -> lis
     return findings
 
 
-def _topic_of(evidence: Evidence, offset: int, value: bytes, before: Ledger | None) -> Ledger:
-    """The topic in which a record was read: the same as before, if it may be."""
-    ledgers = [*evidence.former, evidence.ledger] if before is None else [before, *evidence.former, evidence.ledger]
+def _topic_of(evidence: Evidence, offset: int, value: bytes, before: Ledger | None, *, is_back: bool) -> Ledger:
+    """The topic in which a record was read: the same as before, if it may be. A reader that goes back is rather in
+    another, where the same record may stand at the same offset.
+    """
+    ledgers = [*evidence.former, evidence.ledger]
+    if before is not None:
+        others = [ledger for ledger in ledgers if ledger is not before]
+        ledgers = [*others, before] if is_back else [before, *others]
     return next((ledger for ledger in ledgers if _holds(ledger, offset, value)), before or evidence.ledger)
 
 

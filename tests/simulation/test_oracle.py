@@ -198,6 +198,7 @@ def test_what_a_former_topic_held_is_excused() -> None:
     assert judge(remade) == []
     former.append((PRODUCER, 1, 0), Appended(0, 0, 1, 0, (Entry(None, b"d"),)))
     assert judge(replace(remade, read=[[(0, b"d", 0), (1, b"e", 0)]])) == []
+    assert judge(replace(remade, read=[[(0, b"d", 0), (1, b"b", 0), (0, b"d", 0), (1, b"e", 0)]])) == []
     for changes, name in (
         ({"former": []}, "lost-write"),
         ({"acknowledged": {b"a": 1}}, "lost-write"),
