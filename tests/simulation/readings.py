@@ -20,11 +20,19 @@ def readers(evidence: Evidence, records: Mapping[int, Entry], start: int) -> lis
     for read in evidence.read:
         due, first = 0, 0
         ledger: Ledger | None = None
+        #: Where it begins a topic that was made again once more, as it has heard now that it is another one.
+        again: int | None = None
         for number, (offset, value, epoch) in enumerate(read):
             found = _topic_of(evidence, offset, value, ledger, is_back=offset < due)
             if found is not ledger:
+                again = None if ledger is None else _begins_again(read, number)
                 ledger, first = found, _begins(found, read, number)
                 due = 0 if first == number or not _may_skip(evidence, found, 0, read[first][0]) else due
+                if again is not None:
+                    # Fetch 12 names no topic id: until metadata tell, a consumer goes on where it was.
+                    due = offset
+            if number == again:
+                due, first = 0, number
             if offset > due and not _may_skip(evidence, ledger, due, offset):
                 findings.append(("poll-skip", f"a reader was given offset {offset} where {due} is due"))
                 break
@@ -44,8 +52,9 @@ def _topic_of(evidence: Evidence, offset: int, value: bytes, before: Ledger | No
     """
     ledgers = [*evidence.former, evidence.ledger]
     if before is not None:
-        others = [ledger for ledger in ledgers if ledger is not before]
-        ledgers = [*others, before] if is_back else [before, *others]
+        # Never one that was deleted before.
+        later = ledgers[next(place for place, ledger in enumerate(ledgers) if ledger is before) + 1 :]
+        ledgers = [*later, before] if is_back else [before, *later]
     return next((ledger for ledger in ledgers if _holds(ledger, offset, value)), before or evidence.ledger)
 
 
@@ -60,6 +69,12 @@ def _begins(ledger: Ledger, read: list[tuple[int, bytes, int]], number: int) -> 
     while number and read[number - 1][0] < read[number][0] and _holds(ledger, *read[number - 1][:2]):
         number -= 1
     return number
+
+
+def _begins_again(read: list[tuple[int, bytes, int]], number: int) -> int | None:
+    """Where a reader goes back after ``number``; None if it does not."""
+    later = range(number + 1, len(read))
+    return next((each for each in later if read[each][0] < read[each - 1][0]), None)
 
 
 def _may_skip(evidence: Evidence, ledger: Ledger, due: int, offset: int) -> bool:

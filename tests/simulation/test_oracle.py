@@ -199,6 +199,10 @@ def test_what_a_former_topic_held_is_excused() -> None:
     former.append((PRODUCER, 1, 0), Appended(0, 0, 1, 0, (Entry(None, b"d"),)))
     assert judge(replace(remade, read=[[(0, b"d", 0), (1, b"e", 0)]])) == []
     assert judge(replace(remade, read=[[(0, b"d", 0), (1, b"b", 0), (0, b"d", 0), (1, b"e", 0)]])) == []
+    # A consumer that has not heard of it yet goes on where it was, and begins again when it has.
+    unaware = [(0, b"a", 0), (1, b"e", 0), (0, b"d", 0), (1, b"e", 0)]
+    assert judge(replace(remade, read=[unaware])) == []
+    assert {name for name, _ in judge(replace(remade, read=[[*unaware, (0, b"d", 0)]]))} == {"poll-skip"}
     for changes, name in (
         ({"former": []}, "lost-write"),
         ({"acknowledged": {b"a": 1}}, "lost-write"),
