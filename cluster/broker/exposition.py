@@ -58,6 +58,8 @@ class BrokerCollector(Collector):
         counters = self._counters
         for name, text in COUNTERS.items():
             yield _counter(name, text, {(): getattr(counters, name)})
+        causes: dict[Labels, float] = {(cause,): float(times) for cause, times in dict(counters.truncations).items()}
+        yield _counter("truncations", "Times that a log of this follower was cut or begun again", causes, ("cause",))
         yield from _requests(counters)
         topics = dict(counters.topics)
         for name, (text, value_of) in _TOPICS.items():

@@ -7,6 +7,7 @@ requests (``request_metrics``), nor how all of it is shown (``exposition``).
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from zlib import crc32
 
@@ -71,6 +72,7 @@ class Counters:
         "now_ns",
         "session_state",
         "topics",
+        "truncations",
     )
 
     def __init__(self, now_ns: Callable[[], int] = lambda: 0) -> None:
@@ -91,6 +93,8 @@ class Counters:
         self.unclean_leader_elections = 0
         self.zookeeper_session_expirations = 0
         self.truncated_records = 0
+        #: Why logs of this follower were cut or begun again -> how often.
+        self.truncations: Counter[str] = Counter()
         self.requests = 0
         self.refused_frames = 0
         self.refused_connections = 0

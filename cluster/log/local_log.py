@@ -75,9 +75,9 @@ class LocalLog:
         #: while that of the directory itself may not be.
         self._names = 0
         self._names_synced = 0 if names_synced else -1
-        #: All below was compacted.
-        self.cleaned_to = cleaned_to
-        self._holes_allowed = holes_allowed
+        #: All below was compacted. What a power loss took from the end and is written again was not.
+        self.cleaned_to = min(cleaned_to, self.log_end_offset)
+        self.had_holes = holes_allowed
         self.jitter_ms = self._draw_jitter_ms()
         self._last_flush_ms = clock.monotonic_ms()
 
@@ -161,7 +161,7 @@ class LocalLog:
     @property
     def holes_allowed(self) -> bool:
         """Whether offsets may be missing: compaction makes holes, and they outlive a change of the policy."""
-        return self._holes_allowed or self.config.is_compacted
+        return self.had_holes or self.config.is_compacted
 
     # -- cutting ------------------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from uuid import UUID
 
 from cluster.log.checkpoints import (
@@ -195,6 +196,11 @@ class LogManager:
                 if self._offsets.get(RECOVERY_POINT_FILE, topic_partition) > log.recovery_point:
                     self.checkpoint_recovery_points()
 
+        def on_cleaned_lowered() -> None:
+            with self._offsets.lock:
+                if self._offsets.get(CLEANER_FILE, topic_partition) > log.cleaned_to:
+                    self._offsets.update(CLEANER_FILE, {topic_partition: log.cleaned_to})
+
         def on_log_start_lowered() -> None:
             with self._offsets.lock:
                 if self._offsets.get(LOG_START_FILE, topic_partition) > log.log_start_offset:
@@ -205,8 +211,12 @@ class LogManager:
                 self.on_log_start_moved(log, before, reason)
 
         log.on_recovery_point_lowered = on_recovery_point_lowered
+        log.on_may_have_holes = partial(self._note_holes, log)
+        log.on_cleaned_lowered = on_cleaned_lowered
         log.on_log_start_lowered = on_log_start_lowered
         log.on_log_start_moved = on_log_start_moved
+        # It may end below what was compacted, after a power loss.
+        on_cleaned_lowered()
         self._logs[topic_partition] = log
         return log
 
@@ -234,10 +244,15 @@ class LogManager:
                 )
             log.set_topic_id(topic_id)
         log.update_config(config)
-        if config.is_compacted and topic_partition not in self._offsets.rows(CLEANER_FILE):
-            # From now on it may have holes, and the next start must know that before it knows the topic's settings.
-            self._offsets.update(CLEANER_FILE, {topic_partition: log.cleaned_to})
+        if config.is_compacted:
+            self._note_holes(log)
         return log
+
+    def _note_holes(self, log: PartitionLog) -> None:
+        """From now on it may have holes, and the next start must know that before it knows the topic's settings."""
+        topic_partition = (log.topic, log.partition)
+        if topic_partition not in self._offsets.rows(CLEANER_FILE):
+            self._offsets.update(CLEANER_FILE, {topic_partition: log.cleaned_to})
 
     def delete(self, topic: str, partition: int) -> None:
         """Delete a log and its checkpoint lines; its files go later (``removals``). Raises ``StorageFailed``."""

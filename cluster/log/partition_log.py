@@ -61,6 +61,10 @@ class PartitionLog:
         self.verified_bytes = opened.verified_bytes
         #: Called after a truncation that took back what a recovery-point checkpoint may call synced.
         self.on_recovery_point_lowered: Callable[[], None] | None = None
+        #: Called before the log is compacted for the first time.
+        self.on_may_have_holes: Callable[[], None] | None = None
+        #: Called after a truncation that took back what a cleaner checkpoint may call compacted.
+        self.on_cleaned_lowered: Callable[[], None] | None = None
         #: Called before a cut that lets the log begin lower than a log-start checkpoint may say.
         self.on_log_start_lowered: Callable[[], None] | None = None
         #: Called with (start before, why) when the log start has moved.
@@ -177,7 +181,12 @@ class PartitionLog:
         return self._local.segments.base_offsets
 
     def update_config(self, config: LogConfig) -> None:
-        """Take other settings. Index settings hold from the next segment on."""
+        """Take other settings; those of indexes hold from the next segment on. Raises ``StorageFailed``: nothing has
+        changed if it cannot be noted that the log may have holes from now on.
+        """
+        if config.is_compacted and not self.config.is_compacted and self.on_may_have_holes is not None:
+            self.on_may_have_holes()
+        self._local.had_holes = self._local.holes_allowed
         self._local.config = config
 
     # -- appending ----------------------------------------------------------------------------------------------------
@@ -247,7 +256,7 @@ class PartitionLog:
             self.truncate_fully_and_start_at(offset)
             return before - first_offset
         if offset < before:
-            recovery_point = local.recovery_point
+            recovery_point, cleaned_to = local.recovery_point, local.cleaned_to
             if offset < self.log_start_offset:
                 self._lower_log_start(self._end_after_cut(offset))
             self._drop_snapshots_above(offset)
@@ -256,7 +265,7 @@ class PartitionLog:
             if self.producers.holds_above(local.log_end_offset):
                 self._rebuild_producers()
             self.log_start_offset = min(self.log_start_offset, local.log_end_offset)
-            self._announce_recovery_point(recovery_point)
+            self._announce_cut(recovery_point, cleaned_to)
             offset = local.log_end_offset
         # Also when nothing is cut: an epoch that begins at the end may conflict with the leader's.
         self.epochs.truncate_from_end(offset)
@@ -266,7 +275,7 @@ class PartitionLog:
         """Remove everything and begin at ``offset``, as a follower does whose leader has deleted what it needs."""
         local = self._local
         local.check()
-        recovery_point = local.recovery_point
+        recovery_point, cleaned_to = local.recovery_point, local.cleaned_to
         start_before = self.log_start_offset
         if offset < start_before:
             self._lower_log_start(offset)
@@ -275,7 +284,7 @@ class PartitionLog:
         self.producers.clear()
         self.epochs.clear()
         self.log_start_offset = offset
-        self._announce_recovery_point(recovery_point)
+        self._announce_cut(recovery_point, cleaned_to)
         self._announce_log_start(start_before, "the leader's log begins later")
 
     def advance_log_start_offset(self, offset: int, reason: str = "asked for") -> None:
@@ -374,9 +383,12 @@ class PartitionLog:
         if self.on_log_start_moved is not None and self.log_start_offset > before:
             self.on_log_start_moved(before, reason)
 
-    def _announce_recovery_point(self, before: int) -> None:
-        if self._local.recovery_point < before and self.on_recovery_point_lowered is not None:
+    def _announce_cut(self, recovery_point: int, cleaned_to: int) -> None:
+        """What a checkpoint says of the log as it was before would be wrong of what is appended next."""
+        if self._local.recovery_point < recovery_point and self.on_recovery_point_lowered is not None:
             self.on_recovery_point_lowered()
+        if self._local.cleaned_to < cleaned_to and self.on_cleaned_lowered is not None:
+            self.on_cleaned_lowered()
 
     def _lower_log_start(self, offset: int) -> None:
         """Before the files are cut: a start that finds a log end below its checkpointed start wipes the log and begins

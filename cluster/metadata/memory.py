@@ -1,9 +1,9 @@
 """The metadata store in memory: one shared tree, one session object per broker. For tests and simulation.
 
 Owns the client side and the ways in which it fails: a cut link (the session lives on until its timeout), an expired
-session (the client learns it when it is back), an answer or a request that is lost, a client whose process stands
-still. All time is the event loop's, so it runs on a virtual clock as well; what the client hears it hears in the
-context in which it was started.
+session (the client learns it when it is back), an answer or a request that is lost, a link that is slow, a server that
+lags behind the others (``lagging``), a client whose process stands still. All time is the event loop's, so it runs on a
+virtual clock as well; what the client hears it hears in the context in which it was started.
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
 from typing import TypeVar
 
+from cluster.metadata.lagging import LaggingView
 from cluster.metadata.limits import check_request, request_bytes
-from cluster.metadata.memory_tree import MemoryTree, split_path
+from cluster.metadata.memory_tree import MemoryTree
+from cluster.metadata.memory_watch import Watch
+from cluster.metadata.memory_way import Way
 from cluster.metadata.store import (
     ConnectionLostError,
     Create,
@@ -40,8 +43,10 @@ class MemoryStore:
 
     def __init__(self, tree: MemoryTree, *, session_timeout_ms: int = 2000, latency_s: float = 0.0) -> None:
         self._tree = tree
+        #: Who is read from: the tree, or a follower that lags behind it.
+        self._reads: MemoryTree | LaggingView = tree
         self._session_timeout_ms = session_timeout_ms
-        self._latency_s = latency_s
+        self._way = Way(latency_s)
         self._session_id = 0
         self._connected = False
         self._link = asyncio.Event()
@@ -52,7 +57,7 @@ class MemoryStore:
         self._links = 0
         self._context: Context | None = None
         self._listeners: list[Callable[[SessionState], None]] = []
-        self._watches: list[_Watch] = []
+        self._watches: list[Watch] = []
         self._in_order = asyncio.Lock()
         self._expiry: asyncio.TimerHandle | None = None
         self._lose_requests = 0
@@ -72,6 +77,7 @@ class MemoryStore:
             if self._connected:
                 self._connected = False
                 self._announce(SessionState.SUSPENDED)
+            self._way.lose()
             self.stall()
 
     def heal(self) -> None:
@@ -91,6 +97,21 @@ class MemoryStore:
         """It goes on; if its session has ended, it hears of that now."""
         if self._expiry is not None:
             self._expiry.cancel()
+
+    def slow(self, latency_s: float | None) -> None:
+        """From now on requests, answers and events take so long, each (None: as usual), and keep their order."""
+        self._way.latency_s = self._way.usual_latency_s if latency_s is None else latency_s
+
+    def lag(self, lag_s: float) -> None:
+        """The server of this session is a follower that hears of everything so late; undone by ``keep_up``."""
+        self.keep_up()
+        self._reads = LaggingView(self._tree, lag_s, self._changed)
+
+    def keep_up(self) -> None:
+        """Undo ``lag``: the follower has caught up."""
+        if isinstance(self._reads, LaggingView):
+            view, self._reads = self._reads, self._tree
+            view.keep_up()
 
     def deafen(self) -> None:
         """What the server sends (answers and events) is held back until ``hear``; what is asked of it still happens."""
@@ -123,6 +144,10 @@ class MemoryStore:
             self._soon(self._reconnect)
 
     def node_changed(self, path: str, *, children: bool) -> None:
+        if self._reads is self._tree:
+            self._changed(path, children)
+
+    def _changed(self, path: str, children: bool) -> None:
         for watch in self._watches:
             if watch.path == path and watch.children == children and self._connected and self._hears.is_set():
                 self._soon_once(watch)
@@ -130,10 +155,10 @@ class MemoryStore:
     def _soon(self, act: Callable[..., None], *arguments: object) -> None:
         asyncio.get_running_loop().call_soon(act, *arguments, context=self._context)
 
-    def _soon_once(self, watch: _Watch) -> None:
+    def _soon_once(self, watch: Watch) -> None:
         if not watch.is_scheduled:
             watch.is_scheduled = True
-            self._soon(watch.call)
+            self._way.bring(self._soon, watch.call)
 
     # The seam.
 
@@ -171,16 +196,12 @@ class MemoryStore:
         make_parents: bool = False,
     ) -> str:
         wanted = Create(path, data, ephemeral)
-
-        def operation() -> str:
-            if make_parents:
-                self._make_parents(path)
-            return self._tree.create(self._session_id, wanted, sequence=sequence)
-
-        return await self._write([wanted], operation)
+        return await self._call(
+            lambda: self._tree.create(self._session_id, wanted, sequence=sequence, make_parents=make_parents), [wanted]
+        )
 
     async def get(self, path: str) -> tuple[bytes, Stat]:
-        return await self._call(lambda: self._tree.get(path))
+        return await self._call(lambda: self._reads.get(path))
 
     async def set(self, path: str, data: bytes, version: int = -1) -> Stat:
         [stat] = await self.multi([SetData(path, data, version)])
@@ -192,13 +213,13 @@ class MemoryStore:
         await self.multi([Delete(path, version)])
 
     async def exists(self, path: str) -> Stat | None:
-        return await self._call(lambda: self._tree.exists(path))
+        return await self._call(lambda: self._reads.exists(path))
 
     async def children(self, path: str) -> list[str]:
-        return await self._call(lambda: self._tree.children(path))
+        return await self._call(lambda: self._reads.children(path))
 
     async def multi(self, operations: Sequence[Operation]) -> list[str | Stat | None]:
-        return await self._write(operations, lambda: self._tree.multi(self._session_id, operations))
+        return await self._call(lambda: self._tree.multi(self._session_id, operations), operations)
 
     def watch_data(self, path: str, listener: Callable[[], None]) -> None:
         self._watch(path, listener, children=False)
@@ -207,29 +228,18 @@ class MemoryStore:
         self._watch(path, listener, children=True)
 
     def _watch(self, path: str, listener: Callable[[], None], *, children: bool) -> None:
-        watch = _Watch(path, children, listener)
+        watch = Watch(path, children, listener)
         self._watches.append(watch)
         if self._connected:
             self._soon_once(watch)
 
-    async def _write(self, operations: Sequence[Operation], write: Callable[[], _Result]) -> _Result:
-        """As ``_call``. A server closes the connection over a request that is too long; the client is back at once."""
-        check_request(operations)
-
-        def operation() -> _Result:
-            if request_bytes(operations) > self._tree.max_request_bytes:
-                self.cut()
-                self.heal()
-                raise ConnectionLostError("the server has closed the connection")
-            return write()
-
-        return await self._call(operation)
-
-    async def _call(self, operation: Callable[[], _Result]) -> _Result:
+    async def _call(self, operation: Callable[[], _Result], writes: Sequence[Operation] = ()) -> _Result:
+        check_request(writes)
         session_id, links = self._session_id, self._links
         self._require(session_id, links)
         async with self._in_order:
-            await asyncio.sleep(self._latency_s)
+            self._require(session_id, links)
+            await self._way.travel(self._way.latency_s)
             self._require(session_id, links)
             if self._lose_requests:
                 self._lose_requests -= 1
@@ -238,10 +248,14 @@ class MemoryStore:
             self._lose_answers -= lose_answer
             failure: StoreError | None = None
             try:
+                self._check_length(writes)
                 result = operation()
             except StoreError as error:
                 failure = error
-        await asyncio.sleep(self._latency_s)
+            if writes and isinstance(self._reads, LaggingView):
+                # A follower answers a write when it has applied it, also one that failed.
+                await self._reads.caught_up()
+        await self._way.travel(self._way.arrives_in_s())
         await self._hears.wait()
         if lose_answer:
             raise ConnectionLostError("the answer was lost")
@@ -249,6 +263,13 @@ class MemoryStore:
         if failure is not None:
             raise failure
         return result
+
+    def _check_length(self, writes: Sequence[Operation]) -> None:
+        """A server closes the connection over a request that is too long; the client is back at once."""
+        if request_bytes(writes) > self._tree.max_request_bytes:
+            self.cut()
+            self.heal()
+            raise ConnectionLostError("the server has closed the connection")
 
     def _require(self, session_id: int, links: int) -> None:
         if self._closed or session_id != self._session_id:
@@ -274,26 +295,6 @@ class MemoryStore:
         for watch in self._watches:
             self._soon_once(watch)
 
-    def _make_parents(self, path: str) -> None:
-        parent, _ = split_path(path)
-        if self._tree.exists(parent) is None:
-            self._make_parents(parent)
-            self._tree.create(self._session_id, Create(parent))
-
     def _announce(self, state: SessionState) -> None:
         for listener in self._listeners:
             self._soon(listener, state)
-
-
-class _Watch:
-    """One listener on one path; calls that are not made yet are merged."""
-
-    def __init__(self, path: str, children: bool, listener: Callable[[], None]) -> None:
-        self.path = path
-        self.children = children
-        self._listener = listener
-        self.is_scheduled = False
-
-    def call(self) -> None:
-        self.is_scheduled = False
-        self._listener()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from cluster.metadata.limits import MAX_REQUEST_BYTES
 from cluster.metadata.store import (
@@ -35,6 +35,14 @@ class Client(Protocol):
     def session_ended(self, session_id: int) -> None: ...
 
     def node_changed(self, path: str, *, children: bool) -> None: ...
+
+
+class Seen(NamedTuple):
+    """A node as it was."""
+
+    data: bytes
+    stat: Stat
+    children: frozenset[str]
 
 
 @dataclass(slots=True)
@@ -85,6 +93,15 @@ class MemoryTree:
             self._notify_removed(path)
         client.session_ended(session_id)
 
+    def look_at(self, path: str) -> Seen | None:
+        """A node as it is now; None if there is none."""
+        node = self._nodes.get(path)
+        return None if node is None else Seen(node.data, node.stat(), frozenset(node.children))
+
+    def look_at_all(self) -> dict[str, Seen]:
+        """All nodes as they are now."""
+        return {path: Seen(node.data, node.stat(), frozenset(node.children)) for path, node in self._nodes.items()}
+
     def get(self, path: str) -> tuple[bytes, Stat]:
         node = self._node(path)
         return node.data, node.stat()
@@ -96,7 +113,11 @@ class MemoryTree:
     def children(self, path: str) -> list[str]:
         return sorted(self._node(path).children)
 
-    def create(self, session_id: int, operation: Create, *, sequence: bool = False) -> str:
+    def create(self, session_id: int, operation: Create, *, sequence: bool = False, make_parents: bool = False) -> str:
+        if make_parents:
+            parent, _ = split_path(operation.path)
+            if parent not in self._nodes:
+                self.create(session_id, Create(parent), make_parents=True)
         self._zxid += 1
         path, _ = self._apply_create(session_id, operation, sequence=sequence)
         self._notify_created(path)

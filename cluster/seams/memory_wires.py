@@ -81,7 +81,9 @@ class MemoryWires:
     ) -> float:
         """Have ``act`` called in ``context`` when something has traveled; returns when, in loop time."""
         loop = asyncio.get_running_loop()
-        when = max(not_before, loop.time() + self._delay(source, destination, size_bytes) / 1000)
+        # The network's time: the loop may have other clocks for the nodes.
+        now = Context().run(loop.time)
+        when = max(not_before, now + self._delay(source, destination, size_bytes) / 1000)
 
         def arrive() -> None:
             # A cut that began while it traveled holds it too.
@@ -90,7 +92,7 @@ class MemoryWires:
             else:
                 act()
 
-        loop.call_at(when, arrive, context=context)
+        Context().run(lambda: loop.call_at(when, arrive, context=context))
         return when
 
     async def travel(self, source: str, destination: str) -> None:

@@ -19,6 +19,7 @@ from cluster.log.partition_log import PartitionLog
 from cluster.protocol.batch import BatchHeader, iter_batches
 from cluster.protocol.records import decode_records
 from tests.cluster.control.virtual_time import OWNER
+from tests.simulation.ledger import value_of
 
 _LINE = re.compile(r" *([0-9.]+) (.{12}) (.*)")
 _READS = re.compile(r"(?:reads )?(\S+-\d+)\b")
@@ -102,7 +103,7 @@ def watched() -> Iterator[list[Took]]:
 
 
 def _values(batch: bytes) -> tuple[str, ...]:
-    return tuple(_plain((record.value or b"").decode()) for record in decode_records(batch))
+    return tuple(_plain(value_of(record.value, record.headers).decode()) for record in decode_records(batch))
 
 
 def _who(header: BatchHeader) -> str:

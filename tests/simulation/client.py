@@ -8,9 +8,11 @@ from typing import Any
 from cluster.client.connection import BrokerConnection
 from cluster.protocol import fetch
 from cluster.protocol.apis import ApiKey
+from cluster.protocol.batch import iter_batches
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
 from cluster.protocol.records import NewRecord, build_batch, decode_records
+from tests.simulation.ledger import value_of
 
 PRODUCE_VERSION, FETCH_VERSION = 9, 12
 
@@ -20,7 +22,7 @@ TIMESTAMP = 1_700_000_000_000
 
 
 def batch(
-    *values: bytes,
+    *values: bytes | NewRecord,
     key: bytes | None = None,
     producer_id: int = -1,
     base_sequence: int = -1,
@@ -28,9 +30,10 @@ def batch(
     codec: int = 0,
     **fields: Any,
 ) -> bytes:
-    """A batch as a producer sends it; with a producer id its epoch is 0 unless told. ``key`` is every record's."""
+    """A batch as a producer sends it; with a producer id its epoch is 0 unless told. ``key`` and ``timestamp`` are of
+    the values that are no records yet."""
     epoch = fields.pop("producer_epoch", 0 if producer_id >= 0 else -1)
-    records = [NewRecord(timestamp, key, value) for value in values]
+    records = [value if isinstance(value, NewRecord) else NewRecord(timestamp, key, value) for value in values]
     return build_batch(
         records,
         producer_id=producer_id,
@@ -52,13 +55,15 @@ class Produced:
 
 @dataclass(frozen=True)
 class Fetched:
-    """The answer for one partition: values with their offsets, at or above the fetch offset."""
+    """The answer for one partition: values with their offsets, at or above the fetch offset; ``next_offset`` is where
+    the next fetch goes on, behind the last batch: compaction may have taken records at its end."""
 
     error: ErrorCode
     high_watermark: int
     records: list[tuple[int, bytes]]
     diverging: tuple[int, int] | None
     raw: bytes
+    next_offset: int
 
     @property
     def values(self) -> list[bytes]:
@@ -119,7 +124,8 @@ class Client:
         frame = await self.connection.send_raw(data)
         (found,) = fetch.parse_response(frame, version).partitions
         raw = bytes(found.records) if isinstance(found.records, memoryview) else b""
-        return Fetched(ErrorCode(found.error_code), found.high_watermark, _values(raw, offset), found.diverging, raw)
+        records, next_offset = _decode(raw, offset)
+        return Fetched(ErrorCode(found.error_code), found.high_watermark, records, found.diverging, raw, next_offset)
 
     async def list_offset(
         self, topic: str, timestamp: int, *, partition: int = 0, leader_epoch: int = -1, version: int = 7
@@ -152,13 +158,13 @@ class Client:
         return await self.connection.send(request_class(api_key)(**fields), version)
 
 
-def _values(raw: bytes, offset: int) -> list[tuple[int, bytes]]:
+def _decode(raw: bytes, offset: int) -> tuple[list[tuple[int, bytes]], int]:
+    """The values from an offset on, and where the last batch ends."""
     found: list[tuple[int, bytes]] = []
-    position = 0
-    while position < len(raw):
-        size = 12 + int.from_bytes(raw[position + 8 : position + 12], "big")
-        for record in decode_records(raw[position : position + size]):
+    next_offset = offset
+    for position, header in iter_batches(raw):
+        for record in decode_records(raw[position : position + header.size_bytes]):
             if record.offset >= offset:
-                found.append((record.offset, record.value or b""))
-        position += size
-    return found
+                found.append((record.offset, value_of(record.value, record.headers)))
+        next_offset = header.next_offset
+    return found, next_offset

@@ -3,8 +3,8 @@
 Owns the writers, the readers and the evidence, which of them are our own Producer and Consumer, and what the nemesis
 asks of them. Does not own how one writes or reads.
 
-Our own clients are where nothing is taken away under them: what they should make of that, no record of the simulator
-could tell from a loss yet. Partitions are either kind, so that one seed may have both.
+Our own clients are everywhere, also where records are taken away under them: the oracle knows what leaders appended,
+whoever sent it. Where that happens, more of the writers are the rude ones.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Collection
 
 from cluster.seams.randomness import Random, derive
 from tests.simulation.consuming import ConsumingReader
-from tests.simulation.oracle import Evidence
+from tests.simulation.evidence import Evidence
 from tests.simulation.producing import ProducingWriter
 from tests.simulation.readers import Reader
 from tests.simulation.topology import TOPIC
@@ -24,11 +24,9 @@ from tests.simulation.writers import Writer
 #: The batches of one writer, about: fewer of each if there are more of them, more of all if there are more moves than
 #: any seed draws.
 BATCHES, MOST_STEPS = 120, 8
-#: How many of the writers are ruder than any real producer, and how many of all write to one partition alone; where our
-#: own clients are.
-RUDE, ONE_PARTITION = 0.25, 0.75
-#: How many of the partitions are kept for our own clients in seeds that delete records of the others.
-KEPT = 0.5
+#: How many of the writers are ruder than any real producer, also where something is taken away, and how many of all
+#: write to one partition alone.
+RUDE, RUDE_IN_TROUBLE, ONE_PARTITION = 0.25, 0.5, 0.75
 
 
 class SimulatedClients:
@@ -38,8 +36,6 @@ class SimulatedClients:
         self.evidence: dict[TopicPartition, Evidence] = {}
         self._world = world
         self._moves = frozenset(moves)
-        #: The partitions that our own clients write and read.
-        self._native: list[TopicPartition] = []
         self._kinds = derive(world.topology.seed, "kinds of clients")
         self._writers: list[tuple[ProducingWriter | Writer, asyncio.Task[None]]] = []
         self._readers: list[tuple[ConsumingReader | Reader, asyncio.Task[None]]] = []
@@ -56,21 +52,28 @@ class SimulatedClients:
         self.add_writer(key)
 
     def add_partition(self, key: TopicPartition) -> None:
-        """Read a new partition. What was sent to a former one of its name may still arrive, and is known."""
+        """Read a new partition. If it is another of its name, our own clients have gone on with that."""
         evidence = self.evidence.get(key)
-        sent = {} if evidence is None else evidence.sent
-        evidence = self.evidence[key] = Evidence(f"{key[0]}-{key[1]}", sent=sent)
+        is_new = evidence is None
+        if evidence is None:
+            evidence = self.evidence[key] = self._new_evidence(key)
         self._world.partitions.append(key)
         self._read_by(Reader(self._world, self._numbers, key, evidence))
-        if self._may_be_native(key):
-            self._native.append(key)
-            self._read_by(ConsumingReader(self._world, self._numbers, key, evidence))
+        if is_new:
+            takes_away = self._takes_away(key)
+            self._read_by(ConsumingReader(self._world, self._numbers, key, evidence, takes_away=takes_away))
 
-    def _may_be_native(self, key: TopicPartition) -> bool:
-        """Whether nothing that clients know of a partition will be taken away."""
-        if self._world.topology.is_unclean or ("remake-topic" in self._moves and key[0] != TOPIC):
-            return False
-        return "delete-records" not in self._moves or self._kinds.random() < KEPT
+    def _new_evidence(self, key: TopicPartition) -> Evidence:
+        topology = self._world.topology
+        return Evidence(
+            f"{key[0]}-{key[1]}", is_compacted=topology.is_compacted, tombstones_go=topology.tombstones_go
+        )  # fmt: skip
+
+    def _takes_away(self, key: TopicPartition) -> bool:
+        """Whether something that clients know of a partition may be taken away."""
+        topology = self._world.topology
+        is_remade = "remake-topic" in self._moves and key[0] != TOPIC
+        return topology.is_unclean or topology.is_retained or is_remade or "delete-records" in self._moves
 
     def _read_by(self, reader: ConsumingReader | Reader) -> None:
         self._numbers += 1
@@ -80,10 +83,10 @@ class SimulatedClients:
         """One more stream on a partition. It may go to others as well."""
         topology = self._world.topology
         batches = BATCHES * max(topology.steps, MOST_STEPS) // MOST_STEPS // topology.writers
-        if key not in self._native or self._kinds.random() < RUDE:
+        if self._kinds.random() < (RUDE_IN_TROUBLE if self._takes_away(key) else RUDE):
             self._add_rude_writer(key, batches)
             return
-        keys = [key] if self._kinds.random() < ONE_PARTITION else self._native
+        keys = [key] if self._kinds.random() < ONE_PARTITION else self._world.partitions
         evidence = {each: self.evidence[each] for each in keys}
         self._written_by(ProducingWriter(self._world, self._numbers, evidence, batches))
 
@@ -95,17 +98,17 @@ class SimulatedClients:
         self._writers.append((writer, self._world.background(writer.run, writer.name)))
 
     def close(self, key: TopicPartition) -> None:
-        """Leave a partition that is about to be deleted. Its evidence is worth nothing from now on."""
+        """A partition is about to be deleted. The rude leave it; our own clients are to find out by themselves."""
         self._world.partitions.remove(key)
-        assert key not in self._native, "our own clients cannot leave a partition yet"
+        self.evidence[key].is_remade = True
         for writer, task in self._writers:
-            if key in writer.keys:
+            if isinstance(writer, Writer) and key == writer.key:
                 task.cancel()
         for reader, task in self._readers:
-            if reader.key == key:
+            if isinstance(reader, Reader) and reader.key == key:
                 task.cancel()
-        self._writers = [each for each in self._writers if key not in each[0].keys]
-        self._readers = [each for each in self._readers if each[0].key != key]
+        self._writers = [each for each in self._writers if not (isinstance(each[0], Writer) and key == each[0].key)]
+        self._readers = [each for each in self._readers if not (isinstance(each[0], Reader) and key == each[0].key)]
 
     # What the nemesis asks for
 
@@ -114,10 +117,8 @@ class SimulatedClients:
         random.choice(self._writers)[0].be_reborn()
 
     def deletable(self, key: TopicPartition) -> int:
-        """The offset below which records may be deleted, so that each writer keeps one in the log."""
-        if key in self._native:
-            return 0
-        return min((writer.deletable for writer, _ in self._writers if key in writer.keys), default=0)
+        """The offset below which records may be deleted, so that each rude writer keeps one in the log."""
+        return min((writer.deletable(key) for writer, _ in self._writers if key in writer.keys), default=0)
 
     def deleting(self, key: TopicPartition, offset: int) -> None:
         """All below this offset may be deleted from now on."""

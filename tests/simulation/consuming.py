@@ -11,24 +11,31 @@ import contextlib
 from random import Random
 
 from cluster.client.consumer.consumer import Consumer
-from cluster.client.consumer.values import ConsumerError, CorruptRecord
+from cluster.client.consumer.values import (
+    ConsumerError,
+    CorruptRecord,
+    LogTruncated,
+    OffsetOutOfRange,
+    TopicRecreated,
+)
 from cluster.seams.memory_selector import MemorySelector
 from cluster.seams.memory_transport import MemoryTransport
 from cluster.seams.randomness import derive
 from tests.cluster.control.virtual_time import LoopClock
+from tests.simulation.evidence import Evidence
+from tests.simulation.ledger import value_of
 from tests.simulation.nodes import CLIENT
-from tests.simulation.oracle import Evidence
 from tests.simulation.world import TopicPartition, World
 
 
-def settings_of(random: Random) -> dict[str, object]:
-    """A consumer's settings. It never resets: what it has read must not vanish.
+def settings_of(random: Random, *, takes_away: bool) -> dict[str, object]:
+    """A consumer's settings. It resets by itself only where something may be taken away under it.
 
     It asks for fewer bytes than one answer holds: brokers answer with whole batches, and wait if these are too few.
     """
     partition_bytes = random.choice((300, 2000, 1_048_576))
     return {
-        "auto.offset.reset": "none",
+        "auto.offset.reset": random.choice(("none", "earliest")) if takes_away else "none",
         "isolation.level": random.choice(("read_uncommitted", "read_committed")),
         "fetch.min.bytes": min(random.choice((1, 1, 300)), partition_bytes // 4),
         "fetch.max.wait.ms": random.choice((20, 300, 500)),
@@ -48,16 +55,19 @@ def settings_of(random: Random) -> dict[str, object]:
 class ConsumingReader:
     """One consumer of one partition, from offset 0 until it is stopped."""
 
-    def __init__(self, world: World, number: int, key: TopicPartition, evidence: Evidence) -> None:
+    def __init__(
+        self, world: World, number: int, key: TopicPartition, evidence: Evidence, *, takes_away: bool = False
+    ) -> None:
         self.name = f"consumer {number}"
         self.key = key
         self.position = 0
-        #: Where it reads there is no unclean election.
+        #: It hears of unclean elections by itself.
         self.is_up_to_date = True
         self._world = world
+        self._evidence = evidence
         self._read: list[tuple[int, bytes, int]] = []
         self._random = derive(world.topology.seed, "consumer", number)
-        self._settings = settings_of(self._random)
+        self._settings = settings_of(self._random, takes_away=takes_away)
         #: How often a program looks that nothing has come for.
         self._interval_s = self._random.choice((0.05, 0.1, 0.3))
         self._has_come = asyncio.Event()
@@ -95,14 +105,36 @@ class ConsumingReader:
         try:
             records = consumer.poll(0)
         except ConsumerError as error:
-            name = "log-corrupt" if isinstance(error, CorruptRecord) else "read-then-lost"
-            self._world.problems.append((name, f"{self.name}: {type(error).__name__}: {error}"))
-            return False
+            return self._go_on(consumer, error)
         if records:
             self._world.events.note(self.name, f"read {records[0].offset}..{records[-1].offset}")
             self._world.events.count("records consumed", len(records))
-            self._read += [(record.offset, record.value or b"", record.leader_epoch) for record in records]
-            self.position = records[-1].offset + 1
+            self._read += [
+                (record.offset, value_of(record.value, record.headers), record.leader_epoch) for record in records
+            ]
             # There may be more, without anything coming.
             self._has_come.set()
+        with contextlib.suppress(TimeoutError):
+            self.position = consumer.position(self.key, 0)
+        return True
+
+    def _go_on(self, consumer: Consumer, error: ConsumerError) -> bool:
+        """What a program does without ``auto.offset.reset``: it goes on where the log parts from what it has read, or
+        from its beginning, if its position was taken away by right.
+        """
+        self._world.events.note(self.name, f"at {self.position}: {type(error).__name__}")
+        self._world.events.count(f"consumer was told {type(error).__name__}")
+        is_cut = bool(self._world.observer.unclean.get(self.key)) or self._evidence.is_remade
+        is_gone = max(self._evidence.deleted, self._world.ledger(self.key).retained) > self.position
+        if isinstance(error, LogTruncated) and is_cut and error.divergent_offset >= 0:
+            consumer.seek(self.key, error.divergent_offset)
+        elif (isinstance(error, LogTruncated | TopicRecreated) and is_cut) or (
+            isinstance(error, OffsetOutOfRange) and (is_cut or is_gone)
+        ):
+            consumer.seek_to_beginning([self.key])
+        else:
+            name = "log-corrupt" if isinstance(error, CorruptRecord) else "read-then-lost"
+            self._world.problems.append((name, f"{self.name}: {type(error).__name__}: {error}"))
+            return False
+        self._has_come.set()
         return True

@@ -10,13 +10,17 @@ import asyncio
 import json
 import zlib
 from collections import Counter
+from contextvars import Context
 from typing import Any
 
 from cluster.broker.journal import JOURNAL_FILE
 from cluster.seams.memory_storage import MemoryStorage
 
 #: What a broker writes of its own part in control, and which of its fields say what.
-JOURNAL_FIELDS = ("topic", "partition", "leader", "leader_epoch", "isr", "reason", "epoch", "broker_epoch", "broker")
+JOURNAL_FIELDS = (
+    *("topic", "partition", "leader", "leader_epoch", "isr", "before", "log_start_offset"),
+    *("reason", "epoch", "broker_epoch", "broker"),
+)
 
 
 class EventLog:
@@ -30,7 +34,7 @@ class EventLog:
         return f"<EventLog {len(self.lines)} lines>"
 
     def note(self, who: str, what: str) -> None:
-        self.lines.append(f"{asyncio.get_running_loop().time():11.6f} {who:<12} {what}")
+        self.lines.append(f"{_now():11.6f} {who:<12} {what}")
 
     def count(self, what: str, times: int = 1) -> None:
         self.coverage[what] += times
@@ -55,7 +59,7 @@ class Traffic:
 
     def sent(self, source: str, destination: str, size_bytes: int, delay_ms: float) -> None:
         self.frames += 1
-        now = asyncio.get_running_loop().time()
+        now = _now()
         self.digest = zlib.crc32(f"{now!r} {source} {destination} {size_bytes} {delay_ms!r}".encode(), self.digest)
 
 
@@ -73,6 +77,10 @@ class LoggedStorage(MemoryStorage):
             entry = json.loads(line)
             self._log.note(self._who, f"{entry['event']} {_fields(entry)}".rstrip())
             self._count(entry)
+            self.told(entry)
+
+    def told(self, entry: dict[str, Any]) -> None:
+        """The broker wrote this line into its journal."""
 
     def _count(self, entry: dict[str, Any]) -> None:
         if entry["event"] == "controller-elected" and entry["epoch"] > 1:
@@ -81,7 +89,14 @@ class LoggedStorage(MemoryStorage):
             self._log.count("session expired")
         elif entry["event"] == "partition-changed":
             self._log.count(f"change of a partition: {entry['reason']}")
+        elif entry["event"] == "log-start":
+            self._log.count(f"log start moved by: {entry['reason']}")
 
 
 def _fields(entry: dict[str, Any]) -> str:
     return " ".join(f"{field}={entry[field]}" for field in JOURNAL_FIELDS if field in entry)
+
+
+def _now() -> float:
+    """The time, whatever the clock of whoever says something shows."""
+    return Context().run(asyncio.get_running_loop().time)

@@ -11,7 +11,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 from cluster.seams.memory_storage import MemoryFile
 from cluster.seams.randomness import Random
@@ -41,10 +41,16 @@ class DiskFault:
 
 
 class FaultyStorage(LoggedStorage):
-    """``epoch_began`` is told (topic, partition, leader epoch) when a log is about to note an epoch on the disk."""
+    """``epoch_began`` is told (broker, topic, partition, leader epoch) when a log is about to note an epoch on the
+    disk, ``start_moved`` (broker, the journal's line) when the start of one has moved and its files are still there.
+    """
 
     def __init__(
-        self, broker_id: int, log: EventLog, epoch_began: Callable[[int, str, int, int], None] = lambda *_: None
+        self,
+        broker_id: int,
+        log: EventLog,
+        epoch_began: Callable[[int, str, int, int], None] = lambda *_: None,
+        start_moved: Callable[[int, dict[str, Any]], None] = lambda *_: None,
     ) -> None:
         super().__init__(broker_id, log)
         self.broker_id = broker_id
@@ -52,6 +58,11 @@ class FaultyStorage(LoggedStorage):
         #: How often it has failed in this life of its broker.
         self.failed = 0
         self._epoch_began = epoch_began
+        self._start_moved = start_moved
+
+    def told(self, entry: dict[str, Any]) -> None:
+        if entry["event"] == "log-start":
+            self._start_moved(self.broker_id, entry)
 
     def survivor(self) -> Self:
         """The next life's; a fault goes with the disk, so that nothing hinders the clearing away of this life."""
@@ -101,6 +112,8 @@ class FaultyStorage(LoggedStorage):
         self.check("rename", source)
         super().rename(source, target)
         self.written(target)
+        if target.endswith(".log.swap"):
+            self._log.count("segment compacted")
 
     def written(self, path: str) -> None:
         """A file was replaced or written over: if it tells the epochs of a log, tell the newest."""

@@ -1,7 +1,8 @@
-"""Ledger: what the leaders of one partition appended, and what unclean elections cut off.
+"""Ledger: what the leaders of one partition appended, what unclean elections cut off, what retention took.
 
 Owns the record of one incarnation of a partition (a topic that is made again begins a new one). It is written while
-the simulation runs, by observers that nothing in the cluster knows of.
+the simulation runs, by observers that nothing in the cluster knows of: whoever sent a record, what is known of it is
+what a leader appended.
 """
 
 from __future__ import annotations
@@ -11,18 +12,39 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from cluster.protocol.batch import iter_batches
+from cluster.protocol.records import Header, decode_records
 
-#: (producer id, base sequence): a batch of an idempotent producer.
-BatchId = tuple[int, int]
+#: (producer id, its epoch, base sequence): a batch of an idempotent producer.
+BatchId = tuple[int, int, int]
+#: The header that tells one tombstone from another: it has no value to be known by.
+TOMBSTONE = "tombstone"
+
+
+class Entry(NamedTuple):
+    """A record: its key, and what tells it from all others (its value, or a tombstone's header)."""
+
+    key: bytes | None
+    value: bytes
+    is_tombstone: bool = False
 
 
 class Appended(NamedTuple):
-    """A batch that a leader appended: where, in which epoch, how many records, where its log began then."""
+    """A batch that a leader appended: where, in which epoch, how many records, where its log began then, and what
+    they were."""
 
     base_offset: int
     epoch: int
     count: int
     log_start: int
+    entries: tuple[Entry, ...] = ()
+
+
+class Place(NamedTuple):
+    """Where a record was appended, as part of which batch."""
+
+    offset: int
+    batch: BatchId
+    appended: Appended
 
 
 class Cut(NamedTuple):
@@ -35,14 +57,24 @@ class Cut(NamedTuple):
 
 @dataclass
 class Ledger:
-    """``leaders`` maps a leader epoch to who appended as its leader."""
+    """``leaders`` maps a leader epoch to who appended as its leader. Below ``retained`` retention has deleted records
+    on some replica, by right."""
 
     appended: dict[BatchId, list[Appended]] = field(default_factory=dict)
     cuts: list[Cut] = field(default_factory=list)
     leaders: dict[int, set[int]] = field(default_factory=dict)
+    retained: int = 0
+    _places: dict[bytes, list[Place]] = field(default_factory=dict, repr=False)
 
-    def append(self, batch: BatchId, entry: Appended) -> None:
-        self.appended.setdefault(batch, []).append(entry)
+    def append(self, batch: BatchId, appended: Appended) -> None:
+        self.appended.setdefault(batch, []).append(appended)
+        for number, entry in enumerate(appended.entries):
+            place = Place(appended.base_offset + number, batch, appended)
+            self._places.setdefault(entry.value, []).append(place)
+
+    def places(self, value: bytes) -> list[Place]:
+        """Each place at which a record was appended, whatever became of it."""
+        return self._places.get(value, [])
 
     def is_cut_off(self, batch: BatchId, base_offset: int, epoch: int) -> bool:
         """Whether what an epoch had there was gone when the leader of a later unclean election began."""
@@ -52,7 +84,38 @@ class Ledger:
         """Whether one appended batch was deleted whole, or cut off."""
         return entry.base_offset + entry.count <= log_start or self.is_cut_off(batch, entry.base_offset, entry.epoch)
 
+    def history(self, end: int) -> dict[int, Entry]:
+        """Offsets below ``end`` to what was appended there and counts: the latest epoch's, of what was not cut off.
+
+        A later leader appends at an offset again only if it did not hold what was there.
+        """
+        found: dict[int, tuple[int, Entry]] = {}
+        for batch, entries in self.appended.items():
+            for appended in entries:
+                if self.is_cut_off(batch, appended.base_offset, appended.epoch):
+                    continue
+                for offset, entry in enumerate(appended.entries, appended.base_offset):
+                    if offset not in found or found[offset][0] < appended.epoch:
+                        found[offset] = appended.epoch, entry
+        return {offset: entry for offset, (_, entry) in found.items() if offset < end}
+
+
+def value_of(value: bytes | None, headers: tuple[Header, ...]) -> bytes:
+    """What tells a record from all others."""
+    return value if value is not None else dict(headers).get(TOMBSTONE) or b""
+
+
+def entries_of(batch: bytes | bytearray | memoryview) -> tuple[Entry, ...]:
+    """The records of one batch."""
+    return tuple(
+        Entry(record.key, value_of(record.value, record.headers), record.value is None)
+        for record in decode_records(batch)
+    )
+
 
 def held(log: bytes) -> dict[int, BatchId]:
     """The batches of a log by their base offsets."""
-    return {header.base_offset: (header.producer_id, header.base_sequence) for _, header in iter_batches(log)}
+    return {
+        header.base_offset: (header.producer_id, header.producer_epoch, header.base_sequence)
+        for _, header in iter_batches(log)
+    }

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tests.simulation.case import Case, told
-from tests.simulation.oracle import Finding
+from tests.simulation.kept import Finding
 
 #: Cases that are given to a worker at once.
 CHUNK = 4

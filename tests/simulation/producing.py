@@ -21,8 +21,9 @@ from cluster.seams.memory_selector import ROOM_BYTES, LoopRunner, MemorySelector
 from cluster.seams.memory_transport import MemoryTransport
 from cluster.seams.randomness import derive
 from tests.cluster.control.virtual_time import OWNER, LoopClock
+from tests.simulation.evidence import Evidence
+from tests.simulation.keys import Keys
 from tests.simulation.nodes import CLIENT
-from tests.simulation.oracle import Evidence
 from tests.simulation.world import TopicPartition, World
 
 PAUSES_S = (0.0, 0.0, 0.01, 0.05, 0.2)
@@ -80,6 +81,9 @@ class Life:
         self._streams: dict[TopicPartition, list[bytes]] = {key: [] for key in evidence}
         self._sent = 0
         self._is_sending = self._is_killed = False
+        #: The highest offset that was told of each partition.
+        self._told_offsets = dict.fromkeys(evidence, 0)
+        self._keys = Keys(world.topology, name)
         self._transport = MemoryTransport(world.network, CLIENT)
         context = copy_context()
         context.run(OWNER.set, name)
@@ -104,19 +108,29 @@ class Life:
         """Whether it can send."""
         return not self._is_killed and self._producer.fatal_error is None
 
+    def highest_offset(self, key: TopicPartition) -> int:
+        """Below it something of this producer's is acknowledged; 0 if nothing is."""
+        return self._told_offsets[key]
+
     def send(self, key: TopicPartition, padding_bytes: int) -> bool:
         """Send the next record. False if the producer has no room for it, or does not know the partition yet."""
         topic, partition = key
         evidence = self._evidence[key]
         value = b"%s/%d%s" % (self.name.encode(), self._sent, b"." * padding_bytes)
+        record = self._keys.record(value)
         self._is_sending = True
-        evidence.sent[value] = None
+        evidence.sent.add(value)
         future = self._producer.send(
-            topic, value, partition=partition, on_delivery=partial(self._told, evidence, value)
+            topic,
+            record.value,
+            record.key,
+            partition,
+            record.headers,
+            on_delivery=partial(self._told, key, value),
         )
         self._is_sending = False
         if future.done():
-            del evidence.sent[value]
+            evidence.sent.discard(value)
             self._world.events.count("producer had no room")
             return False
         self._sent += 1
@@ -160,15 +174,17 @@ class Life:
         self._runner.kill()
         self._transport.kill()
 
-    def _told(self, evidence: Evidence, value: bytes, error: ProduceError | None, metadata: RecordMetadata) -> None:
+    def _told(self, key: TopicPartition, value: bytes, error: ProduceError | None, metadata: RecordMetadata) -> None:
         if self._is_sending:
             return
+        evidence = self._evidence[key]
         if value not in self.open:
             self._problem("broken", f"two outcomes of {value!r}")
         self.open.discard(value)
         if error is None:
             self._note(f"{_number(value)} at {metadata.offset}")
             evidence.acknowledged[value] = metadata.offset
+            self._told_offsets[key] = max(self._told_offsets[key], metadata.offset)
             return
         self._note(f"{_number(value)} failed: {error}")
         self._world.events.count(f"producer failed {error.error_code.name}")
@@ -241,6 +257,10 @@ class ProducingWriter:
                 if len(life.open) < self._window and life.send(key, padding_bytes):
                     break
                 await asyncio.sleep(REFUSED_S)
+
+    def deletable(self, key: TopicPartition) -> int:
+        """What a real producer makes of a log that has forgotten it is under test: all that it was told of may go."""
+        return 0 if self._life is None else self._life.highest_offset(key)
 
     def be_reborn(self) -> None:
         """Crash and come back as a new producer: what was in flight is never heard of again."""

@@ -88,6 +88,7 @@ SINGLE = (
     "producer reset",
     "producer stood still",
     "reader found its position deleted",
+    "record compacted away",
     "records consumed",
     "segment compacted",
     "session expired",

@@ -12,7 +12,7 @@ import asyncio
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.randomness import derive
 from tests.simulation.client import Client, Fetched
-from tests.simulation.oracle import Evidence
+from tests.simulation.evidence import Evidence
 from tests.simulation.world import TopicPartition, World
 
 MAX_WAIT_MS = 300
@@ -137,4 +137,4 @@ class Reader:
                 f"watermark {found.high_watermark}",
             )  # fmt: skip
             self._read += [(offset, value, epoch) for offset, value in found.records]
-            self.position = found.records[-1][0] + 1
+        self.position = max(self.position, found.next_offset)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from tests.simulation.case import Case, told
 from tests.simulation.ddmin import smallest
-from tests.simulation.oracle import Finding
+from tests.simulation.kept import Finding
 from tests.simulation.story import Outcome
 
 #: Trials of one case, at most: 8 moves take up to 20, 40 of which 3 are needed take 20 to 40.

@@ -14,14 +14,17 @@ from dataclasses import dataclass, field, replace
 
 from cluster.broker.rules import Rules
 from cluster.invariants import InvariantBroken
+from cluster.protocol.batch import iter_batches
 from cluster.seams.randomness import derive
 from tests.cluster.control.virtual_time import run
 from tests.simulation.clients import SimulatedClients
+from tests.simulation.evidence import Evidence
 from tests.simulation.inspector import Inspector
+from tests.simulation.kept import Finding
 from tests.simulation.nemesis.base import Nemesis, draw
 from tests.simulation.nemesis.catalogue import MOVES
 from tests.simulation.nemesis.plan import Planned
-from tests.simulation.oracle import Evidence, Finding, judge
+from tests.simulation.oracle import judge
 from tests.simulation.removals import Removal
 from tests.simulation.topology import TOPIC, Topology, topology
 from tests.simulation.world import World
@@ -156,7 +159,7 @@ class Story:
         world = self.world
         for key in world.partitions:
             evidence = self.clients.evidence[key]
-            evidence.ledger = world.ledger(key)
+            evidence.ledger, evidence.former = world.ledger(key), world.former_ledgers(key)
             replicas = {broker_id: world.replica(broker_id, key) for broker_id in world.assigned(*key)}
             evidence.logs = {broker_id: world.log_bytes(broker_id, *key) for broker_id in replicas}
             evidence.starts = {
@@ -175,6 +178,8 @@ class Story:
         count(f"partition with {epochs if epochs < 5 else '5 or more'} epochs written in")
         if max(evidence.starts.values(), default=0) > 0:
             count("log start moved in the end")
+        if evidence.is_compacted:
+            count("record compacted away", sum(map(_gone, evidence.logs.values())))
         if evidence.ledger.cuts:
             count("partition cut by an unclean election")
 
@@ -188,3 +193,11 @@ class Story:
         for name, text in world.problems:
             world.events.note("oracle", f"{name}: {text}")
         world.events.note("story", f"end; {world.traffic}; {len(world.problems)} findings")
+
+
+def _gone(log: bytes) -> int:
+    """How many offsets between the first and the last batch of a log have no record."""
+    headers = [header for _, header in iter_batches(log)]
+    return (
+        headers[-1].next_offset - headers[0].base_offset - sum(each.record_count for each in headers) if headers else 0
+    )

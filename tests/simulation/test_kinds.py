@@ -1,9 +1,11 @@
-"""Which seeds have our own clients, and that nothing is taken away under them."""
+"""Which kinds of clients a seed has: our own everywhere, beside ruder ones, of which there are more where something is
+taken away under them.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from cluster.broker.rules import Rules
@@ -11,60 +13,78 @@ from tests.cluster.control.virtual_time import run
 from tests.simulation.clients import SimulatedClients
 from tests.simulation.consuming import ConsumingReader
 from tests.simulation.producing import ProducingWriter
+from tests.simulation.readers import Reader
 from tests.simulation.topology import TOPIC, topology
 from tests.simulation.world import World
+from tests.simulation.writers import Writer
 
 KEY, MADE = (TOPIC, 0), ("t1", 0)
 SEEDS = range(40)
 
 
-def native(seed: int, moves: Collection[str], *, is_unclean: bool = False) -> list[tuple[str, int]]:
-    """The partitions that our own clients write to or read, of one that every seed has and one that was made."""
-    found: list[tuple[str, int]] = []
+def clients_of(seed: int, moves: Collection[str], remade: Iterable[str] = (), **changes: bool) -> SimulatedClients:
+    """Those of one partition that every seed has and one that was made; ``remade`` topics were deleted meanwhile."""
+    found: list[SimulatedClients] = []
 
     async def main() -> None:
-        clients = SimulatedClients(World(replace(topology(seed), is_unclean=is_unclean), Rules()), moves)
+        facts = {"is_unclean": False, "is_retained": False, "is_compacted": False, **changes}
+        clients = SimulatedClients(World(replace(topology(seed), **facts), Rules()), moves)
         clients.grow(KEY)
         clients.grow(MADE)
+        for topic in remade:
+            clients.close((topic, 0))
+            clients.grow((topic, 0))
         clients.leave()
-        found.extend(key for who, _ in clients._writers if isinstance(who, ProducingWriter) for key in who.keys)
-        found.extend(who.key for who, _ in clients._readers if isinstance(who, ConsumingReader))
-        assert all(clients.deletable(key) == 0 for key in found)
+        found.append(clients)
         await asyncio.sleep(0)
 
     run(main())
-    return found
+    return found[0]
 
 
-def test_our_own_clients_are_where_nothing_is_taken_away() -> None:
-    """Nowhere in a seed that allows unclean elections, and not on topics that may be made again."""
-    assert all(native(seed, ["kill"], is_unclean=True) == [] for seed in SEEDS)
-    assert all({*native(seed, ["remake-topic"])} == {KEY} for seed in SEEDS)
-    assert all({*native(seed, ["kill"])} == {KEY, MADE} for seed in SEEDS)
-
-
-def test_a_seed_that_deletes_records_may_have_both_kinds() -> None:
-    """Some partitions are kept for our own clients, of others records are deleted."""
-    drawn = {frozenset(native(seed, ["delete-records"])) for seed in SEEDS}
-    assert drawn == {frozenset(), frozenset({KEY}), frozenset({MADE}), frozenset({KEY, MADE})}
+def share_of_our_own(moves: Collection[str], **changes: bool) -> float:
+    """Of all writers."""
+    writers = [who for seed in SEEDS for who, _ in clients_of(seed, moves, **changes)._writers]
+    return sum(isinstance(who, ProducingWriter) for who in writers) / len(writers)
 
 
 def test_three_of_four_writers_are_our_own() -> None:
-    """The others, ruder, stay beside them."""
-    own = sum(isinstance(who, ProducingWriter) for seed in SEEDS for who in writers(seed))
-    assert 0.6 * 2 * len(SEEDS) < own < 0.9 * 2 * len(SEEDS)
+    """The others, ruder, stay beside them; half of them where something is taken away."""
+    assert 0.6 < share_of_our_own(["kill"]) < 0.9
+    for taken_away in (
+        share_of_our_own(["delete-records"]),
+        share_of_our_own(["kill"], is_unclean=True),
+        share_of_our_own(["kill"], is_retained=True),
+    ):
+        assert 0.35 < taken_away < 0.65
 
 
-def writers(seed: int) -> list[object]:
-    found: list[object] = []
+def test_each_partition_is_read_by_both_kinds() -> None:
+    """Whatever is taken away; only there does our own begin again by itself."""
+    for moves, may_reset in ((["kill"], False), (["delete-records"], True), (["remake-topic"], True)):
+        resets = set()
+        for seed in SEEDS:
+            readers = [reader for reader, _ in clients_of(seed, moves)._readers]
+            assert [reader.key for reader in readers if isinstance(reader, Reader)] == [KEY, MADE]
+            own = [reader for reader in readers if isinstance(reader, ConsumingReader)]
+            assert [reader.key for reader in own] == [KEY, MADE]
+            resets |= {reader._settings["auto.offset.reset"] for reader in own if reader.key == MADE}
+        assert resets == ({"none", "earliest"} if may_reset else {"none"})
 
-    async def main() -> None:
-        clients = SimulatedClients(World(replace(topology(seed), is_unclean=False), Rules()), ["kill"])
-        clients.grow(KEY)
-        clients.grow(MADE)
-        clients.leave()
-        found.extend(who for who, _ in clients._writers)
-        await asyncio.sleep(0)
 
-    run(main())
-    return found
+def test_our_own_clients_stay_on_a_topic_that_is_made_again() -> None:
+    """They are to find out by themselves; the rude leave it and begin again. What was sent before is still known."""
+    own = rude = 0
+    for seed in SEEDS:
+        clients = clients_of(seed, ["remake-topic"], ["t1"])
+        writers = [who for who, _ in clients._writers if MADE in who.keys]
+        own += sum(isinstance(who, ProducingWriter) for who in writers)
+        rude += sum(isinstance(who, Writer) for who in writers)
+        assert [type(reader) for reader, _ in clients._readers if reader.key == MADE] == [ConsumingReader, Reader]
+        assert clients._world.partitions == [KEY, MADE]
+    assert own > rude > 0
+
+
+def test_rude_writers_bound_what_may_be_deleted() -> None:
+    """Nobody has been told anything yet."""
+    assert all(clients_of(seed, ["delete-records"]).deletable(KEY) == 0 for seed in SEEDS)

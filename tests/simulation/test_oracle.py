@@ -1,4 +1,7 @@
-"""The oracle of the simulations: each finding has a small history that shows it, and a right history shows none."""
+"""The oracle of the simulations: each finding has a small history that shows it, and a right history shows none.
+
+What is asked of compacted logs has ``test_kept.py``.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,10 @@ from cluster.metadata.store import Create, Delete, SetData
 from cluster.metadata.znodes import StateNode
 from cluster.protocol.batch import set_offset_and_epoch
 from tests.simulation.client import batch
-from tests.simulation.ledger import Appended, Cut, Ledger, held
+from tests.simulation.evidence import Evidence
+from tests.simulation.ledger import Appended, Cut, Entry, Ledger, held
 from tests.simulation.observer import StateObserver
-from tests.simulation.oracle import Evidence, judge
+from tests.simulation.oracle import judge
 
 PRODUCER = 7
 VALUES = (b"a", b"b", b"c")
@@ -37,18 +41,17 @@ RIGHT = log((b"a", 0, 0, 0), (b"b", 1, 0, 1), (b"c", 2, 1, 2))
 
 def ledger(*cuts: Cut, log_start: int = 0) -> Ledger:
     """Leaders appended a and b in epoch 0 and c in epoch 1."""
-    appended = {
-        (PRODUCER, 0): [Appended(0, 0, 1, 0)],
-        (PRODUCER, 1): [Appended(1, 0, 1, 0)],
-        (PRODUCER, 2): [Appended(2, 1, 1, log_start)],
-    }
-    return Ledger(appended, list(cuts), {0: {1}, 1: {2}})
+    found = Ledger(cuts=list(cuts), leaders={0: {1}, 1: {2}})
+    for number, (value, epoch) in enumerate(zip(VALUES, (0, 0, 1), strict=True)):
+        entries = (Entry(None, value),)
+        found.append((PRODUCER, 0, number), Appended(number, epoch, 1, log_start if epoch else 0, entries))
+    return found
 
 
 def right() -> Evidence:
     return Evidence(
         "t-0",
-        sent={value: ((PRODUCER, sequence), 0) for sequence, value in enumerate(VALUES)},
+        sent=set(VALUES),
         acknowledged={b"a": 0, b"b": 1, b"c": -1},
         read=[[(0, b"a", 0), (1, b"b", 0)]],
         logs={1: RIGHT, 2: RIGHT, 3: RIGHT},
@@ -79,7 +82,7 @@ WRONG: dict[str, Callable[[], Evidence]] = {
     "lost-write": lambda: everywhere(log((b"a", 0, 0, 0), (b"b", 1, 0, 1))),
     "inconsistent-offsets": lambda: replace(right(), acknowledged={b"a": 1}),
     "duplicate": lambda: everywhere(RIGHT + log((b"a", 3, 1, 3))),
-    "phantom": lambda: replace(right(), sent={b"a": ((PRODUCER, 0), 0), b"b": ((PRODUCER, 1), 0)}, acknowledged={}),
+    "phantom": lambda: replace(right(), sent={b"a", b"b"}, acknowledged={}),
     "log-divergence": lambda: replace(
         right(), logs={1: RIGHT, 2: log((b"a", 0, 0, 0), (b"b", 1, 0, 1), (b"c", 2, 2, 2))}
     ),
@@ -114,7 +117,7 @@ def test_a_producer_may_begin_again_under_a_later_epoch_alone() -> None:
 
 def test_what_a_producer_skipped_says_nothing_of_its_order() -> None:
     """A record that failed may be missing; one whose outcome is not known may stand."""
-    sent = {**right().sent, b"d": None}
+    sent = {*VALUES, b"d"}
     assert judge(replace(right(), sent=sent, refused={b"d": "X"}, streams=[[b"a", b"d", b"b", b"c"]])) == []
 
 
@@ -174,13 +177,55 @@ def test_what_an_unclean_election_cut_off_is_excused() -> None:
     assert judge(everywhere(AB, read=read, ledger=cut_off(epoch=2, kept=AB))) == []
 
 
-def test_nothing_is_excused_that_only_its_producer_knows() -> None:
-    """The same losses, of values whose batch the simulator was not told of."""
-    read = [[(0, b"a", 0), (1, b"b", 0), (2, b"c", 1)]]
-    sent = dict.fromkeys(VALUES)
-    assert judge(replace(right(), sent=sent)) == []
-    found = judge(everywhere(AB, acknowledged={b"c": 2}, read=read, sent=sent, ledger=cut_off(epoch=2, kept=AB)))
-    assert {name for name, _ in found} == {"lost-write", "read-then-lost"}
+def test_what_retention_took_is_excused() -> None:
+    """As what was deleted on request; ``retention.py`` judges whether it was right to."""
+    read = [[(0, b"a", 0), (2, b"c", 1)]]
+    assert judge(beginning_at(2, C_ALONE, read=read, ledger=replace(ledger(), retained=2))) == []
+    found = judge(beginning_at(2, C_ALONE, read=read, ledger=replace(ledger(), retained=1)))
+    assert {name for name, _ in found} == {"log-gap", "poll-skip"}
+
+
+def test_what_a_former_topic_held_is_excused() -> None:
+    """Acknowledged or read there, it need not be in the topic that was made again; a reader begins again there."""
+    former = ledger()
+    now = Ledger(leaders={0: {1}})
+    now.append((PRODUCER, 1, 0), Appended(0, 0, 1, 0, (Entry(None, b"d"),)))
+    now.append((PRODUCER, 1, 1), Appended(1, 0, 1, 0, (Entry(None, b"e"),)))
+    log_now = log((b"d", 0, 0, 0), (b"e", 1, 0, 1), producer_epoch=1)
+    sent, acknowledged = {*VALUES, b"d", b"e"}, {b"a": 0, b"b": 1, b"d": 0}
+    read = [(0, b"a", 0), (1, b"b", 0), (0, b"d", 0), (1, b"e", 0)]
+    remade = everywhere(log_now, sent=sent, acknowledged=acknowledged, read=[read], ledger=now, former=[former])
+    assert judge(remade) == []
+    former.append((PRODUCER, 1, 0), Appended(0, 0, 1, 0, (Entry(None, b"d"),)))
+    assert judge(replace(remade, read=[[(0, b"d", 0), (1, b"e", 0)]])) == []
+    assert judge(replace(remade, read=[[(0, b"d", 0), (1, b"b", 0), (0, b"d", 0), (1, b"e", 0)]])) == []
+    # A consumer that has not heard of it yet goes on where it was, and begins again when it has.
+    unaware = [(0, b"a", 0), (1, b"e", 0), (0, b"d", 0), (1, b"e", 0)]
+    assert judge(replace(remade, read=[unaware])) == []
+    assert {name for name, _ in judge(replace(remade, read=[[*unaware, (0, b"d", 0)]]))} == {"poll-skip"}
+    for changes, name in (
+        ({"former": []}, "lost-write"),
+        ({"acknowledged": {b"a": 1}}, "lost-write"),
+        ({"read": [[*read[:2], read[3]]]}, "poll-skip"),
+        ({"read": [[read[1]]]}, "poll-skip"),
+        ({"read": [[(0, b"c", 1)]]}, "read-then-lost"),
+    ):
+        assert name in {found for found, _ in judge(replace(remade, **changes))}, changes
+
+
+def test_a_reader_goes_back_to_where_the_log_parts_from_what_it_read() -> None:
+    """After an unclean election alone, and only past what that cut off."""
+    cut = cut_off(epoch=2, kept=A)
+    cut.append((PRODUCER, 1, 0), Appended(1, 2, 1, 0, (Entry(None, b"d"),)))
+    data = A + log((b"d", 1, 2, 0), producer_epoch=1)
+    before = [(0, b"a", 0), (1, b"b", 0), (2, b"c", 1)]
+    evidence = everywhere(data, sent={*VALUES, b"d"}, ledger=cut)
+    assert judge(replace(evidence, read=[[*before, (1, b"d", 2)]])) == []
+    assert judge(replace(evidence, read=[[*before, (0, b"a", 0), (1, b"d", 2)]])) == []
+    again = [(0, b"a", 0), (1, b"d", 2), (1, b"d", 2)]
+    assert {name for name, _ in judge(replace(evidence, read=[again]))} == {"poll-skip"}
+    clean = replace(right(), read=[[(0, b"a", 0), (1, b"b", 0), (1, b"b", 0)]])
+    assert {name for name, _ in judge(clean)} == {"poll-skip"}
 
 
 @pytest.mark.parametrize("name", sorted(BESIDE))

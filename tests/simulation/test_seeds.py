@@ -50,6 +50,11 @@ LEAST = {
     "election: unclean": 5,
     "partition cut by an unclean election": 3,
     "log start moved in the end": 5,
+    "log start moved by: size": 20,
+    "log start moved by: time": 1,
+    "segment compacted": 200,
+    "record compacted away": 100,
+    "truncation: diverging epoch": 3,
     "nemesis elect-unclean": 1,
     **{f"nemesis {name}": 5 for name in MOVES if name != "elect-unclean"},
 }

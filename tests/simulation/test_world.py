@@ -59,6 +59,67 @@ def test_a_paused_owner_runs_later_in_order_and_others_run_on() -> None:
     run(main())
 
 
+def test_a_clock_that_drifts_runs_at_its_own_rate_with_its_timers() -> None:
+    """Others do not notice; it is never set back, and what it has gained it keeps."""
+
+    async def main() -> None:
+        loop, seen = the_loop(), []
+
+        async def tick(name: str) -> None:
+            for _ in range(2):
+                await asyncio.sleep(2)
+                seen.append((name, loop.time(), loop.now))
+
+        await asyncio.sleep(1)
+        loop.drift("fast", 2.0)
+        tasks = [loop.create_task(tick(name), context=of(name)) for name in ("fast", "steady")]
+        await asyncio.sleep(2)
+        loop.drift("fast", 1.0)
+        await asyncio.gather(*tasks)
+        assert seen == [("fast", 3, 2), ("steady", 3, 3), ("fast", 5, 3), ("steady", 5, 5)]
+        await loop.create_task(asyncio.sleep(0), context=of("fast"))
+        assert of("fast").run(loop.time) - loop.now == 2
+
+    run(main())
+
+
+def test_no_timer_of_a_clock_that_drifts_fires_before_its_time() -> None:
+    """Not by the last bit of a float either: it would be set again for nothing, forever."""
+
+    async def main() -> None:
+        loop = the_loop()
+
+        async def sleep() -> None:
+            for number in range(200):
+                due_s = loop.time() + number / 7
+                await asyncio.sleep(number / 7)
+                assert loop.time() >= due_s
+
+        await asyncio.sleep(1 / 3)
+        loop.drift("a", 0.7)
+        await loop.create_task(sleep(), context=of("a"))
+
+    run(main(), timeout_s=10_000)
+
+
+def test_the_network_goes_by_nobodys_clock() -> None:
+    """What is sent by a node whose clock is ahead arrives when it would have."""
+
+    async def main() -> None:
+        loop, network = the_loop(), MemoryNetwork(lambda source, destination, size: 100.0)
+        server, client = Acceptor(echo), Acceptor()
+        loop.drift("b", 4.0)
+        listener = await loop.create_task(network.transport("b").listen("b", 0, server), context=of("b"))
+        await asyncio.sleep(1)
+        connection = await network.transport("a").connect("b", listener.port, client, timeout_ms=1000)
+        began_s = loop.now
+        connection.send_frame((b"hello",))
+        await client.handlers[0].until(lambda handler: handler.frames == [b"hello"])
+        assert loop.now == pytest.approx(began_s + 0.2)
+
+    run(main())
+
+
 def test_what_is_sent_to_a_paused_node_waits_at_its_door() -> None:
     """A connection is accepted and frames arrive, but nobody is told before the node goes on."""
 

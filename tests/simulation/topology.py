@@ -7,11 +7,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cluster.seams.randomness import derive
+from cluster.seams.randomness import Random, derive
 
 TOPIC = "t"
-#: The share of the seeds whose topics allow unclean elections.
-UNCLEAN = 0.2
+#: The share of the seeds whose topics allow unclean elections, whose logs lose their heads, which are compacted; the
+#: last two may be the same, and where elections may be unclean nothing is compacted: a replica that was compacted up to
+#: a record that is cut off lacks what that superseded.
+UNCLEAN, RETAINED, COMPACTED = 0.2, 0.2, 0.25
+#: The share of the seeds in which clocks may drift and ZooKeeper be slow or stale.
+SKEWED = 0.5
+#: From here on no tombstone goes in a simulation, however its clocks jump.
+DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,14 @@ class Topology:
     is_unclean: bool
     steps: int
     properties: dict[str, str]
+    #: Old segments are deleted, by size or by time.
+    is_retained: bool = False
+    #: All records have keys, and topics are compacted.
+    is_compacted: bool = False
+    #: Clocks may drift, and ZooKeeper be slow or stale.
+    is_skewed: bool = False
+    #: Tombstones may go while the seed lasts.
+    tombstones_go: bool = False
 
     def __str__(self) -> str:
         settings = " ".join(f"{key}={value}" for key, value in sorted(self.properties.items()))
@@ -60,6 +74,11 @@ def topology(seed: int) -> Topology:
         properties["unclean.leader.election.enable"] = "true"
     if random.random() < 0.2:
         properties["min.insync.replicas"] = "1"
+    cleanup = derive(seed, "cleanup")
+    is_retained = cleanup.random() < RETAINED
+    is_compacted = cleanup.random() < COMPACTED and not is_unclean
+    tombstones_go = is_compacted and cleanup.random() < 0.5
+    properties |= _cleanup(cleanup, is_retained=is_retained, is_compacted=is_compacted, tombstones_go=tombstones_go)
     return Topology(
         seed=seed,
         brokers=random.choice([3, 3, 3, 3, 4]),
@@ -70,4 +89,28 @@ def topology(seed: int) -> Topology:
         is_unclean=is_unclean,
         steps=random.choice([3, 5, 8]),
         properties=properties,
+        is_retained=is_retained,
+        is_compacted=is_compacted,
+        is_skewed=derive(seed, "weather").random() < SKEWED,
+        tombstones_go=tombstones_go,
     )
+
+
+def _cleanup(random: Random, *, is_retained: bool, is_compacted: bool, tombstones_go: bool) -> dict[str, str]:
+    """What becomes of old records, and how often that is looked at."""
+    properties: dict[str, str] = {}
+    if is_retained or is_compacted:
+        properties["log.segment.delete.delay.ms"] = str(random.choice([0, 1000, 60_000]))
+    if is_retained:
+        properties["log.retention.check.interval.ms"] = str(random.choice([100, 500, 2000]))
+        properties["log.retention.bytes"] = str(random.choice([-1, 0, 2000, 8000]))
+        properties["log.retention.ms"] = str(random.choice([-1, 1000, 4000, 10_000]))
+    if is_compacted:
+        properties["log.cleanup.policy"] = "compact,delete" if is_retained else "compact"
+        properties["log.cleaner.backoff.ms"] = str(random.choice([100, 500, 2000]))
+        properties["log.cleaner.min.cleanable.ratio"] = str(random.choice([0, 0.3]))
+        properties["log.cleaner.min.compaction.lag.ms"] = str(random.choice([0, 0, 1000]))
+        properties["log.cleaner.delete.retention.ms"] = str(random.choice([0, 1000]) if tombstones_go else DAY_MS)
+        # Of a few keys a map knows only some at a time.
+        properties["log.cleaner.dedupe.buffer.size"] = str(random.choice([300, 100_000]))
+    return properties

@@ -11,10 +11,10 @@ import contextlib
 from collections.abc import Callable
 from contextvars import Context
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 from cluster.broker.control.changes import BrokerIdTaken
-from cluster.broker.handlers.control_requests import REGISTRATION_POLL_S
 from cluster.broker.rules import Rules
 from cluster.log.appending import AppendInfo
 from cluster.log.errors import LogError
@@ -28,9 +28,10 @@ from tests.cluster.control.virtual_time import OWNER
 from tests.simulation.clocks import JumpingClock
 from tests.simulation.events import EventLog, Traffic
 from tests.simulation.faulty_storage import FaultyStorage
-from tests.simulation.ledger import Appended, Cut, Ledger, held
+from tests.simulation.ledger import Appended, Cut, Ledger, entries_of, held
 from tests.simulation.nodes import Process
 from tests.simulation.observer import StateObserver
+from tests.simulation.retention import RETENTION, looked_at
 from tests.simulation.seen import SeenCluster, TopicPartition
 from tests.simulation.topology import Topology
 
@@ -50,13 +51,17 @@ class World(SeenCluster):
         self._ledgers: dict[tuple[TopicPartition, UUID | None], Ledger] = {}
         #: Extra milliseconds of a direction.
         self.slow: dict[tuple[str, str], float] = {}
+        #: Those that shut down.
+        self._leaving: dict[int, Process] = {}
         #: Lives that ended after their disk had failed: what they still say of it is no news.
         self._ended_by_disk: set[object] = set()
         self._delays = derive(topology.seed, "delays")
         self._tasks: set[asyncio.Task[None]] = set()
         super().__init__(topology.brokers, topology.properties, rules, self._delay, topology.seed)
         self.clocks = {broker_id: JumpingClock() for broker_id in self.broker_ids}
-        self.storages = {each: FaultyStorage(each, self.events, self._epoch_began) for each in self.broker_ids}
+        self.storages = {
+            each: FaultyStorage(each, self.events, self._epoch_began, self._start_moved) for each in self.broker_ids
+        }
         self.observer = StateObserver(
             self.tree,
             lambda name, text: self.problems.append((name, text)),
@@ -79,8 +84,9 @@ class World(SeenCluster):
             log: PartitionLog, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int
         ) -> AppendInfo:
             ledger = self._ledger(log)
-            batch_id = (header.producer_id, header.base_sequence)
-            due = Appended(log.log_end_offset, leader_epoch, header.record_count, log.log_start_offset)
+            batch_id = (header.producer_id, header.producer_epoch, header.base_sequence)
+            entries = entries_of(batch)
+            due = Appended(log.log_end_offset, leader_epoch, header.record_count, log.log_start_offset, entries)
             ledger.leaders.setdefault(leader_epoch, set()).add(broker_id)
             try:
                 info = rules.append(log, batch, header, leader_epoch, now_ms)
@@ -115,6 +121,11 @@ class World(SeenCluster):
         topic_id = None if registration is None else registration.topic_id
         return self._ledgers.setdefault((key, topic_id), Ledger())
 
+    def former_ledgers(self, key: TopicPartition) -> list[Ledger]:
+        """Those of former topics of its name."""
+        now = self.ledger(key)
+        return [ledger for (known, _), ledger in self._ledgers.items() if known == key and ledger is not now]
+
     def _epoch_began(self, broker_id: int, topic: str, partition: int, leader_epoch: int) -> None:
         """A broker notes an epoch on its disk: if it is to lead after an unclean election, what it holds now is all."""
         key = (topic, partition)
@@ -127,6 +138,23 @@ class World(SeenCluster):
             batches = held(self.log_bytes(broker_id, *key))
             ledger.cuts.append(Cut(epoch, batches))
             self.events.note("oracle", f"{topic}-{partition} is left with {len(batches)} batches in epoch {epoch}")
+
+    def _start_moved(self, broker_id: int, entry: dict[str, Any]) -> None:
+        """A log begins later: if nobody asked for it, retention must have been right, by what is on the disk."""
+        process = self.processes.get(broker_id) or self._leaving.get(broker_id)
+        # Not a ghost: what a life writes after its end is on no disk.
+        if process is None or process.life != OWNER.get() or entry["reason"] not in RETENTION:
+            return
+        log = process.node.logs.get(entry["topic"], entry["partition"])
+        replica = process.node.replicas.partitions.get((entry["topic"], entry["partition"]))
+        assert log is not None
+        high_watermark = -1 if replica is None else replica.high_watermark
+        with self.storages[broker_id].well():
+            texts = looked_at(log, entry, high_watermark, self.storages[broker_id], self.clocks[broker_id].wall_ms())
+        for text in texts:
+            self.problems.append(("retention", f"broker {broker_id}, {log.topic}-{log.partition}: {text}"))
+        ledger = self._ledger(log)
+        ledger.retained = max(ledger.retained, log.log_start_offset)
 
     # Lives
 
@@ -234,17 +262,16 @@ class World(SeenCluster):
     async def leave(self, broker_id: int) -> None:
         """A controlled shutdown."""
         self.events.note("nemesis", f"stop {broker_id}")
-        process = self.processes[broker_id]
+        process = self._leaving[broker_id] = self.processes[broker_id]
         with contextlib.suppress(LogError):
             await self.stop(broker_id)
+        del self._leaving[broker_id]
         self._retire(process)
         self._check_left(process)
         self.events.note("nemesis", f"stopped {broker_id}")
 
     async def _bury(self, process: Process) -> None:
         await self.bury(process)
-        # A request that waits for the broker's epoch sees at its next look that there will be none.
-        await asyncio.sleep(2 * REGISTRATION_POLL_S)
         self._check_left(process)
 
     def _check_left(self, process: Process) -> None:
@@ -258,6 +285,8 @@ class World(SeenCluster):
         for name in ("leader_elections", "isr_shrinks", "isr_expands"):
             self.events.count(name.replace("_", " ").rstrip("s"), getattr(counters, name))
         self.events.count("truncated record", counters.truncated_records)
+        for cause, times in counters.truncations.items():
+            self.events.count(f"truncation: {cause}", times)
 
     def retire_all(self) -> None:
         """Count what those did that still run."""

@@ -13,7 +13,8 @@ from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.randomness import derive
 from tests.simulation.client import Client, Produced, batch
-from tests.simulation.oracle import Evidence
+from tests.simulation.evidence import Evidence
+from tests.simulation.keys import Keys
 from tests.simulation.world import TopicPartition, World
 
 REQUEST_TIMEOUT_MS = 1000
@@ -66,9 +67,12 @@ class Writer:
         self._random = derive(world.topology.seed, "writer", number)
         self._window = self._random.choice((1, 5, 5, 5, 8))
         self._codec = world.topology.codec
+        self._keys = Keys(world.topology, "writer", number)
         self._client: Client | None = None
         self._producer_id = -1
         self._unclean = 0
+        #: How far retention had come when this producer began.
+        self._retained = 0
         self._sequence = 0
         self._sent = 0
         #: In the order of their sequences; what is done is taken out.
@@ -80,8 +84,7 @@ class Writer:
     def __repr__(self) -> str:
         return f"<Writer {self.name} {self._sent} sent, {len(self._in_flight)} in flight>"
 
-    @property
-    def deletable(self) -> int:
+    def deletable(self, _key: TopicPartition) -> int:
         """The offset below which the log may forget this producer's batches.
 
         The last acknowledged one must stay. And a broker that has read a log without its beginning tells no more than
@@ -114,6 +117,7 @@ class Writer:
         self._sequence = 0
         self._safe_offset = 0
         self._unclean = self._unclean_elections()
+        self._retained = self._world.ledger(self.key).retained
         self._world.events.note(self.name, f"is producer {self._producer_id} of {self.key[0]}-{self.key[1]}")
 
     async def _fresh_producer_id(self) -> int:
@@ -142,13 +146,11 @@ class Writer:
         first = self._sent
         values = [b"%s/%d.%d" % (self.name.encode(), first, n) for n in range(self._random.choice((1, 1, 2, 3)))]
         self._sent += 1
-        identity = (self._producer_id, self._sequence)
-        self._evidence.sent.update((value, (identity, n)) for n, value in enumerate(values))
+        self._evidence.sent.update(values)
         records = batch(
-            *values,
+            *map(self._keys.record, values),
             producer_id=self._producer_id,
             base_sequence=self._sequence,
-            timestamp=1_700_000_000_000 + int(asyncio.get_running_loop().time() * 1000),
             codec=self._codec,
         )
         number = self._sequence_number()
@@ -203,9 +205,12 @@ class Writer:
             await asyncio.sleep(self._random.choice(BACKOFFS_S))
 
     def _is_hopeless(self, ready: Batch) -> bool:
-        """Whether a batch whose turn it is was refused again and again, after an unclean election."""
+        """Whether a batch whose turn it is was refused again and again, by a log that may have lost what came before:
+        after an unclean election, or by a replica that begins where retention has come to (KIP-360).
+        """
         oldest = next(iter(self._in_flight), None)
-        if self._in_flight.get(oldest) is not asyncio.current_task() or self._unclean_elections() == self._unclean:
+        lost = self._unclean_elections() != self._unclean or self._world.ledger(self.key).retained > self._retained
+        if self._in_flight.get(oldest) is not asyncio.current_task() or not lost:
             return False
         ready.refusals += 1
         return ready.refusals > PATIENCE

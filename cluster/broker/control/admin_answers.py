@@ -23,11 +23,14 @@ NOT_CONTROLLER_TEXT = "This is not the correct controller for this cluster."
 
 
 async def all_answered(answers: Iterable[asyncio.Future[Any]], timeout_ms: float) -> bool:
-    """Wait until the brokers have answered. False if they have not in time; the work goes on then all the same."""
-    waiting = {answer for answer in answers if not answer.done()}
+    """Wait until the brokers have answered. False if they have not in time, or if we are not the controller any more
+    who would hear of it; the work goes on then all the same.
+    """
+    awaited = set(answers)
+    waiting = {answer for answer in awaited if not answer.done()}
     if waiting and timeout_ms > 0:
         _, waiting = await asyncio.wait(waiting, timeout=timeout_ms / 1000)
-    return not waiting
+    return not waiting and not any(answer.cancelled() for answer in awaited)
 
 
 def not_controller(names: list[str]) -> AdminOutcome:

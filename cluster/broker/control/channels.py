@@ -164,11 +164,15 @@ class ChannelSet:
         self._on_offline = on_offline
         self._on_stale = on_stale
         self._channels: dict[int, BrokerChannel] = {}
+        self._is_closed = False
 
     def __repr__(self) -> str:
         return f"ChannelSet({[*self._channels.values()]})"
 
     def open(self, broker_id: int, broker_epoch: int) -> None:
+        """Nothing happens after ``close_all``: whoever resigned while it read the brokers tells them nothing."""
+        if self._is_closed:
+            return
         self.close([broker_id])
         self._channels[broker_id] = BrokerChannel(
             broker_id, broker_epoch, self._peer_for(broker_id), self._on_stale, self._on_offline
@@ -181,6 +185,8 @@ class ChannelSet:
                 channel.close()
 
     def close_all(self) -> None:
+        """For good."""
+        self._is_closed = True
         self.close(list(self._channels))
 
     def put(self, broker_id: int, requests: Iterable[ControlRequest]) -> list[asyncio.Future[Any]]:

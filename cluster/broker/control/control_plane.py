@@ -6,6 +6,7 @@ call in with decoded messages, and ``deliver`` hands the controller's requests t
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Iterable, Sequence
@@ -83,7 +84,8 @@ class ControlPlane:
             registration=self._registration,
             journal=journal,
         )
-        self._is_stopped = False
+        #: Set when the broker epoch is known, or will never be.
+        self._is_settled = asyncio.Event()
         self._local = LocalPeer(self._deliver)
         self._role = ControllerRole(
             RoleParts(
@@ -119,10 +121,11 @@ class ControlPlane:
         """The czxid of our registration (KIP-380); -1 before the first, the former one while a new one is made."""
         return self._membership.broker_epoch
 
-    @property
-    def is_stopped(self) -> bool:
-        """Whether this broker leaves: if it has no epoch by now, it gets none."""
-        return self._is_stopped
+    async def knows_its_epoch(self) -> bool:
+        """Wait for the first registration; False if this broker leaves without one."""
+        if self.broker_epoch < 0:
+            await self._is_settled.wait()
+        return self.broker_epoch >= 0
 
     @property
     def is_controller(self) -> bool:
@@ -152,6 +155,7 @@ class ControlPlane:
         if self.deliver is None:
             raise RuntimeError("deliver is not set")
         await self._membership.join()
+        self._is_settled.set()
         with contextlib.suppress(SessionExpiredError):
             # Else they are read with the first topic's.
             await self.configs.load(())
@@ -172,7 +176,7 @@ class ControlPlane:
         if controlled and self._started and self._properties["controlled.shutdown.enable"]:
             await move_leadership_away(self.broker_id, self._link, self._cache, self._properties)
         self._started = False
-        self._is_stopped = True
+        self._is_settled.set()
         self._membership.stop()
         self._role.close()
         await self._queue.close()

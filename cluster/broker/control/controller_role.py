@@ -56,8 +56,9 @@ class Office:
     elections: Elections
 
     def close(self) -> None:
-        """Resigned: nothing more is written, sent or looked at."""
+        """Resigned: nothing more is written, sent, looked at or waited for."""
         self.elections.close()
+        self.deletion.close()
         self.controller.close()
 
 

@@ -47,6 +47,12 @@ class TopicDeletion:
     def __repr__(self) -> str:
         return f"TopicDeletion(in progress: {sorted(self._in_progress)})"
 
+    def close(self) -> None:
+        """Resigned: whether a topic goes is the next controller's, and nobody waits for it here."""
+        waiting, self._waiting = self._waiting, {}
+        for gone in (each for answers in waiting.values() for each in answers):
+            gone.cancel()
+
     async def delete(self, request: Any) -> AdminOutcome:
         """DeleteTopics, by name or (version 6) by id. The answers are awaited by the caller: gone from ZooKeeper."""
         wanted = [(name, None) for name in request.topic_names]

@@ -6,7 +6,6 @@ very process, through ``deliver``; one at a time in either case.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -20,9 +19,6 @@ from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import response_class
 
 logger = logging.getLogger(__name__)
-
-#: Between two looks whether this broker knows its epoch by now.
-REGISTRATION_POLL_S = 0.01
 
 
 async def deliver(services: Services, request: Any) -> Any:
@@ -115,10 +111,8 @@ async def _check(services: Services, request: Any) -> ErrorCode:
     registration before we do.
     """
     control = services.control
-    while control.broker_epoch < 0:
-        if control.is_stopped:
-            return ErrorCode.STALE_BROKER_EPOCH
-        await asyncio.sleep(REGISTRATION_POLL_S)  # nothing signals it, and it does not last
+    if not await control.knows_its_epoch():
+        return ErrorCode.STALE_BROKER_EPOCH
     error = control.check_control_request(request)
     if error is not ErrorCode.NONE:
         logger.info(

@@ -46,7 +46,7 @@ class FollowerLog:
         log_end_offset = self._log.log_end_offset
         start = self._rules.initial_truncation(self._log.epochs.latest, self.high_watermark, log_end_offset)
         if start < log_end_offset:
-            self._truncate(start)
+            self._truncate(start, "no epochs")
 
     def request(self, leader_epoch: int, max_bytes: int) -> FetchPartition:
         """What to ask of the leader."""
@@ -73,7 +73,8 @@ class FollowerLog:
             epoch, end_offset = diverging
             log_end_offset = log.log_end_offset
             local = log.epochs.end_offset_for(epoch, log_end_offset)
-            self._truncate(truncation_offset(epoch, end_offset, local, log_end_offset, self.high_watermark))
+            offset = truncation_offset(epoch, end_offset, local, log_end_offset, self.high_watermark)
+            self._truncate(offset, "diverging epoch")
         elif what is Reaction.APPEND:
             if self._lacks_what_is_below(result.log_start_offset):
                 self.restart(result.log_start_offset)
@@ -111,26 +112,27 @@ class FollowerLog:
         else:
             return
         logger.info("%s-%d: the leader's log begins within a batch, starting at its %d", *self._key, again.offset)
-        self._start_at(again.offset)
+        self._start_at(again.offset, "leader begins within a batch")
         log.append_as_follower(records)
 
     def cut(self, offset: int) -> None:
         """Let the log end at ``offset``, if it does not end before. Raises ``LogError``."""
         if offset < self._log.log_end_offset:
-            self._truncate(offset)
+            self._truncate(offset, "leader ends before")
 
     def restart(self, offset: int) -> None:
         """Wipe the log and begin at ``offset``: the leader has deleted what we lack. Raises ``LogError``."""
         log = self._log
         logger.warning("%s-%d: the leader's log begins at %d, starting again there", *self._key, offset)
         self._counters.truncated_records += log.log_end_offset - log.log_start_offset
-        self._start_at(offset)
+        self._start_at(offset, "leader begins later")
 
-    def _start_at(self, offset: int) -> None:
+    def _start_at(self, offset: int, cause: str) -> None:
+        self._counters.truncations[cause] += 1
         self._log.truncate_fully_and_start_at(offset)
         self.high_watermark = offset
 
-    def _truncate(self, offset: int) -> None:
+    def _truncate(self, offset: int, cause: str) -> None:
         """Also below our own log start: a leader may end before it (Kafka's ``UnifiedLog.truncateTo``)."""
         log = self._log
         log_end_offset = log.log_end_offset
@@ -141,6 +143,7 @@ class FollowerLog:
             *self._key, log_end_offset, offset, "below" if below else "not below", self.high_watermark,
         )  # fmt: skip
         self._counters.truncated_records += log_end_offset - max(offset, log.log_start_offset)
+        self._counters.truncations[cause] += 1
         self._rules.truncate(log, offset)
         self.high_watermark = min(self.high_watermark, log.log_end_offset)
 

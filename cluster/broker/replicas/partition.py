@@ -10,7 +10,7 @@ import logging
 from uuid import UUID
 
 from cluster.broker.replicas.batch_checks import Looked, check_inside
-from cluster.broker.replicas.fetch_checks import Found, answer, check_follower, check_position
+from cluster.broker.replicas.fetch_checks import Found, answer, check_follower, check_position, proves_its_end
 from cluster.broker.replicas.follower_log import FollowerLog
 from cluster.broker.replicas.values import Host, Reader, Refused, Role, TopicPartition, TopicSettings, fetch_error
 from cluster.broker.replicas.waiters import Waiters
@@ -233,7 +233,7 @@ class Partition:
             diverging = check_position(self.log, wanted, self._host.rules.end_offset_for)
             if diverging is not None:
                 return Found(answer(self.log, wanted, leader.high_watermark, diverging=diverging), 0, True)
-            if reader.is_follower and arrived:
+            if reader.is_follower and arrived and proves_its_end(self.log, wanted):
                 self._follower_fetched(leader, reader, wanted, now_ms)
             if wanted.fetch_offset >= upper_bound_offset or (max_bytes <= 0 and not at_least_one):
                 return Found(answer(self.log, wanted, leader.high_watermark), 0, False)

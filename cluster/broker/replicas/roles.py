@@ -184,7 +184,10 @@ class Roles:
         for partition in self._replicas.partitions.values():
             name = partition.topic
             if topic in (None, name):
-                partition.configure(self._settings_of(name, settings), self._clock.monotonic_ms())
+                try:
+                    partition.configure(self._settings_of(name, settings), self._clock.monotonic_ms())
+                except LogError as error:
+                    self._failed(error)
 
     def _take_role(self, partition: Partition, role: Role) -> None:
         if role.leader == self._replicas.broker_id:

@@ -40,8 +40,10 @@ def test_names_that_faults_and_the_harness_rely_on() -> None:
     """They are there before anything was counted."""
     counters = Counters()
     counters.produce_retries = 3
+    counters.truncations["diverging epoch"] += 2
     samples = scrape(counters)
     assert samples["gapless_produce_retries_total",] == 3
+    assert samples["gapless_truncations_total", "diverging epoch"] == 2
     assert samples["gapless_event_loop_lag_seconds",] == 0.25
     for name in ("produce_batches", "produce_duplicates", "isr_shrinks", "isr_expands", "truncated_records"):
         assert samples[f"gapless_{name}_total",] == 0

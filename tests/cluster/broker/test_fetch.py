@@ -249,6 +249,27 @@ def test_a_client_cannot_pass_for_a_follower() -> None:
     with_topic(check, brokers=3)
 
 
+def test_a_follower_that_knows_no_epoch_is_not_counted_on_for_what_it_lacks() -> None:
+    """It holds nothing: its end is where another history had come to, and it begins again as soon as it hears that our
+    log begins below. In the ISR until then, it could lead without what was acknowledged (simulation, seed 3351).
+    """
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        cut_followers(cluster)
+        await client.produce(TOPIC, batch(b"a"), acks=1)
+        leader = cluster.leader(TOPIC)
+        follower = next(broker_id for broker_id in cluster.broker_ids if broker_id != leader)
+        peer = Client(await cluster.connect(leader, "PEERS"))
+        state = cluster.nodes[leader].replicas.partitions[TOPIC, 0].leader
+        assert state is not None
+        for epoch, counted in ((-1, 0), (0, 1)):
+            found = await peer.fetch(TOPIC, 1, replica_id=follower, leader_epoch=0, last_fetched_epoch=epoch)
+            assert found.error is ErrorCode.NONE
+            assert state.followers[follower].log_end_offset == counted
+
+    with_topic(check, brokers=3)
+
+
 def test_every_partition_is_echoed() -> None:
     """Clients match answers by position: partitions that fail are among them, in order."""
 

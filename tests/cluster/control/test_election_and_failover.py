@@ -8,6 +8,7 @@ import logging
 import pytest
 
 from cluster.broker.control.changes import BrokerIdTaken
+from cluster.broker.control.cluster_view import ClusterView
 from cluster.broker.control.controller_role import NotController
 from cluster.metadata.paths import CONTROLLER, CONTROLLER_EPOCH, broker_path
 from cluster.metadata.store import SessionExpiredError
@@ -373,6 +374,32 @@ def test_a_bounce_that_no_controller_saw_is_made_up_for_at_the_failover():
         await cluster.until(lambda: cluster.state("t", led)["leader_epoch"] > 0)
         state = cluster.state("t", led)
         assert (state["leader"], state["isr"]) == (3, [3])
+        await cluster.stop()
+
+    run(body())
+
+
+def test_a_controller_that_falls_while_it_takes_over_tells_nobody(monkeypatch):
+    """It reads the brokers when it resigns: no channel is opened to them that nobody would close."""
+
+    async def body():
+        cluster = Cluster()
+        [broker] = await cluster.start(1)
+        role = broker.plane._role
+        await cluster.until(lambda: role.is_active)
+        role.resign("a test")
+        read = ClusterView.brokers
+
+        async def resign_meanwhile(view):
+            found = await read(view)
+            role.resign("its session has ended")
+            return found
+
+        with monkeypatch.context() as patched:
+            patched.setattr(ClusterView, "brokers", resign_meanwhile)
+            await broker.plane._queue.run(role.incumbent_changed)
+        assert not role.is_active
+        assert [task for task in asyncio.all_tasks() if task.get_name().startswith("control-channel")] == []
         await cluster.stop()
 
     run(body())

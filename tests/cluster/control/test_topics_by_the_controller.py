@@ -253,6 +253,30 @@ def test_a_deletion_waits_for_a_broker_that_is_away():
     run(body())
 
 
+def test_nobody_waits_for_a_deletion_by_a_controller_that_resigned():
+    """Its successor goes on with it: the answer says so at once, instead of holding a connection until the timeout."""
+
+    async def body():
+        cluster = Cluster()
+        await cluster.start(1, 2, 3)
+        await create(cluster, [("t", 1, 3)])
+        await cluster.brokers[3].crash()
+        await cluster.until(lambda: len(cluster.controller.cache.alive_brokers()) == 2)
+        controller = cluster.controller.plane
+        deleting = asyncio.ensure_future(controller.serve(delete_request("t", timeout_ms=60_000), 6))
+        await cluster.until(lambda: cluster.tree.children("/admin/delete_topics") == ["t"])
+        await asyncio.sleep(0.1)
+        assert not deleting.done()
+        began_s = asyncio.get_running_loop().time()
+        controller._role.resign("a test")
+        response = await deleting
+        assert asyncio.get_running_loop().time() == began_s
+        assert [r.error_code for r in response.responses] == [ErrorCode.REQUEST_TIMED_OUT]
+        await cluster.stop()
+
+    run(body())
+
+
 def test_deletion_can_be_switched_off():
     """73, or 42 for clients that do not know 73."""
 

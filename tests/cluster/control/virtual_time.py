@@ -1,16 +1,17 @@
 """An event loop whose time jumps to the next timer when nothing is left to do: seconds of a cluster in milliseconds.
 
-Owns virtual time, and the standing still of a part of the process. Does not own what runs, nor the network: nothing
-outside the process is ever waited for, so the same steps give the same outcome.
+Owns virtual time, the standing still of a part of the process, and clocks of parts that run fast or slow. Does not own
+what runs, nor the network: nothing outside the process is ever waited for, so the same steps give the same outcome.
 """
 
 from __future__ import annotations
 
 import asyncio
 import heapq
+import math
 from collections.abc import Callable, Coroutine, Hashable
 from contextvars import Context, ContextVar
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 Result = TypeVar("Result")
 
@@ -19,6 +20,25 @@ MAX_TURNS = 100_000
 
 #: Who runs: set in the context in which a node is started, and inherited by all its tasks, timers and callbacks.
 OWNER: ContextVar[Hashable] = ContextVar("owner", default=None)
+
+
+class _Drift(NamedTuple):
+    """A clock that showed ``own_s`` when it was ``since_s``, and has run at ``rate`` from then on."""
+
+    since_s: float
+    own_s: float
+    rate: float
+
+    def own(self, now_s: float) -> float:
+        return self.own_s + (now_s - self.since_s) * self.rate
+
+    def when(self, own_s: float) -> float:
+        """The first time at which it shows ``own_s``: a timer that fires before, by the last bit, is set again and
+        again."""
+        when_s = self.since_s + (own_s - self.own_s) / self.rate
+        while self.own(when_s) < own_s:
+            when_s = math.nextafter(when_s, math.inf)
+        return when_s
 
 
 class VirtualTimeLoop(asyncio.BaseEventLoop):
@@ -35,16 +55,37 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         self._turns = 0
         self._timers = 0
         self._held: dict[Hashable, list[asyncio.Handle]] = {}
+        self._drifts: dict[Hashable, _Drift] = {}
         #: Called after each callback, with its owner: whoever wants to see every state that the owner is in.
         self.watcher: Callable[[Hashable], None] | None = None
 
     def time(self) -> float:
+        """What the clock of whoever asks shows."""
+        if self._drifts:
+            drift = self._drifts.get(OWNER.get())
+            if drift is not None:
+                return drift.own(self._now)
         return self._now
+
+    @property
+    def now(self) -> float:
+        """The time, whatever anybody's clock shows."""
+        return self._now
+
+    def drift(self, owner: Hashable, rate: float) -> None:
+        """From now on the clock of ``owner``, and all its timers, run at ``rate``. It is never set back."""
+        known = self._drifts.get(owner)
+        own_s = self._now if known is None else known.own(self._now)
+        self._drifts[owner] = _Drift(self._now, own_s, rate)
 
     def call_at(
         self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
         timer = asyncio.TimerHandle(when, callback, args, self, context)
+        if self._drifts:
+            drift = self._drifts.get(OWNER.get())
+            if drift is not None:
+                when = max(self._now, drift.when(when))
         self._timers += 1
         heapq.heappush(self._scheduled, (when, self._timers, timer))
         timer._scheduled = True
@@ -83,8 +124,9 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         if not ready and not self._stopping:
             if not scheduled:
                 raise RuntimeError("every task waits for something that will never happen")
-            self._now = max(self._now, scheduled[0][0])
-            self._turns = 0
+            if scheduled[0][0] > self._now:
+                self._now = scheduled[0][0]
+                self._turns = 0
         while scheduled and scheduled[0][0] <= self._now:
             timer = heapq.heappop(scheduled)[2]
             timer._scheduled = False

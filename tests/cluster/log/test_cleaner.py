@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -207,6 +208,50 @@ def test_a_truncation_into_a_hole_ends_where_it_was_told(on):
     assert log.log_end_offset == hole and log.cleaned_to <= hole
     put(log, (b"z", b"1"))
     assert records(log)[-1].offset == hole
+
+
+def test_what_is_written_again_after_a_cut_was_not_compacted(on):
+    """Otherwise it would count as clean, and what a tombstone there supersedes would outlive the tombstone.
+
+    Kafka's ``LogCleanerManager.maybeTruncateCheckpoint``, and what it makes of a checkpoint beyond the log's end.
+    """
+    checkpoint = "data/cleaner-offset-checkpoint"
+    manager = LogManager("data", on.storage, on.clock, LogConfig())
+    manager.load()
+    log = manager.get_or_create("t", 0, None, CONFIG)
+    for number in range(24):
+        put(log, (KEYS[number % 4], b"%d" % number))
+    assert clean(log)
+    manager.checkpoint_cleaned()
+    log.truncate_to(5)
+    assert on.storage.read(checkpoint) == b"0\n1\nt 0 5\n"
+    # A disk that lost the end of the log, not the checkpoint.
+    on.storage.write_atomic(checkpoint, b"0\n1\nt 0 20\n")
+    manager = LogManager("data", on.storage, on.clock, LogConfig())
+    manager.load()
+    again = manager.get("t", 0)
+    assert again is not None and again.cleaned_to == again.log_end_offset <= 5
+    assert on.storage.read(checkpoint).decode() == f"0\n1\nt 0 {again.log_end_offset}\n"
+
+
+def test_a_log_whose_policy_changed_while_it_ran_may_have_holes(on):
+    """The next start must know that too, else it takes the log for damaged, and so must the log itself when the policy
+    is changed back."""
+    manager = LogManager("data", on.storage, on.clock, LogConfig())
+    manager.load()
+    log = manager.get_or_create("t", 0, None, replace(CONFIG, cleanup_policy=("delete",)))
+    for number in range(24):
+        put(log, (KEYS[number % 4], b"%d" % number))
+    log.update_config(CONFIG)
+    assert clean(log)
+    manager.checkpoint_cleaned()
+    expected = records(log)
+    log.update_config(LogConfig())
+    assert log.holes_allowed
+    manager = LogManager("data", on.storage, on.clock, LogConfig())
+    manager.load()
+    again = manager.get("t", 0)
+    assert again is not None and again.holes_allowed and records(again) == expected
 
 
 def test_a_disk_that_fails_amid_the_swap_fails_the_log_and_the_next_start_mends_it(on, monkeypatch):

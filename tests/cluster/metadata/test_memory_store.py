@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from cluster.metadata.memory import MemoryStore, MemoryTree
-from cluster.metadata.store import ConnectionLostError, SessionExpiredError
+from cluster.metadata.store import ConnectionLostError, Create, NodeExistsError, NoNodeError, SessionExpiredError
+from tests.cluster.control.virtual_time import run
 
 
 async def opened(tree: MemoryTree, **options) -> MemoryStore:
@@ -79,3 +80,90 @@ def test_ephemerals_have_no_children_and_reprs_are_one_line():
         assert "nodes=2" in repr(tree)
 
     asyncio.run(body())
+
+
+def test_a_slow_link_brings_everything_late_and_in_order():
+    """Requests, answers and events; what comes after it is quick again does not overtake."""
+
+    async def body():
+        loop, tree, heard = asyncio.get_running_loop(), MemoryTree(), []
+        store = await opened(tree, latency_s=0.001)
+        store.watch_data("/n", lambda: heard.append(("event", loop.time())))
+        await asyncio.sleep(0.01)
+        heard.clear()
+        store.slow(1.0)
+        began_s = loop.time()
+        asking = asyncio.ensure_future(store.exists("/m"))
+        tree.multi(0, [Create("/n")])
+        await asyncio.sleep(0.5)
+        store.slow(None)
+        tree.multi(0, [Create("/m")])
+        assert await asking is not None
+        # The request took a second; its answer could not come before the event of half a second ago.
+        assert heard == [("event", began_s + 1.0)]
+        assert loop.time() == pytest.approx(began_s + 1.001)
+        again_s = loop.time()
+        assert await store.exists("/m") is not None
+        assert loop.time() == pytest.approx(again_s + 0.002)
+
+    run(body())
+
+
+def test_a_broken_link_loses_what_is_under_way_at_once():
+    """Nobody waits for a slow answer over a link that is cut."""
+
+    async def body():
+        loop = asyncio.get_running_loop()
+        store = await opened(MemoryTree(), latency_s=0.001)
+        store.slow(5.0)
+        asking = [asyncio.ensure_future(store.exists("/n")) for _ in range(3)]
+        await asyncio.sleep(1.0)
+        store.cut()
+        assert all(
+            isinstance(end, ConnectionLostError) for end in await asyncio.gather(*asking, return_exceptions=True)
+        )
+        assert loop.time() == 1.0
+
+    run(body())
+
+
+def test_a_client_of_a_follower_that_lags_reads_what_is_old_but_its_own_writes():
+    """What others write is seen and heard of late, all of it in order, and at once when the follower has caught up."""
+
+    async def body():
+        loop, tree, heard = asyncio.get_running_loop(), MemoryTree(), []
+        store, other = await opened(tree), await opened(tree)
+        store.watch_children("/", lambda: heard.append(loop.time()))
+        await asyncio.sleep(0.01)
+        heard.clear()
+        store.lag(2.0)
+        began_s = loop.time()
+        await other.create("/n", b"1")
+        await other.set("/n", b"2")
+        await asyncio.sleep(1.0)
+        assert (await store.exists("/n"), await store.children("/"), heard) == (None, [], [])
+        with pytest.raises(NoNodeError):
+            await store.get("/n")
+        # Its own write is answered when the follower has it, and with it all before.
+        asking = asyncio.ensure_future(store.create("/mine"))
+        await asyncio.sleep(0)
+        behind = asyncio.ensure_future(store.exists("/mine"))
+        assert await asking == "/mine"
+        assert await behind is not None
+        assert loop.time() == began_s + 3.0
+        assert (await store.get("/n"))[0] == b"2"
+        assert heard == [began_s + 2.0, began_s + 3.0]
+        await other.delete("/n")
+        assert await store.exists("/n") is not None
+        with pytest.raises(NodeExistsError):
+            await store.create("/mine")
+        assert await store.exists("/n") is None
+        await other.create("/n")
+        writing = asyncio.ensure_future(store.set("/n", b"3", 0))
+        await asyncio.sleep(0.5)
+        store.keep_up()
+        assert (await writing).version == 1
+        assert loop.time() == began_s + 5.5
+        assert (await store.get("/n"))[0] == b"3"
+
+    run(body())

@@ -11,6 +11,10 @@ def _loses(topology: Topology) -> bool:
     return topology.is_unclean
 
 
+def _skews(topology: Topology) -> bool:
+    return topology.is_skewed
+
+
 MOVES: dict[str, Move] = {
     "kill": Move(processes.kill, 2),
     "kill-leader": Move(processes.kill_leader, 4),
@@ -41,4 +45,7 @@ MOVES: dict[str, Move] = {
     "delete-records": Move(records.delete_records, 3),
     "rebirth": Move(records.rebirth, 1),
     "clock-jump": Move(clocks.jump, 2),
+    "clock-drift": Move(clocks.drift, 2, _skews),
+    "slow-zookeeper": Move(zookeeper.slow_zookeeper, 2, _skews),
+    "stale-zookeeper": Move(zookeeper.stale_zookeeper, 3, _skews),
 }

@@ -80,6 +80,10 @@ def settings(topology: Topology) -> dict[str, tuple[str, ...]]:
         "message.timestamp.type": ("CreateTime", "LogAppendTime"),
         "min.insync.replicas": ("1", "2"),
     }
+    if topology.is_retained:
+        found |= {"retention.bytes": ("-1", "1000", "5000"), "retention.ms": ("-1", "500", "5000")}
+    if topology.is_compacted:
+        found |= {"cleanup.policy": ("delete", "compact", "compact,delete"), "min.cleanable.dirty.ratio": ("0", "1")}
     return found if topology.is_synced else {**found, "flush.messages": ("1", "10", "1000000")}
 
 

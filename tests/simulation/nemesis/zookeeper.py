@@ -1,4 +1,6 @@
-"""ZooKeeper: a broker loses it, a session ends, and the controller is deposed and hears of it late."""
+"""ZooKeeper: brokers lose it, or it is slow or behind for them; a session ends, and the controller is deposed and hears
+of it late.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,10 @@ import contextlib
 from cluster.metadata.paths import CONTROLLER
 from cluster.metadata.store import Delete, NoNodeError
 from tests.simulation.nemesis.base import Nemesis
+
+#: How long a request and its answer take, each, and how far a follower may be behind.
+LATENCIES_S = (0.02, 0.2, 0.6)
+LAGS_S = (0.05, 0.3, 1.0, 3.0)
 
 
 async def cut_zookeeper(nemesis: Nemesis) -> None:
@@ -31,6 +37,40 @@ async def expire(nemesis: Nemesis) -> None:
     if broker_id is not None:
         nemesis.begin("expire", str(broker_id))
         nemesis.world.processes[broker_id].store.expire()
+
+
+async def slow_zookeeper(nemesis: Nemesis) -> None:
+    """Requests, answers and events take long, each: for one broker, or for all that run."""
+    world, random = nemesis.world, nemesis.random
+    running = sorted(world.processes)
+    if not running:
+        return
+    chosen = random.choice((running, [random.choice(running)]))
+    latency_s = random.choice(LATENCIES_S)
+    nemesis.begin("slow-zookeeper", f"{chosen} {latency_s:g} s")
+    stores = [world.processes[broker_id].store for broker_id in chosen]
+    for store in stores:
+        store.slow(latency_s)
+    await nemesis.last(0.5, 2.0, 5.0)
+    world.events.note("nemesis", f"heal slow-zookeeper {chosen}")
+    for store in stores:
+        store.slow(None)
+
+
+async def stale_zookeeper(nemesis: Nemesis) -> None:
+    """A broker's session is served by a follower that lags: it reads what is old, but for its own writes."""
+    world, random = nemesis.world, nemesis.random
+    running = sorted(world.processes)
+    broker_id = random.choice((world.controller(), *running)) if running else None
+    process = None if broker_id is None else world.processes.get(broker_id)
+    if process is None:
+        return
+    lag_s = random.choice(LAGS_S)
+    nemesis.begin("stale-zookeeper", f"{broker_id} {lag_s:g} s")
+    process.store.lag(lag_s)
+    await nemesis.last(0.5, 2.0, 5.0)
+    world.events.note("nemesis", f"heal stale-zookeeper {broker_id}")
+    process.store.keep_up()
 
 
 async def change_controller(nemesis: Nemesis) -> None:
