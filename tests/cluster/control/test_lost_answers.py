@@ -25,14 +25,14 @@ class LossyStore(MemoryStore):
     way = "answer"
     calls = 0
 
-    async def _call(self, operation):
+    async def _call(self, operation, writes=()):
         self.calls += 1
         if self.calls == self.lost_call:
             if self.way == "answer":
                 self.lose_next_answer()
             else:
                 self.lose_next_request()
-        return await super()._call(operation)
+        return await super()._call(operation, writes)
 
 
 async def story(store_of_controller: type[MemoryStore], monkeypatch) -> int:

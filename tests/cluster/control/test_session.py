@@ -167,12 +167,12 @@ def test_an_election_is_won_once_whatever_is_lost(lost, call):
         seen = 0
         forward = store._call
 
-        async def counting(operation):
+        async def counting(operation, writes=()):
             nonlocal seen
             seen += 1
             if seen == call:
                 (store.lose_next_answer if lost == "answer" else store.lose_next_request)()
-            return await forward(operation)
+            return await forward(operation, writes)
 
         store._call = counting  # type: ignore[method-assign]
         fence = await elector.run()
