@@ -1,6 +1,6 @@
 """Rules taken away and bugs planted: the oracle sees each, in a seed that is clean without it.
 
-The seeds stand in ``caught.txt``; ``caught.py`` finds them again. ``docs/simulation.md`` says how many seeds it took.
+The seeds stand in ``caught.txt``; ``caught.py`` finds them again. ``docs/simulation.md`` says what the removals are.
 """
 
 from __future__ import annotations
