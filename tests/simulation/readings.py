@@ -25,10 +25,11 @@ def readers(evidence: Evidence, records: Mapping[int, Entry], start: int) -> lis
         for number, (offset, value, epoch) in enumerate(read):
             found = _topic_of(evidence, offset, value, ledger, is_back=offset < due)
             if found is not ledger:
-                again = None if ledger is None else _begins_again(read, number)
+                is_first = ledger is None
+                again = None if is_first and not _was_made_again(evidence, found) else _begins_again(read, number)
                 ledger, first = found, _begins(found, read, number)
                 due = 0 if first == number or not _may_skip(evidence, found, 0, read[first][0]) else due
-                if again is not None:
+                if again is not None and not is_first:
                     # Fetch 12 names no topic id: until metadata tell, a consumer goes on where it was.
                     due = offset
             if number == again:
@@ -62,6 +63,13 @@ def _holds(ledger: Ledger, offset: int, value: bytes) -> bool:
     return any(place.offset == offset for place in ledger.places(value))
 
 
+def _was_made_again(evidence: Evidence, ledger: Ledger) -> bool:
+    """Whether a topic had a former one of its name, which a reader may have known without reading anything of it."""
+    if ledger is evidence.ledger:
+        return evidence.is_remade
+    return any(ledger is former for former in evidence.former[1:])
+
+
 def _begins(ledger: Ledger, read: list[tuple[int, bytes, int]], number: int) -> int:
     """Since which of its reads a reader may have been in a topic in which it was at ``number``: what was appended to
     the former one and not acknowledged may stand at the same offset in both.
@@ -74,7 +82,7 @@ def _begins(ledger: Ledger, read: list[tuple[int, bytes, int]], number: int) -> 
 def _begins_again(read: list[tuple[int, bytes, int]], number: int) -> int | None:
     """Where a reader goes back after ``number``; None if it does not."""
     later = range(number + 1, len(read))
-    return next((each for each in later if read[each][0] < read[each - 1][0]), None)
+    return next((each for each in later if read[each][0] <= read[each - 1][0]), None)
 
 
 def _may_skip(evidence: Evidence, ledger: Ledger, due: int, offset: int) -> bool:

@@ -177,6 +177,24 @@ def test_what_an_unclean_election_cut_off_is_excused() -> None:
     assert judge(everywhere(AB, read=read, ledger=cut_off(epoch=2, kept=AB))) == []
 
 
+def test_who_read_nothing_of_a_former_topic_begins_again_too() -> None:
+    """Once, when it hears that the topic was made again; in the first topic of a name nothing is read again."""
+    former, now = ledger(), Ledger(leaders={0: {1}})
+    now.append((PRODUCER, 1, 0), Appended(0, 0, 1, 0, (Entry(None, b"d"),)))
+    late = [(0, b"d", 0), (0, b"d", 0)]
+    remade = everywhere(
+        log((b"d", 0, 0, 0), producer_epoch=1), sent={*VALUES, b"d"}, acknowledged={b"d": 0}, read=[late], ledger=now,
+        former=[former], is_remade=True,
+    )  # fmt: skip
+    assert judge(remade) == []
+    for changes in (
+        {"read": [[*late, (0, b"d", 0)]]},
+        {"read": [[(0, b"a", 0), (0, b"a", 0), (0, b"d", 0)]]},
+        {"is_remade": False, "former": []},
+    ):
+        assert {name for name, _ in judge(replace(remade, **changes))} == {"poll-skip"}, changes
+
+
 def test_what_retention_took_is_excused() -> None:
     """As what was deleted on request; ``retention.py`` judges whether it was right to."""
     read = [[(0, b"a", 0), (2, b"c", 1)]]
