@@ -25,6 +25,9 @@ _ONE_READER = "a run compares each final reader with the log; here any reader's 
 
 #: Planted runs of losses and copies that a setting permits in one place and not in the other: alike without settings.
 _CUT_OFF = (
+    "committed, as a reader was told before the election",
+    "above what was committed",
+    "committed, as it was told after the election",
     "cut off by an election",
     "one offset below the epoch",
     "further up than a log can have reached",
