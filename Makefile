@@ -44,7 +44,7 @@ lint: setup ## ruff and mypy
 	@$(BIN)/mypy
 
 simulate: setup ## 10,000 simulated clusters, seed by seed, on all cores; ARGS="--first 20000 --count 500"
-	@$(BIN)/python -m tests.simulation.run --count 10000 $(ARGS)
+	@$(BIN)/python -m tests.simulation.run --count 10000 --corpus $(ARGS)
 
 fuzz-evidence: setup ## 5,000 valid runs with one piece of evidence tampered with; ARGS="--run DIR", ARGS="--resealed"
 	@$(BIN)/python -m tests.evidence.run --count 5000 $(ARGS)

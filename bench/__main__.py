@@ -14,6 +14,7 @@ COST = {
     "latency": "acknowledgement latency at 100 records/s (2 min)",
 }
 OTHERS = {
+    "consume": "MB/s and broker CPU per GB of a librdkafka consumer; --before TREE compares (1 min)",
     "start": "from `gapless up` to the first acknowledged record (1 min)",
     "partitions": "2,000 partitions at RF 3: creation, restart, memory, idle CPU (5 min)",
     "failover": "gaps around the kill of a leader; --controlled for shutdowns (30 kills: 5 min)",

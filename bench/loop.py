@@ -1,10 +1,13 @@
 """CPU per Produce request: our broker beside a plain C loop that receives, checks, writes and acknowledges.
 
-    python -m bench loop [--rounds N] [--megabytes N] [--sizes BYTES,...] [--in-flight N]
+    python -m bench loop [--rounds N] [--megabytes N] [--sizes BYTES,...] [--in-flight N] [--before TREE]
 
 Both get the same requests (Produce 7, idempotent, one batch of 1000-byte records, one partition, RF 1) from one C
-producer over one connection, in turns. The figure is the server's CPU time per request. The C sources are in bench/c
-and built here with ``cc``. Owns bar "at most 1.6x at 16 KB"; the other sizes are for information.
+producer over one connection, in turns. The figure is the server's CPU time per request. Before each turn the page
+cache is emptied (``settle_disk``): without that, whoever wrote after much had been written paid for memory that was
+never touched, a dozen times the copy of a small batch, and it was chance who did. The C sources are in bench/c and
+built here with ``cc``. ``--before`` is a directory or a commit, whose broker takes turns with ours. Owns the bars "at
+most 1.6x the C loop at 16 KB" and "at most 1.05x of before" at each size; the other ratios are for information.
 """
 
 from __future__ import annotations
@@ -16,12 +19,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.cluster import one_broker
+from bench.cluster import settle_disk
 from bench.measure import ROOT, Result, cpu_s, note, rotated
+from bench.trees import BEFORE, NOW, Broker, brokers
 from cluster.protocol.records import NewRecord, build_batch
 
 TOPIC = "bench"
@@ -29,6 +33,10 @@ CLIENT_ID = "blast"
 RECORD_BYTES = 1000
 BAR_BYTES = 16_384
 BAR = 1.6
+#: What a request may cost more than with the broker of ``--before``.
+BAR_BEFORE = 1.05
+#: What the C loop is called in the results.
+PLAIN = "C loop"
 
 
 def build(directory: Path) -> tuple[Path, Path]:
@@ -83,14 +91,36 @@ class Blast:
 
 
 @contextmanager
-def c_loop(program: Path, directory: Path) -> Iterator[tuple[int, int]]:
-    """The C loop as a process: its pid and port."""
-    with subprocess.Popen([str(program), str(directory / "loop.data")], stdout=subprocess.PIPE, text=True) as process:
+def c_loop(program: Path, directory: Path) -> Iterator[Broker]:
+    """The C loop as a process."""
+    with subprocess.Popen([str(program), str(directory / "loop.log")], stdout=subprocess.PIPE, text=True) as process:
         try:
             line = process.stdout.readline() if process.stdout else ""
-            yield process.pid, int(line)
+            yield Broker(process.pid, int(line), str(directory))
         finally:
             process.kill()
+
+
+def measure(result: Result, servers: Mapping[str, Broker], blast: Blast, size: int, count: int, rounds: int) -> None:
+    """Let the servers take turns with ``count`` requests of ``size`` bytes each, and add the figures and their bars."""
+    directories = [server.directory for server in servers.values()]
+    for server in servers.values():
+        blast.run(server.port, size, count // 4)
+    for round_number in range(rounds):
+        note(f"{size} bytes, round {round_number + 1} of {rounds}")
+        for variant in rotated(list(servers), round_number):
+            server = servers[variant]
+            settle_disk(*directories)
+            before = cpu_s(server.pid)
+            elapsed_s, batch_bytes = blast.run(server.port, size, count)
+            result.add(f"{size} {variant} CPU", "us/request", (cpu_s(server.pid) - before) / count * 1e6)
+            result.add(f"{size} {variant}", "MB/s", batch_bytes * count / elapsed_s / 1e6)
+    ratio = result.ratios(f"{size} CPU ratio", f"{size} {NOW} CPU", f"{size} {PLAIN} CPU")
+    if size == BAR_BYTES:
+        result.bar("CPU per 16 KB request, ours to the C loop", ratio.median, at_most=BAR)
+    if BEFORE in servers:
+        ratio = result.ratios(f"{size} CPU ratio to before", f"{size} {NOW} CPU", f"{size} {BEFORE} CPU")
+        result.bar(f"CPU per request of {size} bytes, now to before", ratio.median, at_most=BAR_BEFORE)
 
 
 def main() -> int:
@@ -99,31 +129,18 @@ def main() -> int:
     parser.add_argument("--megabytes", type=int, default=128, help="of one variant in one round (128)")
     parser.add_argument("--sizes", default="1024,16384,131072,1000000", help="bytes of a batch")
     parser.add_argument("--in-flight", type=int, default=5, help="requests without an answer (5, as clients have it)")
+    parser.add_argument("--before", metavar="TREE", help="a directory or commit to compare with")
     options = parser.parse_args()
-    sizes = [int(size) for size in options.sizes.split(",")]
     settings = {"rounds": options.rounds, "megabytes": options.megabytes, "in flight": options.in_flight}
-    result = Result("loop", settings)
+    result = Result("loop", {**settings, "before": options.before})
     with tempfile.TemporaryDirectory(prefix="gapless-bench-") as name:
         directory = Path(name)
         loop, blast_program = build(directory)
         blast = Blast(blast_program, directory, options.in_flight)
-        with one_broker({TOPIC: 1}) as ours, c_loop(loop, directory) as plain:
-            servers = {"ours": (ours.children[1].pid, ours.ports[1]["CLIENTS"]), "C loop": plain}
-            for size in sizes:
+        with brokers(options.before, {TOPIC: 1}) as ours, c_loop(loop, directory) as plain:
+            for size in map(int, options.sizes.split(",")):
                 count = min(20_000, max(50, options.megabytes * 1_000_000 // size))
-                for _pid, port in servers.values():
-                    blast.run(port, size, count // 4)
-                for round_number in range(options.rounds):
-                    note(f"{size} bytes, round {round_number + 1} of {options.rounds}")
-                    for variant in rotated(list(servers), round_number):
-                        pid, port = servers[variant]
-                        before = cpu_s(pid)
-                        elapsed_s, batch_bytes = blast.run(port, size, count)
-                        result.add(f"{size} {variant} CPU", "us/request", (cpu_s(pid) - before) / count * 1e6)
-                        result.add(f"{size} {variant}", "MB/s", batch_bytes * count / elapsed_s / 1e6)
-                ratio = result.ratios(f"{size} CPU ratio", f"{size} ours CPU", f"{size} C loop CPU")
-                if size == BAR_BYTES:
-                    result.bar("CPU per 16 KB request, ours to the C loop", ratio.median, at_most=BAR)
+                measure(result, {**ours, PLAIN: plain}, blast, size, count, options.rounds)
     return result.finish()
 
 

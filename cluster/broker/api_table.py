@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
+from cluster.broker.answering import answering, answering_later
 from cluster.broker.handlers import (
     alter_configs,
     api_versions,
@@ -28,7 +29,7 @@ from cluster.broker.handlers import (
     produce,
 )
 from cluster.broker.handlers.metadata import MetadataHandler
-from cluster.broker.server import Api, Exchange, answering, answering_later
+from cluster.broker.server import Api, Exchange
 from cluster.broker.services import Services
 from cluster.protocol.apis import INTER_BROKER, PRODUCE_MIN_VERSION, SUPPORTED, ApiKey
 

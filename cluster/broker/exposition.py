@@ -106,6 +106,10 @@ class NodeCollector(Collector):
                 "Producers that the logs remember",
                 sum(len(partition.log.producers) for partition in partitions),
             ),
+            "uncleanable_partitions": (
+                "Replicas that could not be compacted and are left as they are",
+                sum(partition.log.is_uncleanable for partition in partitions),
+            ),
             **self._control(),
         }
         for name, (text, value) in gauges.items():

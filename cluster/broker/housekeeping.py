@@ -117,7 +117,7 @@ class Housekeeping:
         due = []
         for key, high_watermark in self._high_watermarks().items():
             log = self._logs.get(*key)
-            if log is None or log.is_failed or not log.config.is_compacted or key in passed_over:
+            if log is None or log.is_failed or log.is_uncleanable or not log.config.is_compacted or key in passed_over:
                 continue
             what = log.cleanable(high_watermark, now_ms)
             if what is not None and what.is_due:
@@ -133,10 +133,18 @@ class Housekeeping:
         try:
             await unbroken(self._blocking, cleaning.run)
             done = not log.is_failed and log.finish_cleaning(cleaning)
-        except (OSError, CorruptBatch, LogError, CleaningCancelled) as error:
+        except (OSError, LogError, CleaningCancelled) as error:
             logger.warning("%s-%d is not compacted: %s", log.topic, log.partition, error)
             if log.is_failed:  # its files are between two states, which the next start puts right
                 raise
+        except Exception as error:
+            # It would fail again and again, and take the time of the others (Kafka's markPartitionUncleanable).
+            log.is_uncleanable = True
+            logger.error(
+                "%s-%d cannot be compacted, and is left as it is while the broker runs: %r",
+                *(log.topic, log.partition, error),
+                exc_info=not isinstance(error, CorruptBatch),
+            )
         finally:
             self._cleaning = None
             await unbroken(self._blocking, cleaning.discard)

@@ -35,6 +35,8 @@ COUNTERS = {
     "truncated_records": "Offsets cut from logs of this follower",
     "requests": "Requests received",
     "refused_frames": "Frames that were no request we serve: the connection was closed",
+    "refused_connections": "Connections turned away: max.connections, max.connections.per.ip",
+    "idle_connections": "Connections closed after connections.max.idle.ms of silence",
     "zookeeper_session_expirations": "Sessions with ZooKeeper that ended",
 }
 
@@ -91,6 +93,8 @@ class Counters:
         self.truncated_records = 0
         self.requests = 0
         self.refused_frames = 0
+        self.refused_connections = 0
+        self.idle_connections = 0
         self._fingerprints: set[Fingerprint] = set()
         self._older_fingerprints: set[Fingerprint] = set()
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
+from cluster.broker.admission import Admission
 from cluster.broker.api_table import api_table
 from cluster.broker.checkpoints import Blocking, Checkpoints, in_thread
 from cluster.broker.control.control_plane import ControlPlane
@@ -40,7 +41,7 @@ from cluster.config import topic as topic_config
 from cluster.config.broker import BrokerConfig
 from cluster.config.errors import ConfigError
 from cluster.log.config import LogConfig
-from cluster.log.errors import LogError
+from cluster.log.errors import LogError, OutOfFiles
 from cluster.log.manager import LogManager
 from cluster.metadata.store import MetadataStore
 from cluster.seams.clock import Clock
@@ -48,6 +49,10 @@ from cluster.seams.storage import Storage
 from cluster.seams.transport import Connection, FrameHandler, Listener, Transport
 
 logger = logging.getLogger(__name__)
+
+
+#: It is said this often that files are refused because too many are open.
+OUT_OF_FILES_EACH_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,7 @@ class Node:
         self.config = config
         self.counters = Counters(seams.clock.monotonic_ns)
         seams.store.on_session(self.counters.session_changed)
+        self._admission = Admission(config, self.counters)
         self.metadata = MetadataCache()
         self._rules = rules
         self._seams = seams
@@ -86,6 +92,7 @@ class Node:
         self._failed = failed
         self._listeners: dict[str, Listener] = {}
         self._apis: dict[str, dict[int, Api]] = {}
+        self._out_of_files_ms = -OUT_OF_FILES_EACH_MS
         self._held: list[ClientConnection] | None = []
         #: Peers that came before there was anything to answer them with.
         self._early: list[ClientConnection] = []
@@ -142,11 +149,13 @@ class Node:
                 address.port,
                 partial(self._accept, address.name),
                 max_frame_bytes=self.config["socket.request.max.bytes"],
+                send_buffer_bytes=self.config["socket.send.buffer.bytes"],
             )
         return self.ports
 
     def _accept(self, listener: str, connection: Connection) -> FrameHandler:
-        client = ClientConnection(connection, listener, self._table(listener), self.counters)
+        client = ClientConnection(connection, listener, self._table(listener), self.counters, self._admission.leave)
+        self._admission.enter(client)
         if self._held is not None and listener != self.config.inter_broker_listener_name:
             client.hold()
             self._held.append(client)
@@ -182,6 +191,7 @@ class Node:
             fetch_max_bytes=config["fetch.max.bytes"],
             sessions=FetchSessions(self._seams.random, config["max.incremental.fetch.session.cache.slots"]),
             journal=self._journal.write,
+            blocking=self._seams.blocking,
         )
         roles = self._roles = Roles(
             replicas, self._fetchers, self.logs, topic_settings=self._topic_settings, clock=clock,
@@ -203,6 +213,7 @@ class Node:
         await control.start()
         replicas.start()
         checkpoints.start()
+        self._admission.start()
         self._housekeeping.start()
         return control.broker_epoch
 
@@ -279,6 +290,12 @@ class Node:
     # What goes wrong
 
     def _storage_failed(self, error: LogError) -> None:
+        if isinstance(error, OutOfFiles):
+            now_ms = self._seams.clock.monotonic_ms()
+            if now_ms >= self._out_of_files_ms + OUT_OF_FILES_EACH_MS:
+                self._out_of_files_ms = now_ms
+                logger.error("too many files are open, so this is not done now: %s", error)
+            return
         logger.critical("the disk failed, this broker cannot go on: %s", error)
         self._failed(error)
 
@@ -294,6 +311,7 @@ class Node:
         if self._proposals is not None:
             await self._proposals.close()
         self._fetchers.close()
+        self._admission.close()
         for listener in self._listeners.values():
             await listener.close()
         if self._replicas is not None:

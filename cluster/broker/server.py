@@ -11,18 +11,13 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from cluster.broker.metrics import Counters
 from cluster.broker.request_metrics import ApiMetrics
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import MalformedRequest
-from cluster.protocol.messages import (
-    decode_request,
-    encode_response,
-    encode_unsupported_api_versions,
-    parse_request_header,
-)
+from cluster.protocol.messages import encode_unsupported_api_versions, parse_request_header
 from cluster.seams.storage import Payload
 from cluster.seams.transport import Connection
 
@@ -112,6 +107,10 @@ class Exchange:
         """The answer waits for something; a further request on this connection makes it wait no more."""
         self.connection.parked = parked
 
+    def hold(self, work: Awaitable[None]) -> None:
+        """``work`` will end this. Nothing else of this connection is processed meanwhile: order is kept."""
+        self.connection.run(self, work)
+
     def later(self, work: Awaitable[Sequence[Payload]]) -> None:
         """Answer when ``work`` is done. Nothing else of this connection is processed meanwhile: order is kept."""
         self.connection.run(self, work)
@@ -130,45 +129,25 @@ class Api:
     handle: Callable[[Exchange, memoryview], None]
 
 
-def answering(key: ApiKey, handler: Callable[[Any, Exchange], Any]) -> Callable[[Exchange, memoryview], None]:
-    """A handler of decoded messages that has its answer at once."""
-
-    def handle(exchange: Exchange, body: memoryview) -> None:
-        response = handler(decode_request(key, exchange.api_version, body), exchange)
-        exchange.connection.counters.api.failed(key, getattr(response, "error_code", 0))
-        exchange.respond([encode_response(key, exchange.api_version, exchange.correlation_id, response)])
-
-    return handle
-
-
-def answering_later(
-    key: ApiKey, handler: Callable[[Any, Exchange], Awaitable[Any]]
-) -> Callable[[Exchange, memoryview], None]:
-    """A handler of decoded messages that must ask others first."""
-
-    def handle(exchange: Exchange, body: memoryview) -> None:
-        request = decode_request(key, exchange.api_version, body)
-
-        async def work() -> Sequence[Payload]:
-            response = await handler(request, exchange)
-            exchange.connection.counters.api.failed(key, getattr(response, "error_code", 0))
-            return [encode_response(key, exchange.api_version, exchange.correlation_id, response)]
-
-        exchange.later(work())
-
-    return handle
-
-
 class ClientConnection:
-    """The broker's side of one connection; a ``FrameHandler``."""
+    """The broker's side of one connection; a ``FrameHandler``. ``gone`` is called when it is closed."""
 
-    def __init__(self, connection: Connection, listener: str, apis: Mapping[int, Api], counters: Counters) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        listener: str,
+        apis: Mapping[int, Api],
+        counters: Counters,
+        gone: Callable[[ClientConnection], None] = lambda client: None,
+    ) -> None:
         self.listener = listener
+        #: When it last had a request for us, by ``counters.now_ns``.
+        self.active_ns = counters.now_ns()
+        self._gone = gone
         self.parked: Parked | None = None
         self._connection = connection
         self._apis = apis
         self.counters = counters
-        counters.connections[listener] = counters.connections.get(listener, 0) + 1
         self._metrics = counters.api.apis
         self._exchanges: deque[Exchange] = deque()
         self._task: asyncio.Task[None] | None = None
@@ -179,6 +158,16 @@ class ClientConnection:
 
     def __repr__(self) -> str:
         return f"<ClientConnection {self._connection.peer} on {self.listener}, {len(self._exchanges)} unanswered>"
+
+    @property
+    def ip(self) -> str:
+        """The address of the other end."""
+        return self._connection.peer.rpartition(":")[0]
+
+    def abort(self) -> None:
+        """Close at once: it was silent too long, or is one too many."""
+        self._is_open = False
+        self._connection.abort()
 
     def hold(self) -> None:
         """Take no request before ``release``: the broker cannot answer truly yet."""
@@ -213,7 +202,7 @@ class ClientConnection:
             return
         now_ns = self.counters.now_ns
         metrics = self._metrics.get(api_key) or self.counters.api.of(api_key)
-        started_ns = now_ns()
+        started_ns = self.active_ns = now_ns()
         exchange = Exchange(self, version, correlation_id, client_id, metrics, started_ns)
         self._exchanges.append(exchange)
         if api.min_version <= version <= api.max_version:
@@ -248,12 +237,12 @@ class ClientConnection:
             if not self._is_held:
                 self._connection.resume_reading()
 
-    def run(self, exchange: Exchange, work: Awaitable[Sequence[Payload]]) -> None:
-        """Answer ``exchange`` with what ``work`` returns, and read nothing until then."""
+    def run(self, exchange: Exchange, work: Awaitable[Sequence[Payload] | None]) -> None:
+        """Answer ``exchange`` with what ``work`` returns, if it does, and read nothing until then."""
         self._pause()
         self._task = asyncio.get_running_loop().create_task(self._run(exchange, work))
 
-    async def _run(self, exchange: Exchange, work: Awaitable[Sequence[Payload]]) -> None:
+    async def _run(self, exchange: Exchange, work: Awaitable[Sequence[Payload] | None]) -> None:
         try:
             parts = await work
         except ConnectionError as error:
@@ -266,7 +255,10 @@ class ClientConnection:
             self.refuse("the request failed")
         else:
             self._task = None
-            exchange.respond(parts)
+            if parts is None:
+                self.exchange_ended()
+            else:
+                exchange.respond(parts)
 
     def _pause(self) -> None:
         if not self._is_paused:
@@ -292,7 +284,7 @@ class ClientConnection:
 
     def on_closed(self, reason: str) -> None:
         self._is_open = False
-        self.counters.connections[self.listener] -= 1
+        self._gone(self)
         self._exchanges.clear()
         if self.parked is not None:
             self.parked.abandon()

@@ -1,4 +1,5 @@
-"""Timers: the periodic work of one broker's files. Owns the repetition, and what becomes of a disk that fails in it.
+"""Timers: the periodic work of one broker's files. Owns the repetition, whatever the work raises, and what becomes of a
+disk that fails in it.
 
 Does not own the work (``checkpoints.py``, ``housekeeping.py``).
 """
@@ -47,3 +48,6 @@ class Timers:
             except LogError as error:
                 logger.error("%s", error)
                 self._storage_failed(error)
+            except Exception:
+                # Work that ends with its first surprise would be missed by nobody until the disk is full.
+                logger.exception("%s failed, and is tried again", getattr(work, "__qualname__", work))

@@ -32,7 +32,10 @@ class Alteration(NamedTuple):
 
 
 def altered(table: KeyTable, stored: Mapping[str, str], alterations: Iterable[Alteration]) -> dict[str, str]:
-    """``stored`` after ``alterations``. Raises ConfigError, also for what cannot be stored at all."""
+    """``stored`` after ``alterations``, each value as ``KeyTable.normal`` spells it.
+
+    Raises ConfigError, also for what cannot be stored at all.
+    """
     result = dict(stored)
     seen: set[str] = set()
     for name, number, value in alterations:
@@ -50,7 +53,7 @@ def altered(table: KeyTable, stored: Mapping[str, str], alterations: Iterable[Al
         if value is None:
             raise ConfigError(f"{table.what} config key '{name}' cannot be null; delete it to return to the default")
         if operation is Operation.SET:
-            result[name] = value
+            result[name] = key.text(key.parse(value, table.what))
             continue
         if key.kind is not Kind.LIST:
             raise ConfigError(

@@ -31,6 +31,9 @@ class Kind(Enum):
     PASSWORD = "password"
 
 
+#: Characters of a value that an error quotes.
+_QUOTED = 200
+
 _EXPECTED = {
     Kind.BOOLEAN: "true or false",
     Kind.INT: "an integer",
@@ -72,6 +75,8 @@ class Key:
             for part in value if isinstance(value, tuple) else (value,):
                 if part not in self.choices:
                     raise self._error(raw, what, "one of " + ", ".join(self.choices))
+            if isinstance(value, tuple):
+                value = tuple(dict.fromkeys(value))
         return value
 
     def _convert(self, raw: object, what: str) -> Value:
@@ -99,7 +104,7 @@ class Key:
         raise self._error(raw, what, _EXPECTED[self.kind])
 
     def _error(self, raw: object, what: str, expected: str) -> ConfigError:
-        shown = "(hidden)" if self.kind is Kind.PASSWORD else repr(raw)
+        shown = "(hidden)" if self.kind is Kind.PASSWORD else _brief(repr(raw))
         return ConfigError(f"invalid value {shown} for {what} config key '{self.name}': expected {expected}")
 
     def text(self, value: Value) -> str:
@@ -109,6 +114,11 @@ class Key:
         if isinstance(value, bool):
             return str(value).lower()
         return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def _brief(text: str) -> str:
+    """What an error quotes of a value, which may be megabytes long."""
+    return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}... ({len(text)} characters)"
 
 
 class KeyTable:
@@ -129,11 +139,18 @@ class KeyTable:
         """The typed values of exactly the keys in ``mapping``. Raises ConfigError at the first that is wrong."""
         return {name: self.key(name).parse(raw, self.what) for name, raw in mapping.items()}
 
+    def normal(self, mapping: Mapping[str, object]) -> dict[str, str]:
+        """The texts to store: as ``text`` spells them, without blanks, zeros and repetitions that mean nothing.
+
+        So no value takes more room than it needs. Raises ConfigError.
+        """
+        return {name: self.keys[name].text(value) for name, value in self.parse(mapping).items()}
+
     def key(self, name: str) -> Key:
         """Raises ConfigError with the nearest known key if there is no such key."""
         key = self.keys.get(name)
         if key is None:
-            raise ConfigError(f"unknown {self.what} config key '{name}'{suggestion(name, self.keys)}")
+            raise ConfigError(f"unknown {self.what} config key '{_brief(name)}'{suggestion(name, self.keys)}")
         return key
 
     def carried_warning(self, name: str) -> str:

@@ -75,6 +75,10 @@ CHAOS = Profile(
         "replica.fetch.backoff.ms": "100",
         "controlled.shutdown.retry.backoff.ms": "500",
         "auto.create.topics.enable": "false",
+        # No timeout: fewer waits for room than with Kafka's 102,400 (docs/performance.md).
+        "socket.send.buffer.bytes": "262144",
+        # Experiments want many rolls.
+        "gapless.min.segment.bytes": "14",
     },
     # Retention would remove evidence; workloads that test it set it.
     topic={"retention.ms": "-1"},

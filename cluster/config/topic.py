@@ -102,6 +102,20 @@ def validate(mapping: Mapping[str, object], broker: Mapping[str, Value] | None =
     return config
 
 
+def check_asked(wanted: Mapping[str, str], stored: Mapping[str, str], least_segment_bytes: int) -> None:
+    """What a client may not set although an operator may: segments so small that their files are too many.
+
+    ``wanted`` and ``stored`` are of a topic or of a broker; what was stored before may stay. Raises ConfigError.
+    """
+    for name in ("segment.bytes", "log.segment.bytes"):
+        value = wanted.get(name)
+        if value is not None and value != stored.get(name) and int(value) < least_segment_bytes:
+            raise ConfigError(
+                f"config key '{name}' is {value}, below gapless.min.segment.bytes {least_segment_bytes}: "
+                "each segment is an open file"
+            )
+
+
 def broker_defaults(broker: Mapping[str, Value]) -> dict[str, Value]:
     """The topic values that a broker's configuration gives to topics that do not set them."""
     found: dict[str, Value] = {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 from cluster.protocol.errors import ErrorCode
 
 
@@ -38,6 +40,19 @@ class StorageFailed(LogError):
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, message)
+
+
+class OutOfFiles(LogError):
+    """Too many files are open: the disk is well, the log is as it was, and what was asked may be asked again."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, message)
+
+
+def not_opened(message: str, error: OSError) -> LogError:
+    """What to raise when a file could not be opened and nothing has changed."""
+    is_out_of_files = error.errno in (errno.EMFILE, errno.ENFILE)
+    return (OutOfFiles if is_out_of_files else StorageFailed)(f"{message}: {error}")
 
 
 class CheckpointError(LogError):

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cluster.log.config import LogConfig
-from cluster.log.errors import OffsetOutOfRange, StorageFailed
+from cluster.log.errors import OffsetOutOfRange, StorageFailed, not_opened
 from cluster.log.flush import PendingFlush
 from cluster.log.removal import Doomed
 from cluster.log.retention import SegmentFacts
@@ -33,13 +33,15 @@ logger = logging.getLogger(__name__)
 class ReadResult(NamedTuple):
     """Whole batches, or None if there are none to be read now.
 
-    ``segment_base_offset`` names the segment of the records. ``next_segment`` says that they end where it ends and
-    that there is more below the bound in the next one: a read does not cross segments.
+    ``segment_base_offset`` names the segment of the records; a read does not cross segments. ``readable_bytes`` are
+    what could be read if a batch could be cut to fit into ``max_bytes``, ``is_older_segment`` says that there is more
+    below the bound in segments that follow: by these two Kafka judges whether to wait for more (``DelayedFetch``).
     """
 
     records: FileRange | None
     segment_base_offset: int
-    next_segment: bool
+    readable_bytes: int
+    is_older_segment: bool
 
 
 class LocalLog:
@@ -120,7 +122,7 @@ class LocalLog:
             self.segments.active.seal()
             self.segments.add(self._new_segment(base_offset))
         except OSError as error:
-            raise StorageFailed(f"rolling {self.directory} at {base_offset}: {error}") from error
+            raise not_opened(f"rolling {self.directory} at {base_offset}", error) from error
         self.jitter_ms = self._draw_jitter_ms()
         logger.info("%s: new segment at %d (%s)", self.directory, base_offset, reason)
         return base_offset
@@ -151,14 +153,10 @@ class LocalLog:
                 position = segment.locate(offset)
                 if position is None:
                     continue
-                records = segment.read(position, max_bytes, upper_bound_offset, at_least_one)
-                more = (
-                    records is not None
-                    and records.position + records.size == segment.size_bytes
-                    and segment.next_offset < min(upper_bound_offset, end)
-                )
-                return ReadResult(records, segment.base_offset, more)
-        return ReadResult(None, self.segments.active.base_offset, False)
+                records, readable_bytes = segment.read(position, max_bytes, upper_bound_offset, at_least_one)
+                is_older = segment.next_offset < upper_bound_offset and segment.next_offset < end
+                return ReadResult(records, segment.base_offset, readable_bytes, is_older)
+        return ReadResult(None, self.segments.active.base_offset, 0, False)
 
     @property
     def holes_allowed(self) -> bool:

@@ -27,7 +27,7 @@ from cluster.log.checkpoints import (
 from cluster.log.clean_state import LogState
 from cluster.log.config import LogConfig
 from cluster.log.epochs import EpochEntry, LeaderEpochCache
-from cluster.log.errors import CheckpointError, StorageFailed
+from cluster.log.errors import CheckpointError, StorageFailed, not_opened
 from cluster.log.producers import ProducerStates
 from cluster.log.recovery import UNTIL_THE_END, Opening, StaleHistories, tidy
 from cluster.log.replay import Replay
@@ -121,7 +121,7 @@ def open_log(
             snapshots.write(end, producers)
         _keep_epochs(directory, storage, epochs)
     except OSError as error:
-        raise StorageFailed(f"opening {directory}: {error}") from error
+        raise not_opened(f"opening {directory}", error) from error
     return OpenedLog(segments, snapshots, producers, epochs, topic_id, start, verified_bytes)
 
 

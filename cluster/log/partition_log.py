@@ -65,6 +65,8 @@ class PartitionLog:
         self.on_log_start_lowered: Callable[[], None] | None = None
         #: Called with (start before, why) when the log start has moved.
         self.on_log_start_moved: Callable[[int, str], None] | None = None
+        #: Whether a compaction could not be carried out; none is tried again while the broker runs.
+        self.is_uncleanable = False
         self._snapshots = opened.snapshots
         self._doomed = doomed
         self._local = LocalLog(

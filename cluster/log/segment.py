@@ -25,7 +25,7 @@ from cluster.log.removal import retire_file
 from cluster.log.roll import SegmentState
 from cluster.log.scan import LOOKUP_CHUNK_BYTES, scan_batches
 from cluster.protocol.batch import BatchHeader, parse_header
-from cluster.seams.storage import Bytes, File, FileRange, Storage
+from cluster.seams.storage import Bytes, File, FileRange, Storage, range_of
 
 logger = logging.getLogger(__name__)
 
@@ -229,45 +229,47 @@ class Segment:
                 return position
         return None
 
-    def read(self, position: int, max_bytes: int, upper_bound_offset: int, at_least_one: bool) -> FileRange | None:
-        """Whole batches from ``position``: at most ``max_bytes``, all of them below ``upper_bound_offset``.
-
-        ``at_least_one`` lets the first one be larger than ``max_bytes``.
-        """
+    def read(self, position: int, max_bytes: int, upper_bound: int, at_least_one: bool) -> tuple[FileRange | None, int]:
+        """Whole batches from ``position``: at most ``max_bytes``, all below the offset ``upper_bound``, the first one
+        larger if ``at_least_one``; and how many bytes they would be if the last one could be cut to fit."""
         limit = position + max_bytes
-        if limit >= self.size_bytes and upper_bound_offset >= self.next_offset:
-            end = self.size_bytes
+        if limit >= self.size_bytes and upper_bound >= self.next_offset:
+            end = readable = self.size_bytes
         elif self._recent_positions and position >= self._recent_positions[0]:
-            end = self._recent_end(position, limit, upper_bound_offset, at_least_one)
+            end, readable = self._recent_end(position, limit, upper_bound, at_least_one)
         else:
-            end = self._scanned_end(position, limit, upper_bound_offset, at_least_one)
-        return FileRange(self.file, position, end - position) if end > position else None
+            end, readable = self._scanned_end(position, limit, upper_bound, at_least_one)
+        records = range_of(self.file, position, end - position) if end > position else None
+        return records, max(position, end, min(readable, limit)) - position
 
-    def _recent_end(self, position: int, limit: int, upper_bound_offset: int, at_least_one: bool) -> int:
+    def _recent_end(self, position: int, limit: int, upper_bound_offset: int, at_least_one: bool) -> tuple[int, int]:
+        """Where the batches that fit end, and those below the bound."""
         positions = self._recent_positions
         below_bound = bisect_left(self._recent_last, upper_bound_offset)
         fitting = len(positions) if limit >= self.size_bytes else bisect_right(positions, limit) - 1
         first = bisect_left(positions, position)
         if at_least_one and fitting <= first:
             fitting = first + 1
-        end = min(below_bound, fitting)
-        return positions[end] if end < len(positions) else self.size_bytes
+        bound = positions[below_bound] if below_bound < len(positions) else self.size_bytes
+        return (positions[fitting] if fitting < below_bound else bound), bound
 
-    def _scanned_end(self, position: int, limit: int, upper_bound_offset: int, at_least_one: bool) -> int:
+    def _scanned_end(self, position: int, limit: int, upper_bound_offset: int, at_least_one: bool) -> tuple[int, int]:
+        """The same, but the second number may be as little as ``limit``: what lies beyond is not looked for."""
         index = self.offset_index
         start = max(position, min(index.position_before(limit), index.position_before_offset(upper_bound_offset - 1)))
-        end = start
+        end = readable = start
         for at, header in scan_batches(self.file, start, self.size_bytes, chunk_bytes=LOOKUP_CHUNK_BYTES):
             after = at + header.size_bytes
-            if header.last_offset >= upper_bound_offset or (after > limit and not (at_least_one and at == position)):
+            if header.last_offset >= upper_bound_offset:
                 break
-            end = after
-            next_offset = header.next_offset
+            if (readable := after) > limit and not (at_least_one and at == position):
+                break
+            end, next_offset = after, header.next_offset
             if after >= limit:
                 break
         if end > start:
             self._remember_place(next_offset, end)
-        return end
+        return end, readable
 
     def _remember_place(self, offset: int, position: int) -> None:
         resume = self._resume

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
 from typing import TypeVar
 
+from cluster.metadata.limits import check_request, request_bytes
 from cluster.metadata.memory_tree import MemoryTree, split_path
 from cluster.metadata.store import (
     ConnectionLostError,
@@ -169,12 +170,14 @@ class MemoryStore:
         sequence: bool = False,
         make_parents: bool = False,
     ) -> str:
+        wanted = Create(path, data, ephemeral)
+
         def operation() -> str:
             if make_parents:
                 self._make_parents(path)
-            return self._tree.create(self._session_id, Create(path, data, ephemeral), sequence=sequence)
+            return self._tree.create(self._session_id, wanted, sequence=sequence)
 
-        return await self._call(operation)
+        return await self._write([wanted], operation)
 
     async def get(self, path: str) -> tuple[bytes, Stat]:
         return await self._call(lambda: self._tree.get(path))
@@ -195,7 +198,7 @@ class MemoryStore:
         return await self._call(lambda: self._tree.children(path))
 
     async def multi(self, operations: Sequence[Operation]) -> list[str | Stat | None]:
-        return await self._call(lambda: self._tree.multi(self._session_id, operations))
+        return await self._write(operations, lambda: self._tree.multi(self._session_id, operations))
 
     def watch_data(self, path: str, listener: Callable[[], None]) -> None:
         self._watch(path, listener, children=False)
@@ -208,6 +211,19 @@ class MemoryStore:
         self._watches.append(watch)
         if self._connected:
             self._soon_once(watch)
+
+    async def _write(self, operations: Sequence[Operation], write: Callable[[], _Result]) -> _Result:
+        """As ``_call``. A server closes the connection over a request that is too long; the client is back at once."""
+        check_request(operations)
+
+        def operation() -> _Result:
+            if request_bytes(operations) > self._tree.max_request_bytes:
+                self.cut()
+                self.heal()
+                raise ConnectionLostError("the server has closed the connection")
+            return write()
+
+        return await self._call(operation)
 
     async def _call(self, operation: Callable[[], _Result]) -> _Result:
         session_id, links = self._session_id, self._links
@@ -277,9 +293,6 @@ class _Watch:
         self.children = children
         self._listener = listener
         self.is_scheduled = False
-
-    def __repr__(self) -> str:
-        return f"_Watch({self.path}, {'children' if self.children else 'data'})"
 
     def call(self) -> None:
         self.is_scheduled = False

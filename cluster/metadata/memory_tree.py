@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
+from cluster.metadata.limits import MAX_REQUEST_BYTES
 from cluster.metadata.store import (
     BadVersionError,
     Check,
@@ -53,7 +54,9 @@ class _Node:
 class MemoryTree:
     """The server: nodes, sessions, watches. All calls are immediate."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_request_bytes: int = MAX_REQUEST_BYTES) -> None:
+        #: ``jute.maxbuffer``: whoever sends more loses its connection.
+        self.max_request_bytes = max_request_bytes
         self._nodes: dict[str, _Node] = {"/": _Node(b"", 0, 0)}
         self._zxid = 0
         self._next_session_id = _FIRST_SESSION_ID

@@ -33,6 +33,14 @@ class NotEmptyError(StoreError):
     """The node has children."""
 
 
+class TooLargeError(StoreError):
+    """More bytes than ZooKeeper takes: nothing was sent."""
+
+
+class NotWrittenError(StoreError):
+    """The connection was lost again and again as this was written, and it was never found there."""
+
+
 class ConnectionLostError(StoreError):
     """No answer: the operation may or may not have happened. Read back before trying again."""
 
@@ -100,7 +108,8 @@ Operation = Create | SetData | Delete | Check
 
 
 class MetadataStore(Protocol):
-    """One session with the store. Every coroutine may raise ConnectionLostError or SessionExpiredError."""
+    """One session with the store. Every coroutine may raise ConnectionLostError or SessionExpiredError; those that
+    write raise TooLargeError for what ``cluster.metadata.limits`` forbids."""
 
     @property
     def session_id(self) -> int:

@@ -18,12 +18,15 @@ from kazoo.protocol.states import KazooState
 
 from cluster.metadata.kazoo_connection import make_client
 from cluster.metadata.kazoo_values import results_of, stat_of, transaction, translated
+from cluster.metadata.limits import check_request
 from cluster.metadata.store import (
     ConnectionLostError,
+    Create,
     NodeExistsError,
     Operation,
     SessionExpiredError,
     SessionState,
+    SetData,
     Stat,
 )
 from cluster.metadata.watches import Watch, WatchKeeper
@@ -98,6 +101,7 @@ class ZooKeeperStore:
         sequence: bool = False,
         make_parents: bool = False,
     ) -> str:
+        check_request([Create(path, data)])
         if make_parents:
             await self._make_parents(path)
         created = await self._call(
@@ -110,6 +114,7 @@ class ZooKeeperStore:
         return bytes(data), stat_of(stat)
 
     async def set(self, path: str, data: bytes, version: int = -1) -> Stat:
+        check_request([SetData(path, data)])
         return stat_of(await self._call(lambda client: client.set_async(path, data, version)))
 
     async def delete(self, path: str, version: int = -1) -> None:
@@ -123,6 +128,7 @@ class ZooKeeperStore:
         return sorted(await self._call(lambda client: client.get_children_async(path)))
 
     async def multi(self, operations: Sequence[Operation]) -> list[str | Stat | None]:
+        check_request(operations)
         results = await self._call(lambda client: transaction(client, operations).commit_async())
         return results_of(operations, results)
 

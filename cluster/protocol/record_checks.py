@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cluster.protocol.batch import HEADER_BYTES, BatchHeader
+from cluster.protocol.batch import CODEC_MASK, CODEC_NONE, HEADER_BYTES, BatchHeader
 from cluster.protocol.compression import MAX_UNCOMPRESSED_BYTES, decompress
 from cluster.protocol.errors import CorruptBatch, ErrorCode, InvalidBatch
 from cluster.protocol.primitives import Buffer
@@ -21,10 +21,50 @@ from cluster.protocol.records import read_varint
 MAX_RECORDS = 500_000
 #: A record has at least: length, attributes, two deltas, three lengths.
 _LEAST_RECORD_BYTES = 7
+_UNBOUNDED = 1 << 62
 #: -1 as a varint: the length of what is null.
 _NULL = 1
 #: Records that are walked after one that began no run, before the next is tried; twice as many after each further one.
 _PATIENCE = 8
+
+
+#: What of one request is looked at without leaving the event loop: some ten milliseconds of work.
+RECORDS_AT_ONCE = 10_000
+BYTES_AT_ONCE = 2_097_152
+HEADERS_AT_ONCE = 16
+
+
+class Postponed(Exception):
+    """There is more in a batch than may be looked at in one go: another thread should."""
+
+
+class Effort:
+    """What may still be looked at for one request: records, and bytes once they are unpacked."""
+
+    __slots__ = ("bytes_left", "headers_of_a_record", "is_all", "records_left")
+
+    def __init__(self, bytes_left: int = BYTES_AT_ONCE, records_left: int = RECORDS_AT_ONCE) -> None:
+        self.bytes_left = bytes_left
+        self.records_left = records_left
+        self.headers_of_a_record = HEADERS_AT_ONCE
+        #: Whether what is more is refused, rather than postponed.
+        self.is_all = False
+
+    def renew(self) -> None:
+        """For another request: that costs less than a new one."""
+        self.bytes_left = BYTES_AT_ONCE
+        self.records_left = RECORDS_AT_ONCE
+
+    def __repr__(self) -> str:
+        return f"Effort({self.bytes_left} bytes, {self.records_left} records{', at most' if self.is_all else ''})"
+
+    @classmethod
+    def all(cls, bytes_left: int = MAX_UNCOMPRESSED_BYTES) -> Effort:
+        """As much as any request may ask for: what all its compressed batches unpack to is bounded together."""
+        effort = cls(bytes_left, _UNBOUNDED)
+        effort.headers_of_a_record = _UNBOUNDED
+        effort.is_all = True
+        return effort
 
 
 class RecordFacts(NamedTuple):
@@ -39,28 +79,51 @@ class RecordFacts(NamedTuple):
     timestamps: list[int]
 
 
-def walk_records(batch: Buffer, header: BatchHeader, limit_bytes: int = MAX_UNCOMPRESSED_BYTES) -> RecordFacts:
-    """Walk over the records of a whole batch whose header was checked.
+def walk_records(batch: Buffer, header: BatchHeader, effort: Effort) -> RecordFacts:
+    """Walk over the records of a whole batch whose header was checked, and take what that costs from ``effort``.
 
-    Raises ``InvalidBatch``: UNKNOWN_SERVER_ERROR for what cannot be unpacked, as Kafka answers, or is more than
-    ``limit_bytes`` then; INVALID_RECORD for records that are not what they say and for more than ``MAX_RECORDS``.
+    Raises ``InvalidBatch``: UNKNOWN_SERVER_ERROR for what cannot be unpacked, as Kafka answers, or is more than the
+    effort allows; INVALID_RECORD for records that are not what they say and for more than ``MAX_RECORDS``. Raises
+    ``Postponed`` for more than may be looked at now.
     """
-    if header.record_count > MAX_RECORDS:
-        raise InvalidBatch(ErrorCode.INVALID_RECORD, f"{header.record_count} records in one batch")
+    count = header.record_count
+    if count > MAX_RECORDS:
+        raise InvalidBatch(ErrorCode.INVALID_RECORD, f"{count} records in one batch")
     packed = memoryview(batch)[HEADER_BYTES : header.size_bytes]
+    codec = header.attributes & CODEC_MASK
+    effort.records_left -= count
+    if effort.records_left < 0:
+        raise Postponed
+    if codec != CODEC_NONE:
+        data = _unpacked(codec, packed, effort)
+    else:
+        data = bytes(packed)
+        # What is not packed is as large as the request, which is bounded itself.
+        if not effort.is_all:
+            effort.bytes_left -= len(data)
+            if effort.bytes_left < 0:
+                raise Postponed
+    if count * _LEAST_RECORD_BYTES > len(data):
+        raise InvalidBatch(ErrorCode.INVALID_RECORD, f"{count} records in {len(data)} bytes")
     try:
-        data = decompress(header.codec, packed, limit_bytes)
-    except CorruptBatch as error:
-        raise InvalidBatch(ErrorCode.UNKNOWN_SERVER_ERROR, f"the records cannot be unpacked: {error}") from error
-    if header.record_count * _LEAST_RECORD_BYTES > len(data):
-        raise InvalidBatch(ErrorCode.INVALID_RECORD, f"{header.record_count} records in {len(data)} bytes")
-    try:
-        return _walk(data, header)
+        return _walk(data, header, effort.headers_of_a_record)
     except (CorruptBatch, IndexError) as error:
         raise InvalidBatch(ErrorCode.INVALID_RECORD, f"a record that cannot be: {error}") from error
 
 
-def _walk(data: bytes, header: BatchHeader) -> RecordFacts:
+def _unpacked(codec: int, packed: memoryview, effort: Effort) -> bytes:
+    try:
+        data = decompress(codec, packed, max(0, effort.bytes_left))
+    except CorruptBatch as error:
+        if not effort.is_all:
+            # It may be sound, and only too large.
+            raise Postponed from error
+        raise InvalidBatch(ErrorCode.UNKNOWN_SERVER_ERROR, f"the records cannot be unpacked: {error}") from error
+    effort.bytes_left -= len(data)
+    return data
+
+
+def _walk(data: bytes, header: BatchHeader, most_headers: int) -> RecordFacts:
     position = index = try_at = 0
     patience = _PATIENCE
     has_offsets_in_order = True
@@ -69,7 +132,7 @@ def _walk(data: bytes, header: BatchHeader) -> RecordFacts:
     count = header.record_count
     while index < count:
         start = position
-        position, time, offset, has_key = _read(data, start)
+        position, time, offset, has_key = _read(data, start, most_headers)
         times.append(time)
         if offset != index:
             has_offsets_in_order = False
@@ -102,7 +165,7 @@ def _may_be_a_run(data: bytes, start: int, end: int) -> bool:
     )
 
 
-def _read(data: bytes, position: int) -> tuple[int, int, int, bool]:
+def _read(data: bytes, position: int, most_headers: int) -> tuple[int, int, int, bool]:
     """(where it ends, timestamp delta, offset delta, whether it has a key) of the record that begins at ``position``.
 
     Numbers of one byte, and of two where they are likely, are taken without a call: that halves the time. A length
@@ -142,7 +205,10 @@ def _read(data: bytes, position: int) -> tuple[int, int, int, bool]:
         position += 2 + ((byte & 0x7F | second << 7) >> 1)
     else:
         position = _skip(data, position, end)
-    position = position + 1 if position < end and data[position] == 0 else _skip_headers(data, position, end)
+    if position < end and data[position] == 0:
+        position += 1
+    else:
+        position = _skip_headers(data, position, end, most_headers)
     if position != end:
         raise CorruptBatch(f"a record ends {end - position} bytes off")
     return end, time, offset, has_key
@@ -169,10 +235,12 @@ def _skip(data: bytes, position: int, end: int) -> int:
     return position + size
 
 
-def _skip_headers(data: bytes, position: int, end: int) -> int:
+def _skip_headers(data: bytes, position: int, end: int, most: int) -> int:
     count, position = read_varint(data, position)
     if count < 0 or count > end - position:
         raise CorruptBatch(f"{count} headers in {end - position} bytes")
+    if count > most:
+        raise Postponed
     for _ in range(count):
         if _is_null(data, position):
             raise CorruptBatch("a header without a key")

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import socket
 from collections.abc import Callable, Iterator, Sequence
 
 from cluster.protocol.errors import ProtocolError
 from cluster.protocol.framing import FrameBuffer
+from cluster.seams.descriptors import is_for_connections
 from cluster.seams.outbox import Outbox
 from cluster.seams.storage import Payload, payload_size
 from cluster.seams.transport import AcceptHandler, FrameHandler
@@ -28,16 +30,33 @@ UNCHOKE_BYTES = 262_144
 LINGER_S = 5.0
 
 
+#: When it was last said that connections are turned away, and how often to say so.
+_warned_s = [-math.inf]
+_WARN_EACH_S = 10.0
+
+
+def _warn_of_descriptors(now_s: float) -> None:
+    if now_s - _warned_s[0] >= _WARN_EACH_S:
+        _warned_s[0] = now_s
+        log.warning("connections are turned away: the file descriptors that are left are for logs (ulimit -n)")
+
+
 class AsyncioConnection(asyncio.BufferedProtocol):
     """One connection; both asyncio's protocol and the seam's ``Connection``."""
 
     def __init__(
-        self, accept: AcceptHandler, max_frame_bytes: int, *, on_gone: Callable[[AsyncioConnection], None] | None
+        self,
+        accept: AcceptHandler,
+        max_frame_bytes: int,
+        *,
+        on_gone: Callable[[AsyncioConnection], None] | None,
+        send_buffer_bytes: int = -1,
     ) -> None:
         """``on_gone`` is the listener's; None for a connection that was opened from here, which is never choked:
         two ends that both wait for the other to read would wait forever.
         """
         self._accept = accept
+        self._send_buffer_bytes = send_buffer_bytes
         self._frames = FrameBuffer(max_frame_bytes)
         self._on_gone = on_gone
         self._loop = asyncio.get_running_loop()
@@ -76,7 +95,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             else:
                 size = payload_size(parts)
                 queued_bytes = self._outbox.put((size.to_bytes(4, "big"), *parts), size + 4)
-        except (OSError, ValueError) as error:
+        except OSError as error:
             # The frame's size is promised already, so nothing can follow it.
             self._abort(f"sending failed: {error}")
             return
@@ -111,6 +130,11 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             raise TypeError(f"no stream transport: {transport!r}")
         connected: socket.socket = transport.get_extra_info("socket")
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._send_buffer_bytes > 0:
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
+        if self._on_gone is not None and not is_for_connections(connected.fileno()):
+            _warn_of_descriptors(self._loop.time())
+            self._closing = True
         peer = transport.get_extra_info("peername")
         if peer:
             self._peer = f"{peer[0]}:{peer[1]}"
@@ -119,7 +143,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             transport.abort()
             return
         self._transport = transport
-        self._outbox = Outbox(transport, connected.fileno())
+        self._outbox = Outbox(self._loop, connected.fileno(), self._go_on_sending)
         # Before Python 3.11.4 asyncio adds its reader after this call, and so undoes a pause made in it.
         self._loop.call_soon(self._opened)
         try:
@@ -150,26 +174,10 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         # Half-closed: answers that are still owed can go out. The owner closes.
         return True
 
-    def pause_writing(self) -> None:
-        if self._outbox is not None:
-            self._outbox.pause()
-
-    def resume_writing(self) -> None:
-        if self._outbox is None or self._transport is None:
-            return
-        try:
-            self._outbox.resume()
-        except (OSError, ValueError) as error:
-            self._abort(f"sending failed: {error}")
-            return
-        if self._closing and self._outbox.is_empty:
-            self._transport.close()
-        elif self._choked and self._outbox.queued_bytes <= UNCHOKE_BYTES:
-            self._choked = False
-            self._loop.call_soon(self._go_on_reading)
-
     def connection_lost(self, exc: Exception | None) -> None:
         self._closing = True
+        if self._outbox is not None:
+            self._outbox.clear()
         self._transport = self._outbox = None
         if self._linger is not None:
             self._linger.cancel()
@@ -225,10 +233,27 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         if self._outbox is not None:
             try:
                 self._outbox.uncork()
-            except (OSError, ValueError) as error:
+            except OSError as error:
                 self._abort(f"sending failed: {error}")
                 return False
         return True
+
+    # Sending.
+
+    def _go_on_sending(self) -> None:
+        """The socket has room for what is queued."""
+        if self._outbox is None or self._transport is None:
+            return
+        try:
+            self._outbox.resume()
+        except OSError as error:
+            self._abort(f"sending failed: {error}")
+            return
+        if self._closing and self._outbox.is_empty:
+            self._transport.close()
+        elif self._choked and self._outbox.queued_bytes <= UNCHOKE_BYTES:
+            self._choked = False
+            self._loop.call_soon(self._go_on_reading)
 
     # Ending.
 

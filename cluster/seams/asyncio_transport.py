@@ -6,19 +6,24 @@ Does not own what happens on a connection (``cluster.seams.asyncio_connection``)
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 
 from cluster.seams.asyncio_connection import AsyncioConnection
 from cluster.seams.transport import MAX_FRAME_BYTES, AcceptHandler
 
 _BACKLOG = 1_024
+#: A flood must not have all file descriptors before the first of it can be turned away.
+_ACCEPTED_AT_ONCE = 16
 
 
 class AsyncioListener:
     """One listening port and the connections it accepted."""
 
-    def __init__(self, accept: AcceptHandler, max_frame_bytes: int) -> None:
+    def __init__(self, accept: AcceptHandler, max_frame_bytes: int, send_buffer_bytes: int) -> None:
         self._accept = accept
         self._max_frame_bytes = max_frame_bytes
+        self._send_buffer_bytes = send_buffer_bytes
         self._connections: set[AsyncioConnection] = set()
         self._server: asyncio.Server | None = None
         self._port = 0
@@ -33,7 +38,11 @@ class AsyncioListener:
     async def start(self, host: str, port: int) -> None:
         """Bind and listen. Raises ``OSError``."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._new_connection, host, port, backlog=_BACKLOG)
+        # To asyncio the backlog is also how many connections it takes in one turn of the loop, before it shows any.
+        self._server = await loop.create_server(self._new_connection, host, port, backlog=_ACCEPTED_AT_ONCE)
+        for listening in self._server.sockets:
+            with socket.socket(fileno=os.dup(listening.fileno())) as same:
+                same.listen(_BACKLOG)
         self._port = self._server.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
@@ -48,7 +57,12 @@ class AsyncioListener:
         await self._server.wait_closed()
 
     def _new_connection(self) -> AsyncioConnection:
-        connection = AsyncioConnection(self._accept, self._max_frame_bytes, on_gone=self._connections.discard)
+        connection = AsyncioConnection(
+            self._accept,
+            self._max_frame_bytes,
+            on_gone=self._connections.discard,
+            send_buffer_bytes=self._send_buffer_bytes,
+        )
         self._connections.add(connection)
         return connection
 
@@ -60,9 +74,15 @@ class AsyncioTransport:
         return "AsyncioTransport()"
 
     async def listen(
-        self, host: str, port: int, accept: AcceptHandler, *, max_frame_bytes: int = MAX_FRAME_BYTES
+        self,
+        host: str,
+        port: int,
+        accept: AcceptHandler,
+        *,
+        max_frame_bytes: int = MAX_FRAME_BYTES,
+        send_buffer_bytes: int = -1,
     ) -> AsyncioListener:
-        listener = AsyncioListener(accept, max_frame_bytes)
+        listener = AsyncioListener(accept, max_frame_bytes, send_buffer_bytes)
         await listener.start(host, port)
         return listener
 

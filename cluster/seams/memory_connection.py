@@ -83,7 +83,7 @@ class MemoryConnection:
             return
         frame = bytearray()
         for part in parts:
-            frame += part.file.pread(part.size, part.position) if isinstance(part, FileRange) else part
+            frame += part.read() if isinstance(part, FileRange) else part
         if self._wires.loses(self._node, self._other_node):
             self._lost = True
             return

@@ -37,6 +37,7 @@ class MemoryFile:
         self._path = path
         self._node = node
         self._closed = False
+        self._cuts = 0
 
     def __repr__(self) -> str:
         return f"MemoryFile({self._path}, {len(self._node.data)} bytes, {self._node.synced} synced)"
@@ -48,6 +49,10 @@ class MemoryFile:
     @property
     def size_bytes(self) -> int:
         return len(self._node.data)
+
+    @property
+    def cuts(self) -> int:
+        return self._cuts
 
     def append(self, *buffers: Bytes) -> int:
         data = self._open_node().data
@@ -69,6 +74,7 @@ class MemoryFile:
     def truncate(self, size: int) -> None:
         node = self._open_node()
         if size < len(node.data):
+            self._cuts += 1
             del node.data[size:]
             node.synced = min(node.synced, size)
         else:

@@ -121,7 +121,13 @@ class MemoryTransport:
             connection.vanish()
 
     async def listen(
-        self, host: str, port: int, accept: AcceptHandler, *, max_frame_bytes: int = MAX_FRAME_BYTES
+        self,
+        host: str,
+        port: int,
+        accept: AcceptHandler,
+        *,
+        max_frame_bytes: int = MAX_FRAME_BYTES,
+        send_buffer_bytes: int = -1,
     ) -> MemoryListener:
         listener = MemoryListener(self, host, port, accept, max_frame_bytes)
         self._listeners.append(listener)

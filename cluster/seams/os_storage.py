@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
+from cluster.seams import descriptors
 from cluster.seams.storage import Bytes, File, Lock
 
 #: Syncs that wait for the disk at the same time: a journal commits them together.
@@ -29,6 +30,7 @@ class OsFile:
         self._path = path
         self._descriptor = descriptor
         self._size = size
+        self._cuts = 0
 
     def __repr__(self) -> str:
         state = "closed" if self._descriptor < 0 else f"fd {self._descriptor}"
@@ -41,6 +43,10 @@ class OsFile:
     @property
     def size_bytes(self) -> int:
         return self._size
+
+    @property
+    def cuts(self) -> int:
+        return self._cuts
 
     def append(self, *buffers: Bytes) -> int:
         size = self._size
@@ -87,6 +93,9 @@ class OsFile:
         return b"".join(parts)
 
     def truncate(self, size: int) -> None:
+        if size < self._size:
+            # Before the cut: even one that fails must not leave a range that seems to hold.
+            self._cuts += 1
         os.ftruncate(self._descriptor, size)
         self._size = size
 
@@ -144,10 +153,10 @@ class OsStorage:
         except OSError as error:
             if error.errno != errno.EMFILE:
                 raise
-            limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-            raise OSError(
-                errno.EMFILE, f"this process may have {limit} files open and has; raise that with ulimit -n", path
-            ) from error
+            raise _too_many(path) from error
+        if not descriptors.is_for_files(descriptor):
+            os.close(descriptor)
+            raise _too_many(path)
         return OsFile(path, descriptor, os.fstat(descriptor).st_size)
 
     def exists(self, path: str) -> bool:
@@ -234,6 +243,11 @@ class OsStorage:
     def free_bytes(self, path: str) -> int:
         status = os.statvfs(path)
         return status.f_bavail * status.f_frsize
+
+
+def _too_many(path: str) -> OSError:
+    most = descriptors.limit()
+    return OSError(errno.EMFILE, f"this process may have {most} files open and has; raise that with ulimit -n", path)
 
 
 def _sync(path: str) -> None:

@@ -1,6 +1,11 @@
-"""What one socket connection still has to send, in order: bytes through asyncio, file ranges by sendfile.
+"""What one socket connection still has to send, in order: bytes as they are, file ranges by sendfile.
 
-Owns the order and the queue. Does not own the connection's life: it raises ``OSError`` and lets its owner abort.
+Owns the order, the queue and the wait for room in the socket. Does not own the connection's life: it raises ``OSError``
+and lets its owner abort.
+
+It writes to the descriptor itself, so that nothing is ever held by asyncio, which would have to be waited for before a
+file can follow; asyncio only reads, opens and closes. A range of a file stays one until the socket has room for it: a
+peer that does not read costs no memory but its place in the queue, and no time, since the loop says when there is room.
 """
 
 from __future__ import annotations
@@ -8,73 +13,81 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Callable, Sequence
 
 from cluster.seams.storage import Bytes, FileRange, Payload
 
 #: Below this a range is read and sent with what stands around it: one system call less.
 SENDFILE_LEAST_BYTES = 65_536
-#: What is read from a file when the socket is full, so that the loop says when to go on.
-_NUDGE_BYTES = 65_536
-#: Parts smaller than this are joined into one write.
-_JOIN_BYTES = 65_536
+#: The most that is gathered from several parts for one write, and read at once from a file without a descriptor.
+_GATHER_BYTES = 65_536
+#: Parts of one write; far below IOV_MAX.
+_GATHER_PARTS = 64
+#: What one connection may send in one turn of the loop, however quickly its peer reads.
+_TURN_BYTES = 4_194_304
 
 
 class Outbox:
-    """The queue of one asyncio transport.
+    """The queue of one socket. ``on_room`` is called by the loop when the socket takes bytes again: the owner then
+    calls ``resume``."""
 
-    asyncio must hold no bytes of its own when sendfile writes to the descriptor, so writing pauses as soon as it
-    holds any: what follows waits here, uncopied, until ``resume``.
-    """
+    __slots__ = (
+        "_begun",
+        "_corked",
+        "_loop",
+        "_on_room",
+        "_queue",
+        "_queue_bytes",
+        "_socket_fd",
+        "_waiting",
+        "_watched_fd",
+    )
 
-    __slots__ = ("_corked", "_may_have_ranges", "_queue", "_queue_bytes", "_socket_fd", "_transport", "_writable")
-
-    def __init__(self, transport: asyncio.Transport, socket_fd: int) -> None:
-        self._transport = transport
+    def __init__(self, loop: asyncio.AbstractEventLoop, socket_fd: int, on_room: Callable[[], None]) -> None:
+        self._loop = loop
         self._socket_fd = socket_fd
+        self._on_room = on_room
         self._queue: deque[Payload] = deque()
         self._queue_bytes = 0
-        self._may_have_ranges = False
-        self._writable = True
+        #: What was sent already of the range at the head of the queue.
+        self._begun = 0
         self._corked = False
-        transport.set_write_buffer_limits(high=0)
+        self._waiting = False
+        #: A second descriptor of the socket, made when it is full for the first time: the first one is asyncio's to
+        #: watch, and its transports let nobody else do it.
+        self._watched_fd = -1
 
     def __repr__(self) -> str:
-        return f"Outbox({self.queued_bytes} bytes{'' if self._writable else ', socket full'})"
+        return f"Outbox({self._queue_bytes} bytes{', socket full' if self._waiting else ''})"
 
     @property
     def queued_bytes(self) -> int:
         """Bytes that the kernel has not taken yet."""
-        return self._queue_bytes + self._transport.get_write_buffer_size()
+        return self._queue_bytes
 
     @property
     def is_empty(self) -> bool:
-        """Whether everything was handed to asyncio, which sends what it holds before it closes."""
         return not self._queue
 
     def put(self, parts: Sequence[Payload], size: int) -> int:
-        """Queue the parts, of ``size`` bytes, send what the socket takes, and return about how many are queued.
+        """Queue the parts, of ``size`` bytes, send what the socket takes, and return how many bytes are queued.
 
-        Raises ``OSError``, or ``ValueError`` for an unfit file.
+        Raises ``OSError``.
         """
-        self._may_have_ranges = True
         self._queue.extend(parts)
         self._queue_bytes += size
         return self._gathered()
 
     def put_bytes(self, data: bytes) -> int:
-        """The same for one part that is no file's: most answers are, and the quickest way is theirs."""
+        """The same for one part that is no file's: most answers are."""
         self._queue.append(data)
         self._queue_bytes += len(data)
-        if self._corked and self._queue_bytes <= _JOIN_BYTES:
-            return self._queue_bytes
         return self._gathered()
 
     def _gathered(self) -> int:
-        if not self._corked or self._queue_bytes > _JOIN_BYTES:
+        if not self._waiting and (not self._corked or self._queue_bytes > _GATHER_BYTES):
             self._pump()
-        return self.queued_bytes
+        return self._queue_bytes
 
     def cork(self) -> None:
         """Until ``uncork`` small answers only gather: one system call sends them all."""
@@ -83,92 +96,106 @@ class Outbox:
     def uncork(self) -> None:
         """Send what has gathered. Raises like ``put``."""
         self._corked = False
-        if self._queue:
+        if self._queue and not self._waiting:
             self._pump()
 
-    def pause(self) -> None:
-        """asyncio holds bytes that the socket did not take."""
-        self._writable = False
-
     def resume(self) -> None:
-        """The socket took everything. Raises like ``put``."""
-        self._writable = True
+        """The socket has room. Raises like ``put``."""
         self._pump()
 
     def clear(self) -> None:
-        """Drop what is queued."""
+        """Drop what is queued, and let go of the socket: nothing may be put any more."""
         self._queue.clear()
-        self._queue_bytes = 0
-        self._may_have_ranges = False
+        self._queue_bytes = self._begun = 0
+        self._stop_waiting()
+        if self._watched_fd >= 0:
+            # An open descriptor would keep the connection open when asyncio has closed its own.
+            os.close(self._watched_fd)
+            self._watched_fd = -1
 
     def _pump(self) -> None:
-        while self._queue and self._writable and not self._transport.is_closing():
-            part = self._queue[0]
-            if isinstance(part, FileRange) and part.size >= SENDFILE_LEAST_BYTES:
-                self._send_range(part)
-            else:
-                data = self._take_bytes()
-                self._queue_bytes -= len(data)
-                self._transport.write(data)
+        """Send until nothing is left, the socket is full, or this turn has had its share."""
+        queue = self._queue
+        share = _TURN_BYTES
+        try:
+            while queue and share > 0:
+                part = queue[0]
+                if type(part) is FileRange and part.size >= SENDFILE_LEAST_BYTES:
+                    sent = self._send_range(part, share)
+                elif len(queue) == 1 and type(part) is bytes:
+                    sent = os.write(self._socket_fd, part)
+                    if sent == len(part):
+                        queue.clear()
+                    else:
+                        queue[0] = memoryview(part)[sent:]
+                else:
+                    sent = self._send_gathered()
+                self._queue_bytes -= sent
+                share -= sent
+        except BlockingIOError:
+            pass
+        if queue:
+            # If there is room still, this goes on in the next turn, after everybody else.
+            self._wait()
+        elif self._waiting:
+            self._stop_waiting()
 
-    def _take_bytes(self) -> Bytes:
-        """The next bytes to write: one buffer as it is, or many small parts joined."""
-        if self._queue_bytes <= _JOIN_BYTES and not self._may_have_ranges:
-            joined = b"".join(cast("deque[Bytes]", self._queue))
-            self._queue.clear()
-            return joined
-        taken: list[Bytes] = []
-        size = 0
-        while self._queue and size < _JOIN_BYTES:
-            part = self._queue[0]
-            if isinstance(part, FileRange):
-                if part.size >= SENDFILE_LEAST_BYTES:
-                    break
-                data: Bytes = _read(part, part.size)
-            else:
-                data = part
-            if taken and size + len(data) > _JOIN_BYTES:
-                break
-            taken.append(data)
-            size += len(data)
+    def _send_range(self, part: FileRange, most: int) -> int:
+        """Send at most so many bytes of the file range at the head of the queue. Raises ``BlockingIOError`` if the
+        socket takes none."""
+        file = part.file
+        part.check()
+        descriptor = file.fileno()
+        if descriptor is None:
+            # A file in memory: a piece of it becomes bytes.
+            piece = part.first(_GATHER_BYTES)
+            self._queue[0] = part.after(piece.size)
+            self._queue.appendleft(piece.read())
+            return 0
+        begun = self._begun
+        left = part.size - begun
+        sent = os.sendfile(self._socket_fd, descriptor, part.position + begun, min(most, left))
+        if sent == left:
             self._queue.popleft()
-        self._may_have_ranges = bool(self._queue)
-        return taken[0] if len(taken) == 1 else b"".join(taken)
-
-    def _send_range(self, part: FileRange) -> None:
-        """Send the file range at the head of the queue as far as the socket takes it."""
-        sent = 0
-        descriptor = part.file.fileno()
-        if descriptor is not None and self._transport.get_write_buffer_size() == 0:
-            sent = self._sendfile(descriptor, part)
-        self._queue.popleft()
-        self._queue_bytes -= sent
-        if sent == part.size:
-            return
-        # The socket is full, or there is no descriptor: a piece goes through asyncio, which says when to go on.
-        piece = min(part.size - sent, _NUDGE_BYTES)
-        rest = FileRange(part.file, part.position + sent, part.size - sent)
-        data = _read(rest, piece)
-        if rest.size > piece:
-            self._queue.appendleft(FileRange(rest.file, rest.position + piece, rest.size - piece))
-        self._queue_bytes -= piece
-        self._transport.write(data)
-
-    def _sendfile(self, descriptor: int, part: FileRange) -> int:
-        sent = 0
-        while sent < part.size:
-            try:
-                count = os.sendfile(self._socket_fd, descriptor, part.position + sent, part.size - sent)
-            except BlockingIOError:
-                break
-            if count == 0:
-                raise OSError(f"{part.file.path} ends {part.size - sent} bytes before a range that was promised")
-            sent += count
+            self._begun = 0
+        elif sent > 0:
+            self._begun = begun + sent
+        else:
+            raise OSError(f"{file.path} ends {left} bytes before a range that was promised")
         return sent
 
+    def _send_gathered(self) -> int:
+        """Send what stands at the head of the queue before the next large range, in one call."""
+        queue = self._queue
+        buffers: list[Bytes] = []
+        size = 0
+        for index in range(min(len(queue), _GATHER_PARTS)):
+            part = queue[index]
+            if isinstance(part, FileRange):
+                if part.size >= SENDFILE_LEAST_BYTES or size + part.size > _GATHER_BYTES:
+                    break
+                part = queue[index] = part.read()
+            elif buffers and size + len(part) > _GATHER_BYTES:
+                break
+            buffers.append(part)
+            size += len(part)
+        sent = left = os.writev(self._socket_fd, buffers)
+        for data in buffers:
+            if len(data) > left:
+                queue[0] = memoryview(data)[left:]
+                break
+            left -= len(data)
+            queue.popleft()
+        return sent
 
-def _read(part: FileRange, size: int) -> bytes:
-    data = part.file.pread(size, part.position)
-    if len(data) != size:
-        raise OSError(f"{part.file.path} ends {size - len(data)} bytes before a range that was promised")
-    return data
+    def _wait(self) -> None:
+        if not self._waiting:
+            if self._watched_fd < 0:
+                self._watched_fd = os.dup(self._socket_fd)
+            self._loop.add_writer(self._watched_fd, self._on_room)
+            self._waiting = True
+
+    def _stop_waiting(self) -> None:
+        if self._waiting:
+            self._loop.remove_writer(self._watched_fd)
+            self._waiting = False

@@ -25,6 +25,11 @@ class File(Protocol):
         """The size as this handle knows it (it is the only writer), without a system call."""
         ...
 
+    @property
+    def cuts(self) -> int:
+        """How often its end was cut off through this handle (see ``FileRange``)."""
+        ...
+
     def append(self, *buffers: Bytes) -> int:
         """Write all buffers at the end, whole, and return the bytes written. Not synced."""
         ...
@@ -118,11 +123,42 @@ class Storage(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FileRange:
-    """Bytes ``[position, position + size)`` of an open file, to be sent without copying them (sendfile)."""
+    """Bytes ``[position, position + size)`` of an open file as they were when it had been cut ``cuts`` times, to be
+    sent without copying them (sendfile).
+
+    Once the file is cut, other bytes may be written where these stood: then the range is worth nothing any more.
+    """
 
     file: File
     position: int
     size: int
+    cuts: int
+
+    def check(self) -> None:
+        """Raises ``OSError`` if the file was cut since. One that is closed raises at its next use."""
+        if self.file.cuts != self.cuts:
+            raise OSError(f"{self.file.path} was cut after a range of it was promised")
+
+    def read(self) -> bytes:
+        """The bytes. Raises ``OSError`` if they are not there any more."""
+        self.check()
+        data = self.file.pread(self.size, self.position)
+        if len(data) != self.size:
+            raise OSError(f"{self.file.path} ends {self.size - len(data)} bytes before a range that was promised")
+        return data
+
+    def first(self, size: int) -> FileRange:
+        """Its first bytes, at most ``size``."""
+        return FileRange(self.file, self.position, min(self.size, size), self.cuts)
+
+    def after(self, size: int) -> FileRange:
+        """What comes after the first ``size`` bytes, which are not more than there are."""
+        return FileRange(self.file, self.position + size, self.size - size, self.cuts)
+
+
+def range_of(file: File, position: int, size: int) -> FileRange:
+    """A range of a file as it is now."""
+    return FileRange(file, position, size, file.cuts)
 
 
 Payload = Bytes | FileRange

@@ -94,9 +94,16 @@ class Transport(Protocol):
     """Opens and accepts connections."""
 
     async def listen(
-        self, host: str, port: int, accept: AcceptHandler, *, max_frame_bytes: int = MAX_FRAME_BYTES
+        self,
+        host: str,
+        port: int,
+        accept: AcceptHandler,
+        *,
+        max_frame_bytes: int = MAX_FRAME_BYTES,
+        send_buffer_bytes: int = -1,
     ) -> Listener:
-        """Listen; port 0 picks one. Raises ``OSError`` if the port is taken."""
+        """Listen; port 0 picks one. ``send_buffer_bytes`` is SO_SNDBUF of what is accepted, -1 the system's. Raises
+        ``OSError`` if the port is taken."""
         ...
 
     async def connect(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection
 
-from cluster.seams.randomness import derive
+from cluster.seams.randomness import Random, derive
 from tests.simulation.consuming import ConsumingReader
 from tests.simulation.oracle import Evidence
 from tests.simulation.producing import ProducingWriter
@@ -21,8 +21,9 @@ from tests.simulation.topology import TOPIC
 from tests.simulation.world import TopicPartition, World
 from tests.simulation.writers import Writer
 
-#: The batches of one writer, about: fewer of each if there are more of them.
-BATCHES = 120
+#: The batches of one writer, about: fewer of each if there are more of them, more of all if there are more moves than
+#: any seed draws.
+BATCHES, MOST_STEPS = 120, 8
 #: How many of the writers are ruder than any real producer, and how many of all write to one partition alone; where our
 #: own clients are.
 RUDE, ONE_PARTITION = 0.25, 0.75
@@ -36,7 +37,6 @@ class SimulatedClients:
     def __init__(self, world: World, moves: Collection[str]) -> None:
         self.evidence: dict[TopicPartition, Evidence] = {}
         self._world = world
-        self._random = derive(world.topology.seed, "story")
         self._moves = frozenset(moves)
         #: The partitions that our own clients write and read.
         self._native: list[TopicPartition] = []
@@ -78,7 +78,8 @@ class SimulatedClients:
 
     def add_writer(self, key: TopicPartition) -> None:
         """One more stream on a partition. It may go to others as well."""
-        batches = BATCHES // self._world.topology.writers
+        topology = self._world.topology
+        batches = BATCHES * max(topology.steps, MOST_STEPS) // MOST_STEPS // topology.writers
         if key not in self._native or self._kinds.random() < RUDE:
             self._add_rude_writer(key, batches)
             return
@@ -108,9 +109,9 @@ class SimulatedClients:
 
     # What the nemesis asks for
 
-    def reborn(self) -> None:
+    def reborn(self, random: Random) -> None:
         """One of the writers crashes and comes back as a new producer."""
-        self._random.choice(self._writers)[0].be_reborn()
+        random.choice(self._writers)[0].be_reborn()
 
     def deletable(self, key: TopicPartition) -> int:
         """The offset below which records may be deleted, so that each writer keeps one in the log."""

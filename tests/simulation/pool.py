@@ -1,6 +1,6 @@
-"""Many seeds, over several processes.
+"""Many simulations, over several processes.
 
-Owns the distribution and the sum of what happened. Each process is a fresh interpreter (spawn) that does one seed after
+Owns the distribution and the sum of what happened. Each process is a fresh interpreter (spawn) that does one case after
 the other; a worker that dies is an error of the run, not a clean seed.
 """
 
@@ -9,30 +9,38 @@ from __future__ import annotations
 import gc
 import multiprocessing
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from tests.simulation.case import Case, told
 from tests.simulation.oracle import Finding
-from tests.simulation.removals import REMOVALS
-from tests.simulation.story import tell
 
-#: Seeds that are given to a worker at once.
+#: Cases that are given to a worker at once.
 CHUNK = 4
+
+
+class Done(NamedTuple):
+    """What became of one case, without its event log."""
+
+    case: Case
+    findings: tuple[Finding, ...]
+    coverage: Counter[str]
 
 
 @dataclass
 class Tally:
-    """The sum over many seeds. ``failed`` are (seed, what was found)."""
+    """The sum over many cases. ``failed`` are those in which something was found."""
 
     seeds: int = 0
-    failed: list[tuple[int, tuple[Finding, ...]]] = field(default_factory=list)
+    failed: list[Done] = field(default_factory=list)
     coverage: Counter[str] = field(default_factory=Counter)
 
-    def add(self, seed: int, findings: tuple[Finding, ...], coverage: Counter[str]) -> None:
+    def add(self, done: Done) -> None:
         self.seeds += 1
-        self.coverage += coverage
-        if findings:
-            self.failed.append((seed, findings))
+        self.coverage += done.coverage
+        if done.findings:
+            self.failed.append(done)
 
 
 def _settle() -> None:
@@ -40,36 +48,23 @@ def _settle() -> None:
     gc.freeze()
 
 
-def _one(work: tuple[int, str | None]) -> tuple[int, tuple[Finding, ...], Counter[str]]:
-    seed, removed = work
-    outcome = tell(seed, REMOVALS.get(removed or ""))
-    return seed, outcome.findings, outcome.coverage
+def _one(case: Case) -> Done:
+    outcome = told(case)
+    return Done(case, outcome.findings, outcome.coverage)
 
 
-def outcomes(
-    seeds: Iterable[int], removed: str | None, workers: int
-) -> Iterator[tuple[int, tuple[Finding, ...], Counter[str]]]:
-    """(seed, findings, coverage) of each seed, in their order."""
-    work = ((seed, removed) for seed in seeds)
+def outcomes(cases: Iterable[Case], workers: int) -> Iterator[Done]:
+    """That of each case, in their order. A caller that has seen enough closes the iterator."""
     if workers == 1:
-        yield from map(_one, work)
+        yield from map(_one, cases)
         return
     with multiprocessing.get_context("spawn").Pool(workers, _settle) as pool:
-        yield from pool.imap(_one, work, CHUNK)
+        yield from pool.imap(_one, cases, CHUNK)
 
 
-def run_seeds(
-    seeds: Iterable[int], removed: str | None, workers: int, progress: Callable[[Tally], None] = lambda tally: None
-) -> Tally:
+def run_cases(cases: Iterable[Case], workers: int) -> Tally:
     """Run them all."""
     tally = Tally()
-    for outcome in outcomes(seeds, removed, workers):
-        tally.add(*outcome)
-        progress(tally)
+    for done in outcomes(cases, workers):
+        tally.add(done)
     return tally
-
-
-def reproduce(seed: int, removed: str | None = None) -> str:
-    """The line that runs a seed again."""
-    rules = "" if removed is None else f" --rules {removed}"
-    return f".venv/bin/python -m tests.simulation.run --seed {seed}{rules}"

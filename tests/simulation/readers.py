@@ -50,6 +50,7 @@ class Reader:
         return self._unclean == len(self._world.observer.unclean.get(self.key, ()))
 
     async def run(self) -> None:
+        self._world.events.note(self.name, f"reads {self.key[0]}-{self.key[1]}")
         while True:
             try:
                 if self._client is None or self._client.connection.is_closed:

@@ -1,7 +1,8 @@
 """Planted removals: the correct rules without one of them, to show that the oracle would see it.
 
-Owns the wrong logic. Each replaces what ``cluster.broker.rules`` bundles, or lets single methods do nothing; nothing in
-the cluster knows of it.
+Owns the wrong logic, but for what golden scenarios are played without as well (``golden_removals``). Each replaces what
+``cluster.broker.rules`` bundles, lets single methods do nothing, or puts another in the place of one; nothing in the
+cluster knows of it.
 """
 
 from __future__ import annotations
@@ -15,21 +16,27 @@ from cluster.broker.control.channels import BrokerChannel
 from cluster.broker.replicas.follower_log import FollowerLog
 from cluster.broker.replicas.roles import Roles
 from cluster.broker.rules import Rules
+from cluster.controller import leadership, partitions
 from cluster.log.appending import AppendInfo
 from cluster.log.epochs import LeaderEpochCache
+from cluster.log.local_log import LocalLog, ReadResult
 from cluster.log.partition_log import PartitionLog
-from cluster.log.sequence import ProducerEntry, Verdict
+from cluster.log.sequence import ProducerEntry, Verdict, VerdictKind
 from cluster.protocol.batch import BatchHeader
 from cluster.protocol.errors import ErrorCode
+from cluster.replication.isr import InSyncReplicas
 from cluster.replication.leader import LeaderState
+from tests.simulation import golden_removals as without
 
 
 @dataclass(frozen=True)
 class Removal:
-    """``rules`` takes one of the rules away; ``idle`` are methods (class, name) that do nothing meanwhile."""
+    """``rules`` takes one of the rules away; ``idle`` are functions (owner, name) that do nothing meanwhile, and
+    ``patches`` are (owner, name, what stands there instead)."""
 
     rules: Callable[[Rules], Rules] = lambda rules: rules
-    idle: tuple[tuple[type, str], ...] = ()
+    idle: tuple[tuple[object, str], ...] = ()
+    patches: tuple[tuple[object, str, object], ...] = ()
 
     @contextlib.contextmanager
     def applied(self) -> Iterator[Rules]:
@@ -37,6 +44,8 @@ class Removal:
         with contextlib.ExitStack() as stack:
             for owner, name in self.idle:
                 stack.enter_context(mock.patch.object(owner, name, return_value=None))
+            for place, name, instead in self.patches:
+                stack.enter_context(mock.patch.object(place, name, instead))
             yield self.rules(Rules())
 
 
@@ -105,6 +114,38 @@ def keep_the_log_start(rules: Rules) -> Rules:
     return replace(rules, truncate=lambda log, offset: rules.truncate(log, max(offset, log.log_start_offset)))
 
 
+def refuse_duplicates(rules: Rules) -> Rules:
+    """A batch that was stored before is out of order (Redpanda issue 3039)."""
+
+    def check(entry: ProducerEntry | None, header: BatchHeader, log_start_offset: int, unknown: str) -> Verdict:
+        verdict = rules.check_sequence(entry, header, log_start_offset, unknown)
+        if verdict.kind is VerdictKind.DUPLICATE:
+            return Verdict(VerdictKind.REJECT, error_code=ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+        return verdict
+
+    return replace(rules, check_sequence=check)
+
+
+def shift_duplicates(rules: Rules) -> Rules:
+    """A batch that was stored before is answered with an offset that is not its own (Redpanda issue 5355)."""
+
+    def append(log: PartitionLog, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int) -> AppendInfo:
+        info = rules.append(log, batch, header, leader_epoch, now_ms)
+        is_told = info.duplicate and info.first_offset >= 0
+        return info._replace(first_offset=info.first_offset + 1) if is_told else info
+
+    return replace(rules, append=append)
+
+
+_read = PartitionLog.read
+
+
+def _read_to_the_end(
+    log: PartitionLog, offset: int, max_bytes: int, _upper_bound_offset: int, at_least_one: bool = True
+) -> ReadResult:
+    return _read(log, offset, max_bytes, log.log_end_offset, at_least_one)
+
+
 REMOVALS: dict[str, Removal] = {
     "keep-the-tail": Removal(keep_the_tail),
     "cut-to-the-watermark": Removal(cut_to_the_watermark),
@@ -114,4 +155,17 @@ REMOVALS: dict[str, Removal] = {
     # Its follower then also asks for what it lacks: without that rule it is as it was before both.
     "keep-the-log-start": Removal(keep_the_log_start, ((FollowerLog, "_lacks_what_is_below"),)),
     "forget-a-failed-role": Removal(idle=((Roles, "_failed"), (BrokerChannel, "_note_partition_errors"))),
+    # From the catalogue of bugs of others: Kafka's issues and proposals (KAFKA, KIP), Redpanda's issues.
+    "elect-anybody": Removal(without.elect_anybody),  # KAFKA-1555
+    "refuse-duplicates": Removal(refuse_duplicates),  # Redpanda 3039
+    "take-what-is-proposed": Removal(patches=((InSyncReplicas, "_propose", without.take_what_is_proposed),)),  # KIP-497
+    "hand-over-to-anybody": Removal(patches=((partitions, "elect_controlled_shutdown", without.hand_over_to_anybody),)),
+    "read-to-the-end": Removal(patches=((PartitionLog, "read", _read_to_the_end),)),  # KAFKA-9835
+    "remember-one-batch": Removal(without.remember_one_batch),  # Redpanda 3077
+    "take-gaps": Removal(without.take_gaps),  # KIP-98
+    "shift-duplicates": Removal(shift_duplicates),  # Redpanda 5355
+    "prefer-whoever-is-alive": Removal(
+        patches=((leadership, "elect_preferred", without.prefer_whoever_is_alive),)
+    ),  # KIP-460
+    "leave-names-unsynced": Removal(patches=((LocalLog, "_unsynced_directories", lambda _log: ()),)),  # KAFKA-3968
 }

@@ -1,6 +1,6 @@
 """Story: one simulation from one integer: build it, let it go wrong, heal it, judge it.
 
-Owns the phases. The outcome depends on the seed and the rules alone.
+Owns the phases. The outcome depends on the seed, the rules and the moves that are left out alone.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import asyncio
 import gc
 import logging
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container
+from dataclasses import dataclass, field, replace
 
 from cluster.broker.rules import Rules
 from cluster.invariants import InvariantBroken
@@ -20,6 +20,7 @@ from tests.simulation.clients import SimulatedClients
 from tests.simulation.inspector import Inspector
 from tests.simulation.nemesis.base import Nemesis, draw
 from tests.simulation.nemesis.catalogue import MOVES
+from tests.simulation.nemesis.plan import Planned
 from tests.simulation.oracle import Evidence, Finding, judge
 from tests.simulation.removals import Removal
 from tests.simulation.topology import TOPIC, Topology, topology
@@ -41,20 +42,29 @@ class Outcome:
     findings: tuple[Finding, ...]
     text: str
     coverage: Counter[str] = field(default_factory=Counter)
+    #: Those that were made.
+    moves: tuple[Planned, ...] = ()
 
     @property
     def names(self) -> set[str]:
         return {name for name, _ in self.findings}
 
 
-def tell(seed: int, removal: Removal | None = None) -> Outcome:
-    """Run one seed in virtual time, with the correct rules or without what ``removal`` takes away."""
+def tell(
+    seed: int, removal: Removal | None = None, *, steps: int | None = None, kept: Container[int] | None = None
+) -> Outcome:
+    """Run one seed in virtual time, with the correct rules or without what ``removal`` takes away.
+
+    ``steps`` are as many moves instead of those that the seed draws; of them only those with the numbers ``kept``, or
+    all, are made.
+    """
+    drawn = topology(seed)
     with (removal or Removal()).applied() as rules:
-        return _tell(seed, rules)
+        return _tell(drawn if steps is None else replace(drawn, steps=steps), rules, kept)
 
 
-def _tell(seed: int, rules: Rules) -> Outcome:
-    story = Story(topology(seed), rules)
+def _tell(topology: Topology, rules: Rules, kept: Container[int] | None) -> Outcome:
+    story = Story(topology, rules, kept)
     level = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     collects = gc.isenabled()
@@ -69,7 +79,8 @@ def _tell(seed: int, rules: Rules) -> Outcome:
         if collects:
             gc.enable()
     world = story.world
-    outcome = Outcome(seed, tuple(world.problems), world.events.text, world.events.coverage)
+    moves = tuple(each for each in story.nemesis.plan if kept is None or each.number in kept)
+    outcome = Outcome(topology.seed, tuple(world.problems), world.events.text, world.events.coverage, moves)
     # The world is full of circles, and thousands of seeds may follow.
     del story, world
     gc.collect()
@@ -77,13 +88,14 @@ def _tell(seed: int, rules: Rules) -> Outcome:
 
 
 class Story:
-    """One seed."""
+    """One seed, with those of its moves that have the numbers ``kept``, or with all."""
 
-    def __init__(self, topology: Topology, rules: Rules) -> None:
+    def __init__(self, topology: Topology, rules: Rules, kept: Container[int] | None = None) -> None:
         self.topology = topology
         self.world = World(topology, rules)
         self.inspector = Inspector(self.world, self._broken)
         self.clients = SimulatedClients(self.world, draw(derive(topology.seed, "moves"), MOVES, topology))
+        self.nemesis = Nemesis(self.world, self.clients, MOVES, kept)
         self._random = derive(topology.seed, "end")
 
     def __repr__(self) -> str:
@@ -109,11 +121,10 @@ class Story:
             self.clients.add_partition((TOPIC, number))
         for number in range(self.topology.writers):
             self.clients.add_writer((TOPIC, number % self.topology.partitions))
-        nemesis = Nemesis(world, self.clients, MOVES)
-        await nemesis.run()
+        await self.nemesis.run()
         await asyncio.sleep(self._random.choice((0.2, 1.0)))
         self.inspector.inspect_all()
-        await nemesis.heal()
+        await self.nemesis.heal()
         await self._settle()
         self.inspector.inspect_all()
         self._judge()

@@ -215,6 +215,32 @@ def test_an_unclean_election_is_known_by_its_leader() -> None:
     assert observer.unclean_before(("t", 0), 2) == 1
 
 
+def test_a_deleted_topic_counts_on_nobody() -> None:
+    """Who waits until a partition went on without a broker does not wait for one that was made again with it."""
+    tree = MemoryTree()
+    observer = StateObserver(tree, lambda name, text: None)
+    make_partition(tree)
+    write(tree, 1, 0)
+    assert observer.written_without(("t", 0), 3) == 0
+    write(tree, 1, 1, (1, 2))
+    assert observer.written_without(("t", 0), 3) == 1
+    tree.multi(0, [Delete(state_path("t", 0))])
+    write(tree, 1, 0)
+    assert observer.written_without(("t", 0), 3) == 2
+
+
+def test_an_unclean_election_that_nobody_allowed_is_found() -> None:
+    """What it cuts off would be excused: it is told by itself."""
+    tree, found = MemoryTree(), []
+    StateObserver(tree, lambda name, text: found.append((name, text)), unclean_allowed=False)
+    make_partition(tree)
+    write(tree, 1, 0, (1, 2))
+    write(tree, 2, 1, (2,))
+    assert found == []
+    write(tree, 3, 2, (3,))
+    assert found == [("unclean-election", "t-0: 3 leads epoch 2, in sync were (2,)")]
+
+
 def test_what_controllers_write_is_watched() -> None:
     """A leader epoch that falls, and one that is given to two brokers, are found when they are written."""
     tree, found = MemoryTree(), []

@@ -58,7 +58,10 @@ class World(SeenCluster):
         self.clocks = {broker_id: JumpingClock() for broker_id in self.broker_ids}
         self.storages = {each: FaultyStorage(each, self.events, self._epoch_began) for each in self.broker_ids}
         self.observer = StateObserver(
-            self.tree, lambda name, text: self.problems.append((name, text)), self.events.count
+            self.tree,
+            lambda name, text: self.problems.append((name, text)),
+            self.events.count,
+            unclean_allowed=topology.is_unclean,
         )
 
     def _delay(self, source: str, destination: str, size_bytes: int) -> float:

@@ -33,6 +33,10 @@ logger = logging.getLogger(__name__)
 
 #: The pause before running again after an office was lost to an error.
 RETRY_S = 0.5
+#: How long one event of the queue may take while ZooKeeper is there; nothing else of this cluster is decided meanwhile.
+EVENT_DEADLINE_S = 30.0
+#: The same for taking office, which reads the state of every partition.
+TAKE_OVER_DEADLINE_S = 300.0
 
 _Result = TypeVar("_Result")
 
@@ -200,7 +204,7 @@ class ControllerRole:
             await taken.reassignments.resume()
             await taken.deletion.deletions_changed()
 
-        await self._heed(begin, office)
+        await self._heed(begin, office, TAKE_OVER_DEADLINE_S)
 
     def _poster(self, name: str, heed: Callable[[Office], Awaitable[None]]) -> Callable[[], None]:
         return lambda: self._queue.post_once(name, lambda: self._heed(heed, self._office))
@@ -209,15 +213,21 @@ class ControllerRole:
         if await office.controller.brokers_changed():
             await office.deletion.deletions_changed()
 
-    async def _heed(self, work: Callable[[Office], Awaitable[None]], office: Office | None) -> None:
+    async def _heed(
+        self,
+        work: Callable[[Office], Awaitable[None]],
+        office: Office | None,
+        deadline_s: float = EVENT_DEADLINE_S,
+    ) -> None:
         """Do something that nobody waits for, on behalf of ``office``; nothing if that is not ours any more."""
         if office is None or office is not self._office:
             return
         try:
-            await work(office)
-            # Whatever was done may have brought a replica into the ISR that a reassignment waits for.
-            await office.reassignments.advance()
-        except (ControllerMovedError, StoreError) as error:
+            async with self._parts.session.within(deadline_s):
+                await work(office)
+                # Whatever was done may have brought a replica into the ISR that a reassignment waits for.
+                await office.reassignments.advance()
+        except (ControllerMovedError, StoreError, TimeoutError) as error:
             await self._fall(office, error)
         except Exception:
             logger.exception("controller epoch %d failed", office.controller.epoch)
@@ -228,10 +238,12 @@ class ControllerRole:
         if office is None:
             raise NotController(f"broker {self._parts.broker_id} is not the controller")
         try:
-            result = await work(office)
-            await office.reassignments.advance()
+            async with self._parts.session.within(EVENT_DEADLINE_S):
+                result = await work(office)
+                await office.reassignments.advance()
             return result
-        except (ControllerMovedError, StoreError) as error:
+        except (ControllerMovedError, StoreError, TimeoutError) as error:
+            # After a timeout too: what was being written may be there or not, and only a new look can tell.
             await self._fall(office, error)
             raise NotController(str(error)) from error
 

@@ -28,8 +28,9 @@ from cluster.controller.reassignment import (
     plan_request,
     plan_step,
 )
+from cluster.metadata.limits import check_growth
 from cluster.metadata.paths import topic_path
-from cluster.metadata.store import NoNodeError, SetData
+from cluster.metadata.store import NoNodeError, SetData, TooLargeError
 from cluster.metadata.znodes import TopicRegistration
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
@@ -64,7 +65,7 @@ class Reassignments:
                     results[topic_partition] = None
                 except ReassignmentError as error:
                     results[topic_partition] = error
-        await self._go(wanted, "reassignment")
+        results.update(await self._go(wanted, "reassignment"))
         return _altered(results)
 
     def list(self, request: Any) -> Any:
@@ -113,13 +114,23 @@ class Reassignments:
                 ready[topic_partition] = Placement.of(partition)
         await self._go(ready, "reassignment completed")
 
-    async def _go(self, wanted: Mapping[TopicPartition, Placement], reason: str) -> None:
+    async def _go(
+        self, wanted: Mapping[TopicPartition, Placement], reason: str
+    ) -> dict[TopicPartition, ReassignmentError]:
+        """One step of each move; those that could not be written are returned, and are as they were."""
+        refused: dict[TopicPartition, ReassignmentError] = {}
         by_topic: dict[str, list[TopicPartition]] = defaultdict(list)
         for topic_partition in wanted:
             by_topic[topic_partition.topic].append(topic_partition)
         for topic in sorted(by_topic):
             for chunk in chunks(sorted(by_topic[topic]), CHUNK):
-                await self._step(topic, {tp: wanted[tp] for tp in chunk}, reason)
+                try:
+                    await self._step(topic, {tp: wanted[tp] for tp in chunk}, reason)
+                except TooLargeError as error:
+                    logger.error("%s: %d partitions of %s stay where they are: %s", reason, len(chunk), topic, error)
+                    text = f"It does not fit into ZooKeeper: {error}."
+                    refused |= dict.fromkeys(chunk, ReassignmentError(ErrorCode.POLICY_VIOLATION, text))
+        return refused
 
     async def _step(self, topic: str, wanted: Mapping[TopicPartition, Placement], reason: str) -> None:
         """One multi for partitions of one topic, then the news of it."""
@@ -177,10 +188,11 @@ class Reassignments:
             logger.info("reassigned: %s", ", ".join(map(str, ended)))
 
     async def _topic_node(self, topic: str, changed: Mapping[TopicPartition, Placement]) -> SetData:
-        """The write of a topic's node as the context has it, but for ``changed``. Raises NoNodeError."""
+        """The write of a topic's node as the context has it, but for ``changed``. Raises NoNodeError,
+        and TooLargeError if it would grow beyond what a node may have."""
         session = self._controller.fence.session
         path = topic_path(topic)
-        _, stat = await session.read(lambda: session.store.get(path))
+        before, stat = await session.read(lambda: session.store.get(path))
         found = self._context.topics[topic]
         noted = {**self._ending, **changed}
         placements = {
@@ -193,7 +205,9 @@ class Reassignments:
             {number: placement.adding for number, placement in placements.items() if placement.adding},
             {number: placement.removing for number, placement in placements.items() if placement.removing},
         )
-        return SetData(path, registration.encode(), stat.version)
+        data = registration.encode()
+        check_growth(path, data, len(before))
+        return SetData(path, data, stat.version)
 
 
 def _ending(step: Step) -> Placement:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from cluster.controller.control_fence import required_version
@@ -24,6 +25,7 @@ from cluster.metadata.store import (
     NodeExistsError,
     NoNodeError,
     NotEmptyError,
+    NotWrittenError,
     Operation,
     SessionExpiredError,
     SessionState,
@@ -35,6 +37,8 @@ logger = logging.getLogger(__name__)
 
 #: The pause before a call is repeated, while the store says that it is connected.
 RETRY_S = 0.05
+#: How often one write is sent while its connection is lost each time.
+MAX_SENDS = 8
 
 _Result = TypeVar("_Result")
 
@@ -51,6 +55,7 @@ class Session:
         self.generation = 0
         self._connected = False
         self._waiting: set[asyncio.Future[None]] = set()
+        self._deadlines: list[Callable[[], None]] = []
         store.on_session(self._changed)
 
     def __repr__(self) -> str:
@@ -72,10 +77,11 @@ class Session:
     async def write(self, operations: Sequence[Operation]) -> None:
         """All of ``operations`` or none (a multi). After a lost connection, the last of them is looked for first.
 
-        Raises BadVersionError, NoNodeError, NodeExistsError, NotEmptyError, SessionExpiredError.
+        Raises BadVersionError, NoNodeError, NodeExistsError, NotEmptyError, SessionExpiredError, TooLargeError, and
+        NotWrittenError when the connection was lost ``MAX_SENDS`` times over it: it may be the reason.
         """
         generation = self.generation
-        while True:
+        for _ in range(MAX_SENDS):
             try:
                 await self.store.multi(operations)
                 return
@@ -84,6 +90,26 @@ class Session:
                 if await self.read(lambda: self._happened(operations[-1])):
                     logger.info("the answer to a write was lost, but it had happened: %s", operations[-1].path)
                     return
+        raise NotWrittenError(f"the connection was lost {MAX_SENDS} times while {operations[-1].path} was written")
+
+    @asynccontextmanager
+    async def within(self, limit_s: float) -> AsyncIterator[None]:
+        """Raises TimeoutError out of the block when it has had ``limit_s`` of an unbroken connection.
+
+        Waiting for ZooKeeper to come back does not count: nobody else could do better.
+        """
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(limit_s if self._connected else None) as timeout:
+
+            def rearm() -> None:
+                if not timeout.expired():
+                    timeout.reschedule(loop.time() + limit_s if self._connected else None)
+
+            self._deadlines.append(rearm)
+            try:
+                yield
+            finally:
+                self._deadlines.remove(rearm)
 
     async def reconnected(self, generation: int) -> None:
         """Wait until the connection is back. Raises SessionExpiredError if ``generation`` is over by then."""
@@ -113,9 +139,12 @@ class Session:
         return False
 
     def _changed(self, state: SessionState) -> None:
-        self._connected = state is SessionState.CONNECTED
+        was_connected, self._connected = self._connected, state is SessionState.CONNECTED
         if state is SessionState.EXPIRED:
             self.generation += 1
+        if self._connected != was_connected:
+            for rearm in self._deadlines:
+                rearm()
         for waiter in self._waiting:
             if not waiter.done():
                 waiter.set_result(None)

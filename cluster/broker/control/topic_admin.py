@@ -16,7 +16,7 @@ from uuid import UUID
 
 from cluster.broker.control.active_controller import ActiveController
 from cluster.config.errors import ConfigError
-from cluster.config.topic import validate
+from cluster.config.topic import TOPIC_KEYS, check_asked, validate
 from cluster.controller.context import Partition, Topic
 from cluster.controller.topics import (
     MAX_PARTITIONS_AT_ONCE,
@@ -27,8 +27,17 @@ from cluster.controller.topics import (
     plan_added_partitions,
     plan_assignment,
 )
+from cluster.metadata.limits import check_growth
 from cluster.metadata.paths import topic_config_path, topic_path
-from cluster.metadata.store import Create, NodeExistsError, NoNodeError, SetData
+from cluster.metadata.store import (
+    Create,
+    NodeExistsError,
+    NoNodeError,
+    NotWrittenError,
+    SetData,
+    StoreError,
+    TooLargeError,
+)
 from cluster.metadata.znodes import TopicRegistration, encode_config
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.randomness import Random
@@ -36,6 +45,8 @@ from cluster.seams.randomness import Random
 logger = logging.getLogger(__name__)
 
 _NO_TOPIC = UUID(int=0)
+#: What makes a topic impossible, and leaves the controller as it was.
+_UNWRITABLE = (TooLargeError, NotWrittenError)
 
 
 @dataclass(slots=True)
@@ -113,9 +124,10 @@ class TopicAdmin:
             config[entry.name] = entry.value
         try:
             validate(config)
+            outcome.config = TOPIC_KEYS.normal(config)
+            check_asked(outcome.config, {}, self._properties["gapless.min.segment.bytes"])
         except ConfigError as error:
             raise TopicError(ErrorCode.INVALID_CONFIG, str(error)) from error
-        outcome.config = config
         outcome.assignment = plan_assignment(
             TopicRequest(
                 topic.name,
@@ -136,6 +148,7 @@ class TopicAdmin:
         config_path, config = topic_config_path(outcome.name), encode_config(outcome.config)
         topic = Create(topic_path(outcome.name), TopicRegistration(outcome.topic_id, outcome.assignment).encode())
         try:
+            check_growth(topic.path, topic.data)
             if await fence.session.read(lambda: fence.session.store.exists(config_path)) is None:
                 await fence.write(Create(config_path, config), topic)
             else:
@@ -143,6 +156,8 @@ class TopicAdmin:
                 await fence.write(SetData(config_path, config), topic)
         except NodeExistsError as error:
             raise TopicError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{outcome.name}' already exists.") from error
+        except _UNWRITABLE as error:
+            raise _unwritable(error) from error
         self._context.topics[outcome.name] = Topic(
             outcome.name,
             outcome.topic_id,
@@ -193,13 +208,17 @@ class TopicAdmin:
         path = topic_path(topic.name)
         fence = self._controller.fence
         try:
-            _, stat = await fence.session.read(lambda: fence.session.store.get(path))
+            before, stat = await fence.session.read(lambda: fence.session.store.get(path))
         except NoNodeError as error:
             raise TopicError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{wanted.name}' does not exist."
             ) from error
-        registration = TopicRegistration(topic.topic_id, {**existing, **added})
-        await fence.write(SetData(path, registration.encode(), stat.version))
+        data = TopicRegistration(topic.topic_id, {**existing, **added}).encode()
+        try:
+            check_growth(path, data, len(before))
+            await fence.write(SetData(path, data, stat.version))
+        except _UNWRITABLE as error:
+            raise _unwritable(error) from error
         for number, replicas in added.items():
             topic.partitions[number] = Partition(replicas)
         logger.info("topic %s grows to %d partitions", topic.name, len(topic.partitions))
@@ -221,6 +240,13 @@ class TopicAdmin:
                 logger.info("topics found: %s", sorted(found))
                 self._context.topics.update(found)
                 await self._controller.place_new_partitions()
+
+
+def _unwritable(error: StoreError) -> TopicError:
+    """Nothing was written, and to try once more would not help."""
+    if isinstance(error, TooLargeError):
+        return TopicError(ErrorCode.POLICY_VIOLATION, f"It does not fit into ZooKeeper: {error}.")
+    return TopicError(ErrorCode.UNKNOWN_SERVER_ERROR, f"ZooKeeper does not take it: {error}.")
 
 
 def _numbered(assignments: Collection[Any]) -> dict[int, tuple[int, ...]]:

@@ -53,7 +53,7 @@ class TopicDeletion:
         wanted += [(topic.name, topic.topic_id) for topic in request.topics]
         outcomes = []
         answers = []
-        for name, topic_id in wanted:
+        for name, topic_id in dict.fromkeys(wanted):
             outcome, topic = self._find(name, topic_id)
             outcomes.append(outcome)
             if topic is not None:

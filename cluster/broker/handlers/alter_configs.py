@@ -18,7 +18,7 @@ from cluster.broker.server import Exchange
 from cluster.broker.services import Services
 from cluster.config.alteration import Alteration, altered, replaced
 from cluster.config.layers import BrokerLayers, check_dynamic
-from cluster.config.topic import validate
+from cluster.config.topic import check_asked, validate
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import response_class
@@ -77,6 +77,7 @@ async def _alter_one(services: Services, asked: Any, change: _Change, *, validat
     def checked(stored: dict[str, str]) -> dict[str, str]:
         wanted = change(resource, stored, asked.configs)
         _check(services, resource, wanted)
+        check_asked(wanted, stored, services.config["gapless.min.segment.bytes"])
         return wanted
 
     store = services.control.configs.store

@@ -14,7 +14,7 @@ from cluster.config.broker_keys import BROKER_KEYS
 from cluster.config.errors import ConfigError
 from cluster.config.keys import KeyTable
 from cluster.config.topic import TOPIC_KEYS
-from cluster.metadata.store import StoreError
+from cluster.metadata.store import StoreError, TooLargeError
 from cluster.metadata.znodes import MalformedZnode
 from cluster.protocol.errors import ErrorCode
 
@@ -44,7 +44,7 @@ def refusal(error: Exception, name: str) -> tuple[ErrorCode, str]:
         return error.error_code, str(error)
     if isinstance(error, NoSuchTopic):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no topic {name!r}"
-    if isinstance(error, (ConfigError, MalformedZnode)):
+    if isinstance(error, (ConfigError, MalformedZnode, TooLargeError)):
         return ErrorCode.INVALID_CONFIG, str(error)
     # A change may have happened all the same; doing it again does no harm.
     return ErrorCode.REQUEST_TIMED_OUT, "ZooKeeper, where configurations are, does not answer"

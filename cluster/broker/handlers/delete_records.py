@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cluster.broker.handlers.naming import named
 from cluster.broker.replicas.record_deletion import DeletionResult, WantedDeletion
 from cluster.broker.server import Exchange
 from cluster.broker.services import Services
@@ -11,10 +12,13 @@ from cluster.protocol.messages import decode_request, encode_response, response_
 
 def handle(services: Services, exchange: Exchange, body: memoryview) -> None:
     request = decode_request(ApiKey.DELETE_RECORDS, exchange.api_version, body)
+    topics = named(
+        (topic.name, ((asked.partition_index, asked.offset) for asked in topic.partitions)) for topic in request.topics
+    )
     wanted = [
-        WantedDeletion(topic.name, asked.partition_index, asked.offset)
-        for topic in request.topics
-        for asked in topic.partitions
+        WantedDeletion(topic, partition, offset)
+        for topic, offsets in topics.items()
+        for partition, offset in offsets.items()
     ]
     services.replicas.deletion.delete(wanted, request.timeout_ms, lambda results: _answer(exchange, results))
 

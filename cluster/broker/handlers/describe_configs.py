@@ -35,7 +35,8 @@ from cluster.protocol.messages import response_class
 async def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
     response = response_class(ApiKey.DESCRIBE_CONFIGS)
     results = []
-    for asked in request.resources:
+    # Of a resource that is named twice the last word counts, in the first place.
+    for asked in {(asked.resource_type, asked.resource_name): asked for asked in request.resources}.values():
         code, message, configs = ErrorCode.NONE, None, []
         try:
             async with asyncio.timeout(services.config["request.timeout.ms"] / 1000):
@@ -68,7 +69,8 @@ async def _describe(services: Services, resource: Resource, names: list[str] | N
         # Of all brokers together nothing is known but what was set on all of them.
         wanted = list(stored) if resource.name == ALL_BROKERS else list(config)
     if names is not None:
-        wanted = [name for name in names if name in wanted]
+        known = set(wanted)
+        wanted = [name for name in dict.fromkeys(names) if name in known]
     return [_entry(resource, config, stored, layers, name, request) for name in wanted]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cluster.broker.handlers.naming import named
 from cluster.broker.replicas.values import Refused
 from cluster.broker.server import Exchange
 from cluster.broker.services import Services
@@ -15,13 +16,11 @@ from cluster.protocol.messages import response_class
 
 def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
     response = response_class(ApiKey.DESCRIBE_PRODUCERS)
+    topics = named((topic.name, ((index, None) for index in topic.partition_indexes)) for topic in request.topics)
     return response(
         topics=[
-            response.TopicResponse(
-                name=topic.name,
-                partitions=[_describe(services, topic.name, index) for index in topic.partition_indexes],
-            )
-            for topic in request.topics
+            response.TopicResponse(name=name, partitions=[_describe(services, name, index) for index in partitions])
+            for name, partitions in topics.items()
         ]
     )
 

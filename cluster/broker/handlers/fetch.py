@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cluster.broker.handlers.naming import each_once
 from cluster.broker.replicas.fetch_sessions import FULL_FETCH_EPOCHS, NO_SESSION, FetchSession
 from cluster.broker.replicas.fetcher import broker_epoch_in
 from cluster.broker.replicas.replica_manager import ReplicaManager
@@ -23,6 +24,9 @@ def handle(replicas: ReplicaManager, exchange: Exchange, body: memoryview, *, fr
     fetches is taken as proof that it has what stands before."""
     version = exchange.api_version
     request = parse_request(body, version)
+    if len(request.partitions) > 1:
+        # Of a partition that is named several times the last word counts, as in Kafka's map.
+        request = request._replace(partitions=each_once(request.partitions))
     session: FetchSession | None = None
 
     def respond(results: list[FetchResult], error_code: ErrorCode = ErrorCode.NONE) -> None:

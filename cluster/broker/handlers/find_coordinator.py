@@ -26,7 +26,7 @@ def handle(services: Services, request: Any, exchange: Exchange) -> Any:
             coordinators=[],
         )
     answers = []
-    for key in request.coordinator_keys:
+    for key in dict.fromkeys(request.coordinator_keys):
         found = locate(request.key_type, key)
         answers.append(
             response.Coordinator(

@@ -1,12 +1,14 @@
 """ListOffsets (2): where a log begins, ends, or reaches a time (Kafka's UnifiedLog.fetchOffsetByTimestamp).
 
 Answered by the leader, except to a debugging consumer (replica id -2), to whom every replica answers for itself.
+A partition that is named twice is answered once, INVALID_REQUEST, as in Kafka.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from cluster.broker.handlers.naming import named, repeated
 from cluster.broker.replicas.partition import Partition
 from cluster.broker.replicas.values import CONSUMER, Refused
 from cluster.broker.server import Exchange
@@ -30,13 +32,19 @@ NOTHING: Found = (-1, -1, -1)
 def handle(services: Services, request: Any, exchange: Exchange) -> Any:
     response = response_class(ApiKey.LIST_OFFSETS)
     topic_class = response.ListOffsetsTopicResponse
+    twice = repeated((topic.name, (asked.partition_index for asked in topic.partitions)) for topic in request.topics)
+    wanted = named(
+        (topic.name, ((asked.partition_index, asked) for asked in topic.partitions)) for topic in request.topics
+    )
     topics = []
-    for topic in request.topics:
+    for name, entries in wanted.items():
         partitions = []
-        for asked in topic.partitions:
-            code, (timestamp, offset, epoch) = _answer(
-                services, topic.name, asked, request.replica_id, exchange.api_version
-            )
+        for asked in entries.values():
+            code, (timestamp, offset, epoch) = ErrorCode.INVALID_REQUEST, NOTHING
+            if (name, asked.partition_index) not in twice:
+                code, (timestamp, offset, epoch) = _answer(
+                    services, name, asked, request.replica_id, exchange.api_version
+                )
             partitions.append(
                 topic_class.ListOffsetsPartitionResponse(
                     partition_index=asked.partition_index,
@@ -46,7 +54,7 @@ def handle(services: Services, request: Any, exchange: Exchange) -> Any:
                     leader_epoch=epoch,
                 )
             )
-        topics.append(topic_class(name=topic.name, partitions=partitions))
+        topics.append(topic_class(name=name, partitions=partitions))
     return response(topics=topics)
 
 

@@ -69,7 +69,9 @@ class MetadataHandler:
             found = (metadata.topic(name) for name in metadata.topic_names())
             return [self._topic(topic, exchange) for topic in found if topic is not None]
         may_create = exchange.api_version < 4 or request.allow_auto_topic_creation
-        return [self._asked(asked.name, asked.topic_id, exchange, may_create) for asked in request.topics]
+        # A set, as in Kafka: a topic is answered once however often it is named.
+        wanted = dict.fromkeys((asked.name, asked.topic_id) for asked in request.topics)
+        return [self._asked(name, topic_id, exchange, may_create) for name, topic_id in wanted]
 
     def _asked(self, name: str | None, topic_id: UUID | None, exchange: Exchange, may_create: bool) -> Any:
         metadata = self._metadata

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cluster.broker.handlers.naming import named
 from cluster.broker.replicas.values import Refused
 from cluster.broker.server import Exchange
 from cluster.broker.services import Services
@@ -15,13 +16,14 @@ from cluster.protocol.messages import response_class
 def handle(services: Services, request: Any, exchange: Exchange) -> Any:
     response = response_class(ApiKey.OFFSET_FOR_LEADER_EPOCH)
     topic_class = response.OffsetForLeaderTopicResult
+    wanted = named((topic.topic, ((asked.partition, asked) for asked in topic.partitions)) for topic in request.topics)
     topics = []
-    for topic in request.topics:
+    for name, entries in wanted.items():
         partitions = []
-        for asked in topic.partitions:
+        for asked in entries.values():
             code, epoch, end_offset = ErrorCode.NONE, -1, -1
             try:
-                partition = services.replicas.find(topic.topic, asked.partition)
+                partition = services.replicas.find(name, asked.partition)
                 partition.leading(asked.current_leader_epoch)
                 epoch, end_offset = partition.log.epochs.end_offset_for(
                     asked.leader_epoch, partition.log.log_end_offset
@@ -33,5 +35,5 @@ def handle(services: Services, request: Any, exchange: Exchange) -> Any:
                     error_code=code, partition=asked.partition, leader_epoch=epoch, end_offset=end_offset
                 )
             )
-        topics.append(topic_class(topic=topic.topic, partitions=partitions))
+        topics.append(topic_class(topic=name, partitions=partitions))
     return response(topics=topics)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from functools import partial
 
+from cluster.broker.handlers.naming import each_once
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.broker.server import Exchange
 from cluster.protocol.apis import ApiKey
@@ -26,8 +27,14 @@ def handle(replicas: ReplicaManager, exchange: Exchange, body: memoryview) -> No
             for wanted in request.partitions
         ])  # fmt: skip
         return
+    if len(request.partitions) > 1:
+        # Of a partition that is named several times the last batch counts, as in Kafka's map.
+        request = request._replace(partitions=each_once(request.partitions))
     answer = partial(_answer, exchange, request.acks)
-    replicas.produce(request, exchange.client_id, version >= ZSTD_VERSION, exchange.started_ns // 1_000_000, answer)
+    now_ms = exchange.started_ns // 1_000_000
+    rest = replicas.writes.produce(request, exchange.client_id, version >= ZSTD_VERSION, now_ms, answer)
+    if rest is not None:
+        exchange.hold(rest)
 
 
 def _answer(exchange: Exchange, acks: int, results: list[ProduceResult]) -> None:

@@ -13,38 +13,62 @@ from cluster.log.partition_log import PartitionLog
 from cluster.log.sequence import VerdictKind, check_sequence
 from cluster.protocol.batch import BatchHeader, parse_header
 from cluster.protocol.errors import CorruptBatch, ErrorCode, InvalidBatch
-from cluster.protocol.record_checks import walk_records
+from cluster.protocol.record_checks import Effort, RecordFacts, walk_records
 from cluster.protocol.records import NewRecord, build_batch, decode_records
 from cluster.protocol.rewriting import recompress_batch
 
+INT64_MAX = 2**63 - 1
+#: The timestamp of a record that has none.
+NO_TIMESTAMP = -1
+
+
+#: What a look inside a batch found: of its records, which times cannot be, and the batch to store instead, if any.
+Looked = tuple[RecordFacts, list[tuple[int, str]], bytes | None]
+
+
+def look_inside(records: memoryview, header: BatchHeader, config: LogConfig, effort: Effort) -> Looked:
+    """What ``check_inside`` judges by. It may take long, and depends on its arguments alone: another thread may do it.
+
+    Raises ``InvalidBatch``, and ``Postponed`` for more than ``effort`` lets be looked at here.
+    """
+    facts = walk_records(records, header, effort)
+    least, greatest = min(facts.timestamps), max(facts.timestamps)
+    if least < NO_TIMESTAMP or greatest >= INT64_MAX or header.base_timestamp < NO_TIMESTAMP:
+        return facts, _impossible_times(facts.timestamps, header.base_timestamp), None
+    codec = header.codec if config.codec is None else config.codec
+    if not facts.has_offsets_in_order or greatest != header.max_timestamp:
+        return facts, [], _rebuilt(records, header, codec)
+    return facts, [], recompress_batch(records, header, codec) if codec != header.codec else None
+
 
 def check_inside(
-    records: memoryview, header: BatchHeader, log: PartitionLog, wall_ms: int
+    records: memoryview,
+    header: BatchHeader,
+    log: PartitionLog,
+    wall_ms: int,
+    effort: Effort,
+    looked: Looked | None = None,
 ) -> tuple[memoryview, BatchHeader]:
     """The batch to store, with its header: the one that was sent, or a copy whose offsets, greatest time and codec are
-    right.
+    right. ``looked``: what was found, if that was looked for before.
 
-    Raises ``InvalidBatch``. All records with something wrong are named; if it is the time of any, the code is
+    Raises as ``look_inside`` does. All records with something wrong are named; if it is the time of any, the code is
     INVALID_TIMESTAMP. A batch that the log has is no longer judged by its time: Kafka refuses a retry that has grown
     too old, and its client takes for lost what is stored.
     """
     config = log.config
-    facts = walk_records(records, header)
+    facts, wrong_times, instead = look_inside(records, header, config, effort) if looked is None else looked
+    if config.bounds_timestamps and not wrong_times:
+        wrong_times = _wrong_times(facts.timestamps, config, wall_ms)
+        if wrong_times and _is_stored(header, log):
+            return records, header
     problems: list[tuple[int, str]] = []
     if config.is_compacted:
         problems += [(index, "a record of a compacted topic needs a key") for index in facts.without_key]
-    wrong_times = _wrong_times(facts.timestamps, config, wall_ms) if config.bounds_timestamps else []
-    if wrong_times and _is_stored(header, log):
-        return records, header
     if problems or wrong_times:
         code = ErrorCode.INVALID_TIMESTAMP if wrong_times else ErrorCode.INVALID_RECORD
         raise InvalidBatch(code, "records that cannot be accepted", sorted(problems + wrong_times))
-    codec = header.codec if config.codec is None else config.codec
-    if not facts.has_offsets_in_order or max(facts.timestamps) != header.max_timestamp:
-        return _instead(_rebuilt(records, header, codec), config)
-    if codec != header.codec:
-        return _instead(recompress_batch(records, header, codec), config)
-    return records, header
+    return (records, header) if instead is None else _instead(instead, config)
 
 
 def _is_stored(header: BatchHeader, log: PartitionLog) -> bool:
@@ -53,6 +77,18 @@ def _is_stored(header: BatchHeader, log: PartitionLog) -> bool:
     entry = log.producers.get(header.producer_id)
     verdict = check_sequence(entry, header, log.log_start_offset, log.config.unknown_producer)
     return verdict.kind in (VerdictKind.DUPLICATE, VerdictKind.DUPLICATE_BELOW_WINDOW)
+
+
+def _impossible_times(timestamps: list[int], base_timestamp: int) -> list[tuple[int, str]]:
+    """Those whose distance from each other, or from the base, may not fit into 64 bits: they could not be packed again,
+    neither here nor by compaction. (The greatest of all is left out too: it is one too far from no timestamp.)"""
+    if base_timestamp < NO_TIMESTAMP:
+        return [(0, f"base timestamp {base_timestamp}")]
+    return [
+        (index, f"timestamp {timestamp} cannot be")
+        for index, timestamp in enumerate(timestamps)
+        if not NO_TIMESTAMP <= timestamp < INT64_MAX
+    ]
 
 
 def _wrong_times(timestamps: list[int], config: LogConfig, wall_ms: int) -> list[tuple[int, str]]:

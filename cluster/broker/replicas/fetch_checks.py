@@ -1,11 +1,12 @@
 """What a leader checks of a fetch before it reads: the follower's identity and the fetcher's place in history.
 
-Owns these checks (Kafka's Partition). Does not read, and changes nothing.
+Owns these checks (Kafka's Partition) and the shape of what is found. Does not read, and changes nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from cluster.broker.replicas.values import Reader, Refused
 from cluster.log.epochs import LeaderEpochCache
@@ -14,9 +15,22 @@ from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchResult
 from cluster.replication.leader import LeaderState
 from cluster.replication.leader_epochs import diverging_epoch
+from cluster.seams.storage import Payload
 
 #: (epochs, an epoch, log end offset) -> (the largest epoch not above it, where that ends)
 EndOffsetFor = Callable[[LeaderEpochCache, int, int], tuple[int, int]]
+
+
+class Found(NamedTuple):
+    """What one partition has for a fetch: its answer, and whether it is one to wait with.
+
+    ``readable_bytes`` are those of the answer and as many of the next batch as the limit leaves room for;
+    ``is_urgent``: no wait will add to this answer (an error, a history that parted, the end of an older segment).
+    """
+
+    result: FetchResult
+    readable_bytes: int
+    is_urgent: bool
 
 
 def check_follower(leader: LeaderState, reader: Reader, current_leader_epoch: int) -> None:
@@ -51,10 +65,14 @@ def check_position(log: PartitionLog, wanted: FetchPartition, end_offset_for: En
     return None
 
 
-def empty_answer(
-    log: PartitionLog, wanted: FetchPartition, high_watermark: int, diverging: tuple[int, int] | None = None
+def answer(
+    log: PartitionLog,
+    wanted: FetchPartition,
+    high_watermark: int,
+    records: Payload | None = None,
+    diverging: tuple[int, int] | None = None,
 ) -> FetchResult:
-    """The answer without records. There are no transactions: all that is committed is stable."""
+    """The answer without an error. There are no transactions: all that is committed is stable."""
     return FetchResult(
         wanted.topic,
         wanted.partition,
@@ -62,5 +80,6 @@ def empty_answer(
         high_watermark,
         high_watermark,
         log.log_start_offset,
-        diverging=diverging,
+        records,
+        diverging,
     )

@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 from uuid import UUID
 
-from cluster.broker.replicas.batch_checks import check_inside
-from cluster.broker.replicas.fetch_checks import check_follower, check_position, empty_answer
+from cluster.broker.replicas.batch_checks import Looked, check_inside
+from cluster.broker.replicas.fetch_checks import Found, answer, check_follower, check_position
 from cluster.broker.replicas.follower_log import FollowerLog
 from cluster.broker.replicas.values import Host, Reader, Refused, Role, TopicPartition, TopicSettings, fetch_error
 from cluster.broker.replicas.waiters import Waiters
@@ -20,6 +20,7 @@ from cluster.log.partition_log import PartitionLog
 from cluster.protocol.batch import TRANSACTIONAL_BIT, BatchHeader, validate_from_client
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchResult
+from cluster.protocol.record_checks import Effort
 from cluster.replication.follower import FetchPosition, Reaction, Restart
 from cluster.replication.isr import IsrAnswer, IsrProposal, Outcome
 from cluster.replication.leader import LeaderState
@@ -160,10 +161,18 @@ class Partition:
     # Writing
 
     def append(
-        self, records: memoryview, header: BatchHeader, acks: int, now_ms: int, wall_ms: int
+        self,
+        records: memoryview,
+        header: BatchHeader,
+        acks: int,
+        now_ms: int,
+        wall_ms: int,
+        effort: Effort,
+        looked: Looked | None = None,
     ) -> tuple[AppendInfo, int]:
         """Append a client's batch: what became of it, and in which leader epoch. The checks are rows 7-22 of
-        docs/produce-checks.md, in this order. Raises ``Refused``, ``InvalidBatch`` or ``LogError``."""
+        docs/produce-checks.md, in this order. Raises ``Refused``, ``InvalidBatch`` or ``LogError``; and ``Postponed``,
+        nothing having been done, unless it was ``looked`` inside before."""
         leader = self.leader
         if leader is None:
             raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {self.leader_id} leads")
@@ -174,7 +183,7 @@ class Partition:
             )
         config = self.settings.log
         validate_from_client(records, header, config.max_message_bytes)
-        records, header = check_inside(records, header, self.log, wall_ms)
+        records, header = check_inside(records, header, self.log, wall_ms, effort, looked)
         if header.attributes & TRANSACTIONAL_BIT:
             raise Refused(ErrorCode.INVALID_TXN_STATE, "there is no transaction")
         counters, epoch = self._host.counters, leader.leader_epoch
@@ -209,7 +218,7 @@ class Partition:
 
     def read(
         self, wanted: FetchPartition, reader: Reader, max_bytes: int, at_least_one: bool, arrived: bool, now_ms: int
-    ) -> FetchResult:
+    ) -> Found:
         """One partition's part of a fetch. ``arrived``: the request is new, so a follower's progress is noted.
 
         Never raises for what a request may cause: the answer carries the error.
@@ -223,18 +232,18 @@ class Partition:
                 upper_bound_offset = leader.high_watermark
             diverging = check_position(self.log, wanted, self._host.rules.end_offset_for)
             if diverging is not None:
-                return empty_answer(self.log, wanted, leader.high_watermark, diverging=diverging)
+                return Found(answer(self.log, wanted, leader.high_watermark, diverging=diverging), 0, True)
             if reader.is_follower and arrived:
                 self._follower_fetched(leader, reader, wanted, now_ms)
             if wanted.fetch_offset >= upper_bound_offset or (max_bytes <= 0 and not at_least_one):
-                return empty_answer(self.log, wanted, leader.high_watermark)
+                return Found(answer(self.log, wanted, leader.high_watermark), 0, False)
             found = self.log.read(wanted.fetch_offset, max_bytes, upper_bound_offset, at_least_one)
         except (Refused, LogError) as error:
             if isinstance(error.__cause__, OSError) and isinstance(error, LogError):
                 self._host.storage_failed(error)
-            return fetch_error(wanted.topic, wanted.partition, error.error_code)
-        result = empty_answer(self.log, wanted, leader.high_watermark)
-        return result if found.records is None else result._replace(records=found.records)
+            return Found(fetch_error(wanted.topic, wanted.partition, error.error_code), 0, True)
+        result = answer(self.log, wanted, leader.high_watermark, found.records)
+        return Found(result, found.readable_bytes, found.is_older_segment)
 
     def _follower_fetched(self, leader: LeaderState, reader: Reader, wanted: FetchPartition, now_ms: int) -> None:
         told = (wanted.fetch_offset, self.log.log_end_offset, now_ms, reader.broker_epoch, wanted.log_start_offset)

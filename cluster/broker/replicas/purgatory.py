@@ -17,6 +17,8 @@ from cluster.protocol.produce import ProduceResult
 
 #: The grain of the wheel: a wait may last this much longer than asked, and a tick ends all that are due at once.
 TICK_MS = 5
+#: Empty buckets are swept out when there are so many of them, and as many as others.
+_SWEEP_AT = 1024
 
 #: The answer for one partition of a request.
 Result = TypeVar("Result")
@@ -37,6 +39,8 @@ class TimerWheel:
         self._loop = loop
         self._buckets: dict[int, dict[Expiring, None]] = {}
         self._ticks: list[int] = []
+        self._empty = 0
+        self._sweep_at = _SWEEP_AT
         self._timer: asyncio.TimerHandle | None = None
         self._timer_tick = 0
 
@@ -57,14 +61,26 @@ class TimerWheel:
             if self._timer is None or tick < self._timer_tick:
                 self._arm()
         else:
+            if not bucket:
+                self._empty -= 1
             bucket[operation] = None
         return tick
 
     def cancel(self, operation: Expiring, tick: int) -> None:
         """Forget an operation; nothing happens if it has expired already."""
         bucket = self._buckets.get(tick)
-        if bucket is not None:
-            bucket.pop(operation, None)
+        if bucket is not None and bucket.pop(operation, tick) is None and not bucket:
+            # Not removed at once: the next request may want the same tick.
+            self._empty += 1
+            if self._empty >= self._sweep_at:
+                self._sweep()
+
+    def _sweep(self) -> None:
+        """Forget the buckets that nobody waits in: their deadlines may be weeks away."""
+        self._buckets = {tick: bucket for tick, bucket in self._buckets.items() if bucket}
+        self._ticks = sorted(self._buckets)
+        self._empty = 0
+        self._sweep_at = max(_SWEEP_AT, len(self._buckets))
 
     def close(self) -> None:
         """Forget everything."""
@@ -73,6 +89,7 @@ class TimerWheel:
             self._timer = None
         self._buckets.clear()
         self._ticks.clear()
+        self._empty = 0
 
     def _arm(self) -> None:
         if self._timer is not None:
@@ -86,7 +103,9 @@ class TimerWheel:
         # The loop may call a timer within its clock's resolution too early: the tick it was armed for is due.
         now_tick = max(now_tick, self._timer_tick)
         while self._ticks and self._ticks[0] <= now_tick:
-            for operation in self._buckets.pop(heapq.heappop(self._ticks)):
+            bucket = self._buckets.pop(heapq.heappop(self._ticks))
+            self._empty -= not bucket
+            for operation in bucket:
                 operation.expire()
         if self._ticks and self._timer is None:
             self._arm()

@@ -1,7 +1,7 @@
 """Reads: one fetch request across its partitions, and again those of them where something has changed.
 
-Owns the size limits of a whole response (Kafka's ReplicaManager) and when what was found is enough. Does not own
-waiting (``purgatory``) or the reading of one partition (``Partition.read``).
+Owns the size limits of a whole response (Kafka's ReplicaManager) and when what was found is enough (its DelayedFetch).
+Does not own waiting (``purgatory``) or the reading of one partition (``Partition.read``).
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ class Reads:
         "_is_urgent",
         "_max_bytes",
         "_min_bytes",
+        "_readable",
+        "_readable_bytes",
         "_reader",
         "_sizes",
         "results",
@@ -48,9 +50,14 @@ class Reads:
         self._max_bytes = max_bytes
         #: More than the response may hold is not waited for.
         self._min_bytes = min(min_bytes, max_bytes)
+        #: Of whole batches, which the response holds.
         self._found_bytes = 0
-        self._is_urgent = False
         self._sizes = [0] * len(wanted)
+        #: The same and what of further batches would fit. Batches go whole: their sum may stay below ``min_bytes`` for
+        #: good although there is more to read than may be returned.
+        self._readable_bytes = 0
+        self._readable = [0] * len(wanted)
+        self._is_urgent = False
         self.results: list[FetchResult] = []
 
     def __repr__(self) -> str:
@@ -67,7 +74,8 @@ class Reads:
         """Read these partitions (None: all) once more. True if that is enough to answer."""
         for index in range(len(self._sizes)) if indexes is None else indexes:
             self._found_bytes -= self._sizes[index]
-            self._sizes[index] = 0
+            self._readable_bytes -= self._readable[index]
+            self._sizes[index] = self._readable[index] = 0
             self.results[index] = self._read(index, False, now_ms)
         return self._is_enough()
 
@@ -75,6 +83,7 @@ class Reads:
         """One more partition, which is read when ``again`` is called with the index that is returned."""
         self.wanted.append(wanted)
         self._sizes.append(0)
+        self._readable.append(0)
         self.results.append(fetch_error(wanted.topic, wanted.partition, ErrorCode.NONE))
         return len(self._sizes) - 1
 
@@ -87,14 +96,18 @@ class Reads:
             return fetch_error(wanted.topic, wanted.partition, error.error_code)
         found_bytes = self._found_bytes
         max_bytes = min(wanted.partition_max_bytes, self._max_bytes - found_bytes)
-        result = partition.read(wanted, self._reader, max_bytes, found_bytes == 0, arrived, now_ms)
+        result, readable_bytes, is_urgent = partition.read(
+            wanted, self._reader, max_bytes, found_bytes == 0, arrived, now_ms
+        )
         records = result.records
         if records is not None:
             self._sizes[index] = size = records.size if isinstance(records, FileRange) else len(records)
             self._found_bytes = found_bytes + size
-        elif result.error_code or result.diverging is not None:
+        self._readable[index] = readable_bytes
+        self._readable_bytes += readable_bytes
+        if is_urgent:
             self._is_urgent = True
         return result
 
     def _is_enough(self) -> bool:
-        return self._is_urgent or self._found_bytes >= self._min_bytes
+        return self._is_urgent or self._readable_bytes >= self._min_bytes

@@ -78,7 +78,7 @@ class RecordDeletion:
     def delete(
         self, wanted: Sequence[WantedDeletion], timeout_ms: int, respond: Callable[[list[DeletionResult]], None]
     ) -> None:
-        """Delete here, and respond when every live replica of every partition has."""
+        """Delete here, and respond when every live replica of every partition has. None is in ``wanted`` twice."""
         results: list[DeletionResult] = []
         waiting: list[tuple[int, Partition, int]] = []
         for index, asked in enumerate(wanted):
@@ -88,7 +88,7 @@ class RecordDeletion:
                 waiting.append((index, partition, offset))
             except (Refused, LogError) as error:
                 code = error.error_code
-                logger.info("deleting records of %s-%d: %s", asked.topic, asked.partition, error)
+                logger.debug("deleting records of %s-%d: %s", asked.topic, asked.partition, error)
                 if isinstance(error, LogError) and code is ErrorCode.KAFKA_STORAGE_ERROR:
                     self._storage_failed(error)
             results.append(DeletionResult(asked.topic, asked.partition, code))

@@ -1,8 +1,8 @@
 """ReplicaManager: every partition on this broker, and the requests that concern several of them at once.
 
-Owns the map of partitions, the write path and the read path across them (produce -> partition -> log, as in Kafka), the
-purgatory's wheel, and the periodic looks at ISRs and watermarks. Does not own roles (``roles``), fetchers
-(``fetchers``) or proposals to the controller (``isr_proposals``): it is given them.
+Owns the map of partitions, the read path across them, the purgatory's wheel, and the periodic looks at ISRs and
+watermarks. Does not own the write path (``writes``), roles (``roles``), fetchers (``fetchers``) or proposals to the
+controller (``isr_proposals``): it is given them.
 """
 
 from __future__ import annotations
@@ -11,29 +11,24 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection
 
+from cluster.broker.checkpoints import Blocking
 from cluster.broker.journal import Journal
 from cluster.broker.metrics import Counters
 from cluster.broker.replicas.fetch_sessions import FetchSession, FetchSessions, SessionPartition
 from cluster.broker.replicas.partition import Partition
-from cluster.broker.replicas.purgatory import DelayedFetch, DelayedProduce, TimerWheel, failed
+from cluster.broker.replicas.purgatory import DelayedFetch, TimerWheel
 from cluster.broker.replicas.reads import Reads
 from cluster.broker.replicas.record_deletion import RecordDeletion
-from cluster.broker.replicas.values import INTERNAL_TOPICS, Proposer, Proposing, Reader, Refused, TopicPartition
+from cluster.broker.replicas.values import Proposer, Proposing, Reader, Refused, TopicPartition
+from cluster.broker.replicas.writes import Writes
 from cluster.broker.rules import Rules
 from cluster.log.errors import LogError
-from cluster.protocol.batch import only_batch
-from cluster.protocol.errors import ErrorCode, InvalidBatch
+from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchRequest, FetchResult
-from cluster.protocol.produce import ProducePartition, ProduceRequest, ProduceResult, appended
 from cluster.replication.isr import IsrProposal
 from cluster.seams.clock import Clock
 
 logger = logging.getLogger(__name__)
-
-#: The one client that may write to internal topics nevertheless (Kafka's AdminUtils.AdminClientId).
-ADMIN_CLIENT_ID = "__admin_client"
-
-VALID_ACKS = frozenset({-1, 0, 1})
 
 
 class ReplicaManager:
@@ -54,6 +49,7 @@ class ReplicaManager:
         fetch_max_bytes: int,
         sessions: FetchSessions,
         journal: Journal,
+        blocking: Blocking,
     ) -> None:
         self.broker_id = broker_id
         self.rules = rules
@@ -63,6 +59,16 @@ class ReplicaManager:
         self.wheel = TimerWheel(loop)
         self.sessions = sessions
         self.deletion = RecordDeletion(self.find, self.wheel, journal, storage_failed)
+        self.writes = Writes(
+            self.partitions,
+            self.find,
+            partition_exists,
+            rules.acknowledgement,
+            self.wheel,
+            clock,
+            storage_failed,
+            blocking,
+        )
         self._clock = clock
         self._loop = loop
         self._proposer = proposer
@@ -121,85 +127,6 @@ class ReplicaManager:
                 raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "no replica on this broker")
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no partition {topic}-{partition}")
         return found
-
-    # Writing
-
-    def produce(
-        self,
-        request: ProduceRequest,
-        client_id: str | None,
-        zstd_allowed: bool,
-        now_ms: int,
-        respond: Callable[[list[ProduceResult]], None],
-    ) -> None:
-        """Append what a producer sent, and respond when its acks say so. Nothing of the frame is kept.
-
-        ``now_ms`` is monotonic.
-        """
-        wall_ms = self._clock.wall_ms()
-        _, acks, timeout_ms, partitions = request
-        results: list[ProduceResult] = []
-        waiting: list[tuple[int, Partition, int, int]] = []
-        for wanted in partitions:
-            try:
-                topic, number, records = wanted
-                partition = self.partitions.get((topic, number))
-                if partition is None or records is None or topic in INTERNAL_TOPICS or acks not in VALID_ACKS:
-                    partition, records = self._admit(wanted, acks, client_id, zstd_allowed)
-                header = only_batch(records, zstd_allowed)
-                info, epoch = partition.append(records, header, acks, now_ms, wall_ms)
-            except (Refused, InvalidBatch, LogError) as error:
-                results.append(self._refused(wanted, error))
-                continue
-            first_offset, _, log_append_time_ms, log_start_offset, must_commit_offset, _, error_code = info
-            result = appended(topic, number, error_code, first_offset, log_append_time_ms, log_start_offset)
-            if acks == -1:
-                code = self.rules.acknowledgement(partition.leader, epoch, must_commit_offset + 1)
-                if code is None:
-                    waiting.append((len(results), partition, must_commit_offset + 1, epoch))
-                elif code:
-                    result = failed(result, code)
-            results.append(result)
-        if not waiting:
-            respond(results)
-            return
-        delayed = DelayedProduce(results, (entry[0] for entry in waiting), respond, self.wheel, timeout_ms)
-        for index, partition, required_offset, epoch in waiting:
-            partition.waiters.add_produce(required_offset, epoch, delayed, index)
-
-    def _admit(
-        self, wanted: ProducePartition, acks: int, client_id: str | None, zstd_allowed: bool
-    ) -> tuple[Partition, memoryview]:
-        """The checks before the partition's own, of what is not plainly right: rows 2 to 7 of docs/produce-checks.md.
-
-        Raises ``Refused`` and ``InvalidBatch``.
-        """
-        topic, number, records = wanted
-        partition = self.partitions.get((topic, number))
-        if partition is None and not self._partition_exists(topic, number):
-            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no partition {topic}-{number}")
-        if records is None:
-            raise Refused(ErrorCode.INVALID_RECORD, "no records")
-        only_batch(records, zstd_allowed)
-        if acks not in VALID_ACKS:
-            raise Refused(ErrorCode.INVALID_REQUIRED_ACKS, f"acks {acks}")
-        if topic in INTERNAL_TOPICS and client_id != ADMIN_CLIENT_ID:
-            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is internal")
-        if partition is None:
-            partition = self.find(topic, number)
-        return partition, records
-
-    def _refused(self, wanted: ProducePartition, error: Refused | InvalidBatch | LogError) -> ProduceResult:
-        logger.debug("produce to %s-%d refused: %s", wanted.topic, wanted.partition, error)
-        if error.error_code is ErrorCode.KAFKA_STORAGE_ERROR and isinstance(error, LogError):
-            self.storage_failed(error)
-        return ProduceResult(
-            wanted.topic,
-            wanted.partition,
-            error.error_code,
-            error_message=error.message,
-            record_errors=error.record_errors if isinstance(error, InvalidBatch) else (),
-        )
 
     # Reading
 

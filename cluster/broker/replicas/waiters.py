@@ -17,7 +17,7 @@ from cluster.replication.leader import LeaderState, acknowledgement
 #: (leadership, leader epoch of the append, required offset) -> the answer, None while it must wait.
 Acknowledgement = Callable[[LeaderState | None, int, int], ErrorCode | None]
 
-#: Settled produces are swept out of the queue when it has grown to this and doubled.
+#: What is settled is swept out of a queue when that has grown to this and doubled.
 _SWEEP_AT = 1024
 
 
@@ -49,6 +49,7 @@ class Waiters:
         "_followers",
         "_produces",
         "_sweep_at",
+        "_sweep_deletions_at",
         "_watchers",
     )
 
@@ -62,8 +63,9 @@ class Waiters:
         self._consumers: dict[DelayedFetch, int] = {}
         self._followers: dict[DelayedFetch, int] = {}
         self._watchers: dict[Watcher, None] = {}
-        #: (offset, request, which part of it)
-        self._deletions: list[tuple[int, Deletion, int]] = []
+        #: (offset, arrival, request, which part of it)
+        self._deletions: list[tuple[int, int, Deletion, int]] = []
+        self._sweep_deletions_at = _SWEEP_AT
 
     def __repr__(self) -> str:
         return f"<Waiters {len(self._produces)} produces, {len(self._consumers) + len(self._followers)} fetches>"
@@ -91,22 +93,26 @@ class Waiters:
 
     def add_deletion(self, offset: int, deletion: Deletion, index: int) -> None:
         """Settle part ``index`` of ``deletion`` when no live replica's log begins below ``offset`` any more."""
-        self._deletions.append((offset, deletion, index))
+        if len(self._deletions) >= self._sweep_deletions_at:
+            self._deletions = [waiter for waiter in self._deletions if not waiter[2].is_done]
+            heapq.heapify(self._deletions)
+            self._sweep_deletions_at = max(_SWEEP_AT, 2 * len(self._deletions))
+        self._arrived += 1
+        heapq.heappush(self._deletions, (offset, self._arrived, deletion, index))
 
     def settle_deletions(self, leader: LeaderState | None, log_start_offset: int) -> None:
         """Answer those that are done, or all if this replica does not lead any more."""
         if not self._deletions:
             return
-        low_watermark = -1 if leader is None else leader.low_watermark(log_start_offset)
-        waiting = self._deletions
-        self._deletions = []
-        for offset, deletion, index in waiting:
-            if leader is None:
+        if leader is None:
+            waiting, self._deletions = self._deletions, []
+            for _, _, deletion, index in waiting:
                 deletion.settle(index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            elif low_watermark >= offset:
-                deletion.began(index, low_watermark)
-            elif not deletion.is_done:
-                self._deletions.append((offset, deletion, index))
+            return
+        low_watermark = leader.low_watermark(log_start_offset)
+        while self._deletions and self._deletions[0][0] <= low_watermark:
+            _, _, deletion, index = heapq.heappop(self._deletions)
+            deletion.began(index, low_watermark)
 
     def add_fetch(self, fetch: DelayedFetch, index: int, reader: Reader) -> None:
         """Wake ``fetch`` when there may be more for it here, which is its partition number ``index``."""

@@ -254,7 +254,7 @@ def test_old_news_is_removed() -> None:
         assert cluster.tree.children("/config/changes") == ["config_change_0000000001"]
 
     async def body() -> None:
-        async with MemoryCluster(1) as cluster:
+        async with MemoryCluster(1, {"connections.max.idle.ms": "-1"}) as cluster:
             await cluster.create_topic("t")
             await check(cluster, [Client(await cluster.connect(1))])
 

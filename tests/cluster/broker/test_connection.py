@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from cluster.broker.answering import answering_later
 from cluster.broker.metrics import Counters
-from cluster.broker.server import MAX_UNANSWERED, Api, ClientConnection, Exchange, answering_later
+from cluster.broker.server import MAX_UNANSWERED, Api, ClientConnection, Exchange
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.messages import encode_request, request_class, response_class
 from cluster.protocol.produce import parse_request

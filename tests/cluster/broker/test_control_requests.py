@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -294,7 +295,7 @@ def test_a_disk_that_fails_while_a_role_is_taken_ends_the_broker(leads: bool, mo
 
 
 def test_a_log_that_cannot_be_made_ends_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """EMFILE for a new topic's log is a failure of the disk too, as it is for Kafka."""
+    """EIO for a new topic's log is a failure of the disk, as it is for Kafka."""
 
     async def check(cluster: MemoryCluster, client: Client) -> None:
         storage = cluster.storages[1]
@@ -302,14 +303,35 @@ def test_a_log_that_cannot_be_made_ends_the_broker(monkeypatch: pytest.MonkeyPat
 
         def full(path: str, *, create: bool = True):
             if "/new-0" in path:
-                raise OSError(24, "Too many open files")
+                raise OSError(errno.EIO, "Input/output error")
             return open_file(path, create=create)
 
         monkeypatch.setattr(storage, "open", full)
         await cluster.create_topic("new")
         await cluster.until(lambda: bool(cluster.failures))
-        assert "Too many open files" in str(cluster.failures[0][1])
+        assert "Input/output error" in str(cluster.failures[0][1])
         cluster.failures.clear()
+
+    with_topic(check)
+
+
+def test_too_many_files_cost_the_new_log_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """EMFILE says nothing of the disk: that replica is offline, and the others are served. (Kafka would end here.)"""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        storage = cluster.storages[1]
+        open_file = storage.open
+
+        def full(path: str, *, create: bool = True):
+            if "/new-0" in path:
+                raise OSError(errno.EMFILE, "Too many open files")
+            return open_file(path, create=create)
+
+        monkeypatch.setattr(storage, "open", full)
+        await cluster.create_topic("new")
+        await cluster.until(lambda: cluster.nodes[1].metadata.partition("new", 0).leader < 0)
+        assert (await client.produce(TOPIC, batch(b"a"))).error is ErrorCode.NONE
+        assert cluster.failures == []
 
     with_topic(check)
 

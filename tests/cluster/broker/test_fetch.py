@@ -126,6 +126,65 @@ def test_min_bytes_are_waited_for() -> None:
     with_topic(check)
 
 
+def test_bytes_of_a_batch_that_does_not_fit_count() -> None:
+    """Batches go whole, so their sum may stay below ``min_bytes`` for good while more is there than may be returned.
+    What may be read counts, by places in the file (Kafka's DelayedFetch)."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        loop = asyncio.get_running_loop()
+        size = len(batch(b"value 0"))
+        sizes = {"max_wait_ms": 9000, "min_bytes": size * 5 // 2, "partition_max_bytes": size * 5 // 2}
+        reader = await client_of_leader(cluster)
+        waiting = asyncio.ensure_future(reader.fetch(TOPIC, 0, **sizes))
+        await fill(client, 2)
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+        began = loop.time()
+        await fill(client, 1)
+        assert (await waiting).values == [b"value 0", b"value 1"]
+        assert (await reader.fetch(TOPIC, 0, **sizes)).values == [b"value 0", b"value 1"]
+        assert loop.time() - began < 1
+
+    with_topic(check)
+
+
+def test_bytes_behind_the_watermark_do_not_count() -> None:
+    """Only what this reader may read: a batch that is not committed is nothing to a consumer."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        loop = asyncio.get_running_loop()
+        size = len(batch(b"value 0"))
+        await fill(client, 2)
+        cut_followers(cluster)
+        await client.produce(TOPIC, batch(b"hidden"), acks=1)
+        began = loop.time()
+        limit = size * 5 // 2
+        found = await client.fetch(TOPIC, 0, max_wait_ms=300, min_bytes=limit, partition_max_bytes=limit)
+        assert found.values == [b"value 0", b"value 1"]
+        assert loop.time() - began >= 0.3
+
+    with_topic(check, brokers=3)
+
+
+def test_the_end_of_an_older_segment_is_not_waited_for() -> None:
+    """What stands there will never be more (Kafka's DelayedFetch, case F), whether the fetch arrives or waits."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        loop = asyncio.get_running_loop()
+        reader = await client_of_leader(cluster)
+        waiting = asyncio.ensure_future(reader.fetch(TOPIC, 0, max_wait_ms=9000, min_bytes=100_000))
+        await asyncio.sleep(0.1)
+        began = loop.time()
+        await fill(client, 3)
+        assert (await waiting).values == [b"value 0", b"value 1"]
+        assert (await reader.fetch(TOPIC, 1, max_wait_ms=9000, min_bytes=100_000)).values == [b"value 1"]
+        assert loop.time() - began < 1
+        assert (await reader.fetch(TOPIC, 2, max_wait_ms=300, min_bytes=100_000)).values == [b"value 2"]
+        assert loop.time() - began >= 0.3
+
+    with_topic(check, log_segment_bytes=str(2 * len(batch(b"value 0"))))
+
+
 def test_a_request_behind_a_parked_fetch_ends_its_wait() -> None:
     """Answers leave in order, so the parked fetch would hold up what its own client asks next."""
 

@@ -19,6 +19,7 @@ from tests.cluster.log.builders import (
     append,
     bench,
     code_of,
+    content,
     make_batch,
     open_log,
     produce,
@@ -101,6 +102,23 @@ def test_partition_metadata(on):
     assert log.topic_id is None
     log.set_topic_id(TOPIC_ID)
     assert open_log(on).topic_id == TOPIC_ID
+
+
+@pytest.mark.parametrize("cut", [4, 3, 0])
+def test_what_was_found_before_a_cut_is_not_read_after_it(on, cut):
+    """The log was cut and written again at the same places: what stands there now is not what was promised."""
+    log = open_log(on)
+    append(log, count=3)
+    append(log, count=3)
+    kept = log.read(0, 1000, 6).records
+    assert kept is not None and content(kept) == kept.read()
+    log.truncate_to(cut)
+    append(log, count=3, leader_epoch=1)
+    append(log, count=3, leader_epoch=1)
+    with pytest.raises(OSError, match="was cut"):
+        kept.read()
+    found = log.read(0, 1000, log.log_end_offset).records
+    assert found is not None and content(found) == found.read()
 
 
 def test_reads_outside_the_log(on):

@@ -7,7 +7,16 @@ import logging
 
 import pytest
 
-from cluster.metadata.store import ConnectionLostError, SessionState
+from cluster.broker.control.session import Session
+from cluster.metadata import limits
+from cluster.metadata.store import (
+    ConnectionLostError,
+    Create,
+    NotWrittenError,
+    SessionState,
+    SetData,
+    TooLargeError,
+)
 from cluster.metadata.zookeeper import ZooKeeperStore
 from tests.cluster.metadata.harness import PATIENCE_S, SESSION_MS, Forwarder, Sessions, ZooKeeperHarness
 
@@ -104,5 +113,31 @@ def test_a_handshake_that_nobody_answers_does_not_cost_the_session(zookeeper):
         assert (link.silent, store.session_id) == (0, first)
         await store.close()
         await link.down()
+
+    asyncio.run(body())
+
+
+def test_the_largest_request_is_taken_and_a_larger_one_is_not_sent(zookeeper, monkeypatch):
+    """Our limit is within the server's; beyond it ZooKeeper would drop the connection, each time it is sent again."""
+
+    async def body():
+        harness = ZooKeeperHarness(zookeeper, "/large")
+        store = await harness.open()
+        session, sessions = Session(store), Sessions(store)
+        session._changed(SessionState.CONNECTED)
+        room = limits.MAX_REQUEST_BYTES - limits.request_bytes([Create("/large-node")])
+        await session.write([Create("/large-node", bytes(room))])
+        assert len((await store.get("/large-node"))[0]) == room
+        with pytest.raises(TooLargeError, match="/large-node"):
+            await session.write([SetData("/large-node", bytes(room + 1))])
+        first = store.session_id
+        monkeypatch.setattr(limits, "MAX_REQUEST_BYTES", 1 << 30)
+        with pytest.raises(NotWrittenError, match="8 times"):
+            await session.write([SetData("/large-node", bytes(room + 1000))])
+        assert await sessions.next() is SessionState.SUSPENDED
+        assert await session.read(lambda: store.exists("/large-node")) is not None
+        assert store.session_id == first
+        await store.delete("/large-node")
+        await harness.close()
 
     asyncio.run(body())

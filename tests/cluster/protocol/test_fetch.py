@@ -13,7 +13,7 @@ from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import MalformedRequest
 from cluster.protocol.fetch_request import MAX_VERSION, MIN_VERSION
 from cluster.seams.memory_storage import MemoryStorage
-from cluster.seams.storage import FileRange, payload_size
+from cluster.seams.storage import payload_size, range_of
 from tests.cluster.protocol.malformed import assert_only_malformed, mutations
 from tests.cluster.protocol.strategies import FETCH_REQUESTS, FETCH_RESULTS, INT16, INT32, TEXT
 
@@ -143,7 +143,7 @@ def test_a_file_range_is_passed_on_untouched(version):
     """Records in a file stay a FileRange between two buffers, and count with their size."""
     file = MemoryStorage().open("segment")
     file.append(b"0123456789")
-    records = FileRange(file, 2, 5)
+    records = range_of(file, 2, 5)
     parts = fetch.build_response(version, 1, 0, 0, [fetch.FetchResult("t", 0, 0, 9, 9, 0, records)])
     assert parts[1] is records
     frame = b"".join(b"23456" if part is records else part for part in parts)

@@ -15,7 +15,7 @@ from cluster.protocol import record_checks
 from cluster.protocol.batch import CODEC_GZIP, HEADER_BYTES, parse_header
 from cluster.protocol.compression import compress
 from cluster.protocol.errors import CorruptBatch, ErrorCode, InvalidBatch
-from cluster.protocol.record_checks import MAX_RECORDS, RecordFacts, walk_records
+from cluster.protocol.record_checks import MAX_RECORDS, Effort, RecordFacts, walk_records
 from cluster.protocol.record_runs import NO_RUN
 from cluster.protocol.records import NewRecord, build_batch, decode_records, write_varint
 
@@ -37,7 +37,7 @@ def record(offset_delta: int = 0, key: bytes | None = b"k", extra: bytes = b"") 
 
 
 def walk(batch: bytes, **options: int) -> RecordFacts:
-    return walk_records(memoryview(batch), parse_header(batch), **options)
+    return walk_records(memoryview(batch), parse_header(batch), Effort.all(**options))
 
 
 def refusal(batch: bytes, **options: int) -> ErrorCode:
@@ -91,7 +91,7 @@ def test_a_bomb_is_refused_by_its_limit() -> None:
     """What would unpack to more than the limit is given up, and so are more records than anybody sends."""
     bomb = with_payload(gzip.compress(bytes(10_000_000)), CODEC_GZIP, 1, packed=True)
     assert len(bomb) < 20_000
-    assert refusal(bomb, limit_bytes=1_000_000) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert refusal(bomb, bytes_left=1_000_000) is ErrorCode.UNKNOWN_SERVER_ERROR
     assert refusal(with_payload(b"", 0, MAX_RECORDS + 1)) is ErrorCode.INVALID_RECORD
 
 

@@ -12,7 +12,7 @@ import pytest
 from cluster.protocol.errors import MalformedRequest
 from cluster.seams import asyncio_connection
 from cluster.seams.asyncio_transport import AsyncioTransport
-from cluster.seams.storage import FileRange
+from cluster.seams.storage import range_of
 from tests.cluster.seams.recording import Recorder, echo
 from tests.cluster.seams.sockets import HOST, frame, read_frame, run, segment
 
@@ -150,7 +150,7 @@ def test_close_sends_what_is_queued_first(tmp_path):
         reader, writer = await asyncio.open_connection(HOST, listener.port)
         server = await acceptor.first()
         server.connection.send_frame((bytes(8_000_000),))
-        server.connection.send_frame((FileRange(file, 0, 5_000_000),))
+        server.connection.send_frame((range_of(file, 0, 5_000_000),))
         server.connection.close()
         server.connection.send_frame((b"too late",))
         writer.write(frame(b"dropped"))

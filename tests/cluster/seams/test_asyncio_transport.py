@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 import socket
 import struct
 
 import pytest
 
-from cluster.protocol.framing import INITIAL_BYTES
+from cluster.protocol.framing import FIRST_BYTES
 from cluster.seams.asyncio_connection import AsyncioConnection
 from cluster.seams.asyncio_transport import AsyncioTransport
 from tests.cluster.seams.recording import Acceptor, echo
@@ -45,7 +46,7 @@ def test_frames_survive_any_chunking():
     run(body, echo)
 
 
-def test_requests_that_come_together_are_answered_together():
+def test_requests_that_come_together_are_answered_together(monkeypatch):
     """One system call sends the answers to all frames that one read brought, in order, and none waits for more."""
 
     async def body(listener, acceptor):
@@ -55,9 +56,9 @@ def test_requests_that_come_together_are_answered_together():
         server = acceptor.handlers[0].connection
         assert isinstance(server, AsyncioConnection)
         written = []
-        transport = server._transport
-        write = transport.write
-        transport.write = lambda data: (written.append(len(data)), write(data))
+        writev = os.writev
+        monkeypatch.setattr(os, "writev", lambda *arguments: written.append(count := writev(*arguments)) or count)
+        monkeypatch.setattr(os, "write", lambda *_: pytest.fail("answers are gathered"))
         writer.write(b"".join(frame(b"%d" % number) for number in range(50)))
         assert [await read_frame(reader) for _ in range(50)] == [b"%d" % number for number in range(50)]
         assert len(written) == 1
@@ -99,7 +100,7 @@ def test_a_declared_size_costs_nothing():
         server = await acceptor.first()
         await server.until(lambda handler: handler.frames == [b"first"])
         assert server.connection._frames.pending_bytes == 14
-        assert server.connection._frames.allocated_bytes == INITIAL_BYTES
+        assert server.connection._frames.allocated_bytes == FIRST_BYTES
         writer.close()
 
     run(body)

@@ -10,7 +10,7 @@ import pytest
 from cluster.protocol.errors import MalformedRequest
 from cluster.seams.memory_storage import MemoryStorage
 from cluster.seams.memory_transport import MemoryNetwork
-from cluster.seams.storage import FileRange
+from cluster.seams.storage import range_of
 from tests.cluster.seams.recording import Acceptor, Recorder, echo
 
 Ends = tuple[Recorder, Recorder]
@@ -39,7 +39,7 @@ def test_frames_in_order():
         file = MemoryStorage().open("f")
         file.append(b"0123456789")
         for number in range(5):
-            client.connection.send_frame((b"n", str(number).encode(), FileRange(file, 2, 3)))
+            client.connection.send_frame((b"n", str(number).encode(), range_of(file, 2, 3)))
         assert server.frames == []
         assert client.connection.queued_bytes == 25
         await client.until(lambda handler: len(handler.frames) == 5)

@@ -8,7 +8,7 @@ import pytest
 
 from cluster.seams.memory_storage import MemoryStorage
 from cluster.seams.os_storage import OsStorage
-from cluster.seams.storage import FileRange, Storage, payload_size
+from cluster.seams.storage import Storage, payload_size, range_of
 
 
 @pytest.fixture(params=["os", "memory"])
@@ -158,7 +158,7 @@ def test_an_open_file_outlives_its_removal(tree):
 def test_payload_sizes():
     """Ranges count as their size, buffers as their length."""
     file = MemoryStorage().open("f")
-    assert payload_size([b"abc", FileRange(file, 10, 20), memoryview(b"x")]) == 24
+    assert payload_size([b"abc", range_of(file, 10, 20), memoryview(b"x")]) == 24
 
 
 def test_descriptor_of_a_closed_file_is_an_error(tmp_path):

@@ -1,24 +1,28 @@
 """Nemesis: the frame in which things go wrong: which moves a seed has, when they begin, and that all of them end.
 
 Owns the draws and what moves must know of each other: a broker has at most one fault of its process at a time, and
-while one's disk is poorer than the others count on, the others are spared (``bounds``). Does not own the moves.
-Everything is whole again after ``heal``.
+while one's disk is poorer than the others count on, the others are spared (``bounds``). Does not own the moves, nor
+which of them begins when (``plan``). Everything is whole again after ``heal``.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Container, Mapping
+from contextvars import ContextVar
 from typing import NamedTuple, Protocol
 
 from cluster.seams.randomness import Random, derive
+from tests.simulation.nemesis.plan import Planned, plan
 from tests.simulation.topology import Topology
 from tests.simulation.world import TopicPartition, World
 
 #: The share of the moves that a seed does without, and by what the weights of the others are multiplied.
 ABSENT = 0.4
 FACTORS = (1, 1, 4)
-PAUSES_S = (0.0, 0.1, 0.5, 1.0, 2.0)
+
+#: The generator of the move that runs, and of what it does in the background.
+_RANDOM: ContextVar[Random] = ContextVar("random of a move")
 
 
 class Clients(Protocol):
@@ -32,7 +36,7 @@ class Clients(Protocol):
         """A partition is about to be deleted: leave it."""
         ...
 
-    def reborn(self) -> None:
+    def reborn(self, random: Random) -> None:
         """One of the writers crashes and comes back as a new producer."""
         ...
 
@@ -61,14 +65,19 @@ def draw(random: Random, moves: Mapping[str, Move], topology: Topology) -> dict[
 
 
 class Nemesis:
-    """``moves`` are those that there are; the seed draws from them."""
+    """``moves`` are those that there are; the seed draws from them. With ``kept``, only the moves of its plan that have
+    these numbers are made."""
 
-    def __init__(self, world: World, clients: Clients, moves: Mapping[str, Move]) -> None:
+    def __init__(
+        self, world: World, clients: Clients, moves: Mapping[str, Move], kept: Container[int] | None = None
+    ) -> None:
         self.world = world
-        self.random = derive(world.topology.seed, "nemesis")
         self.clients = clients
         self.moves = moves
-        self.weights = draw(derive(world.topology.seed, "moves"), moves, world.topology)
+        seed = world.topology.seed
+        self.weights = draw(derive(seed, "moves"), moves, world.topology)
+        self.plan = plan(derive(seed, "nemesis"), self.weights, world.topology.steps)
+        self._kept = kept
         #: Brokers with a fault of their process.
         self.busy: set[int] = set()
         #: Brokers whose disk lost what others still count on.
@@ -81,13 +90,27 @@ class Nemesis:
     def __repr__(self) -> str:
         return f"<Nemesis {len(self._faults)} faults, busy {sorted(self.busy)}>"
 
+    @property
+    def random(self) -> Random:
+        """What the move that runs draws from: no move disturbs the draws of another."""
+        return _RANDOM.get()
+
     async def run(self) -> None:
         """All the steps of the seed."""
         self.world.events.note("nemesis", "moves " + " ".join(f"{name}:{n}" for name, n in self.weights.items()))
-        for _ in range(self.world.topology.steps):
-            await asyncio.sleep(self.random.choice(PAUSES_S))
-            [name] = self.random.choices([*self.weights], [*self.weights.values()])
-            self.launch(name)
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        for planned in self.plan:
+            await asyncio.sleep(began_s + planned.at_s - loop.time())
+            if self._kept is None or planned.number in self._kept:
+                self._make(planned)
+
+    def _make(self, planned: Planned) -> None:
+        self.world.events.note("nemesis", f"move {planned.number} {planned.name}")
+        before = _RANDOM.set(derive(self.world.topology.seed, "move", planned.number))
+        # Its task, and whatever that starts, runs in a copy of this context.
+        self.launch(planned.name)
+        _RANDOM.reset(before)
 
     def launch(self, name: str) -> None:
         """Make a move, and do not wait for its end."""

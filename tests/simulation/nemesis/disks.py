@@ -15,7 +15,7 @@ from tests.simulation.nemesis.base import Nemesis
 from tests.simulation.nemesis.bounds import others_have_it, spare_the_others
 from tests.simulation.nemesis.processes import kill_leader, stop
 
-ERRNOS = {"open": errno.EMFILE, "append": errno.ENOSPC, "pwrite": errno.ENOSPC}
+ERRNOS = {"append": errno.ENOSPC, "pwrite": errno.ENOSPC}
 #: Parts of paths: a fault of everything hits the log first, and the rest only now and then.
 WORDS = ("/data", "-0/", ".log", ".snapshot", "index", "checkpoint", *["leader-epoch-checkpoint"] * 2)
 FOREVER_S = 1000.0

@@ -38,4 +38,4 @@ async def delete_records(nemesis: Nemesis) -> None:
 async def rebirth(nemesis: Nemesis) -> None:
     """A writer crashes and comes back as another producer."""
     nemesis.begin("rebirth")
-    nemesis.clients.reborn()
+    nemesis.clients.reborn(nemesis.random)

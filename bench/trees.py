@@ -1,0 +1,92 @@
+"""A broker of this tree or of another one, for benchmarks that compare before and after in one sitting.
+
+Owns how a tree is found (a directory, or a commit that is unpacked for the time) and how its broker is started: in a
+process whose modules are that tree's, by the same call for each, so that the trees are the only difference. The
+interpreter and its libraries are those of the benchmark. Does not own what is measured.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.measure import ROOT
+
+#: What the trees are called in the results.
+NOW, BEFORE = "now", "before"
+
+#: Runs in the other tree: nothing newer than ``one_broker`` may be asked of it.
+_SERVE = """
+import json, sys
+from bench.cluster import one_broker
+topics, properties = json.loads(sys.argv[1])
+with one_broker(topics, properties) as cluster:
+    print(json.dumps([cluster.children[1].pid, cluster.ports[1]["CLIENTS"], cluster.directory]), flush=True)
+    sys.stdin.read()
+"""
+
+
+class Broker(NamedTuple):
+    """A broker by itself: its process, the port for clients, and the directory that holds its data."""
+
+    pid: int
+    port: int
+    directory: str
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+
+@contextmanager
+def unpacked(tree: str) -> Iterator[Path]:
+    """The directory of ``tree``: itself, or where the files of a commit are as long as this is open.
+
+    Ends the benchmark if it is neither.
+    """
+    if os.path.isdir(tree):
+        yield Path(tree).resolve()
+        return
+    with tempfile.TemporaryDirectory(prefix="gapless-tree-") as directory:
+        packed = subprocess.run(["git", "archive", tree], cwd=ROOT, capture_output=True, check=False)
+        if packed.returncode:
+            raise SystemExit(f"{tree} is neither a directory nor a commit: {packed.stderr.decode().strip()}")
+        subprocess.run(["tar", "-x", "-C", directory], input=packed.stdout, check=True)
+        yield Path(directory)
+
+
+@contextmanager
+def broker_of(tree: Path, topics: Mapping[str, int], properties: Mapping[str, str] | None = None) -> Iterator[Broker]:
+    """A broker of ``tree`` with ``topics``: each name and its partitions."""
+    argv = [sys.executable, "-c", _SERVE, json.dumps([dict(topics), dict(properties or {})])]
+    environment = {**os.environ, "PYTHONPATH": str(tree)}
+    with subprocess.Popen(
+        argv, cwd=tree, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        line = process.stdout.readline()
+        if not line:
+            raise SystemExit(f"the broker of {tree} did not start")
+        try:
+            yield Broker(*json.loads(line))
+        finally:
+            process.stdin.close()
+
+
+@contextmanager
+def brokers(
+    before: str | None, topics: Mapping[str, int], properties: Mapping[str, str] | None = None
+) -> Iterator[dict[str, Broker]]:
+    """A broker of this tree, and one of the tree ``before`` if there is one, by name; ``properties`` are for ours."""
+    with ExitStack() as stack:
+        found = {NOW: stack.enter_context(broker_of(ROOT, topics, properties))}
+        if before is not None:
+            found[BEFORE] = stack.enter_context(broker_of(stack.enter_context(unpacked(before)), topics))
+        yield found

@@ -1,0 +1,197 @@
+"""Writes: one produce request across its partitions, and when it is answered.
+
+Owns the checks before a partition's own (rows 2 to 7 of docs/produce-checks.md), the wait for acknowledgements, and the
+batches in which there is too much to look at on the event loop: they go to another thread, one request at a time, and
+nothing else of their connection is taken meanwhile. Does not own the append to one partition (``Partition``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+
+from cluster.broker.checkpoints import Blocking
+from cluster.broker.replicas.batch_checks import Looked, look_inside
+from cluster.broker.replicas.partition import Partition
+from cluster.broker.replicas.purgatory import DelayedProduce, TimerWheel, failed
+from cluster.broker.replicas.values import INTERNAL_TOPICS, Refused, TopicPartition
+from cluster.broker.replicas.waiters import Acknowledgement
+from cluster.log.appending import AppendInfo
+from cluster.log.errors import LogError
+from cluster.protocol.batch import only_batch
+from cluster.protocol.errors import ErrorCode, InvalidBatch
+from cluster.protocol.produce import ProducePartition, ProduceRequest, ProduceResult, appended
+from cluster.protocol.record_checks import Effort, Postponed
+from cluster.seams.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+#: The one client that may write to internal topics nevertheless (Kafka's AdminUtils.AdminClientId).
+ADMIN_CLIENT_ID = "__admin_client"
+
+VALID_ACKS = frozenset({-1, 0, 1})
+
+Respond = Callable[[list[ProduceResult]], None]
+#: A part of a request that waits for its acknowledgement: (its index, partition, required offset, leader epoch).
+Waiting = tuple[int, Partition, int, int]
+
+
+class Writes:
+    """Of one broker. ``find`` returns a replica of it or raises ``Refused``."""
+
+    def __init__(
+        self,
+        partitions: Mapping[TopicPartition, Partition],
+        find: Callable[[str, int], Partition],
+        partition_exists: Callable[[str, int], bool],
+        acknowledgement: Acknowledgement,
+        wheel: TimerWheel,
+        clock: Clock,
+        storage_failed: Callable[[LogError], None],
+        blocking: Blocking,
+    ) -> None:
+        self._partitions = partitions
+        self._find = find
+        self._partition_exists = partition_exists
+        self._acknowledgement = acknowledgement
+        self._wheel = wheel
+        self._clock = clock
+        self._storage_failed = storage_failed
+        self._blocking = blocking
+        self._effort = Effort()
+        self._one_at_a_time = asyncio.Lock()
+
+    def __repr__(self) -> str:
+        return f"<Writes to {len(self._partitions)} partitions>"
+
+    def produce(
+        self, request: ProduceRequest, client_id: str | None, zstd_allowed: bool, now_ms: int, respond: Respond
+    ) -> Awaitable[None] | None:
+        """Append what a producer sent, and respond when its acks say so. ``now_ms`` is monotonic.
+
+        Nothing of the frame is kept. What is returned, if anything, is to be awaited before another request of the same
+        connection is taken: it goes on with the batches that are looked at elsewhere.
+        """
+        wall_ms = self._clock.wall_ms()
+        _, acks, _, partitions = request
+        results: list[ProduceResult] = []
+        waiting: list[Waiting] = []
+        postponed: list[tuple[int, ProducePartition]] = []
+        effort = self._effort
+        effort.renew()
+        for wanted in partitions:
+            try:
+                topic, number, records = wanted
+                partition = self._partitions.get((topic, number))
+                if partition is None or records is None or topic in INTERNAL_TOPICS or acks not in VALID_ACKS:
+                    partition, records = self._admit(wanted, acks, client_id, zstd_allowed)
+                header = only_batch(records, zstd_allowed)
+                info, epoch = partition.append(records, header, acks, now_ms, wall_ms, effort)
+            except (Refused, InvalidBatch, LogError) as error:
+                results.append(self._refused(wanted, error))
+                continue
+            except Postponed:
+                postponed.append((len(results), wanted._replace(records=memoryview(bytearray(records or b"")))))
+                results.append(ProduceResult(topic, number, ErrorCode.NONE))
+                continue
+            results.append(self._result(partition, acks, info, epoch, len(results), waiting))
+        if postponed:
+            return self._go_on(request, zstd_allowed, results, waiting, postponed, respond)
+        self._finish(request, results, waiting, respond)
+        return None
+
+    async def _go_on(
+        self,
+        request: ProduceRequest,
+        zstd_allowed: bool,
+        results: list[ProduceResult],
+        waiting: list[Waiting],
+        postponed: list[tuple[int, ProducePartition]],
+        respond: Respond,
+    ) -> None:
+        """The rest of a request. One at a time: each may unpack to a hundred megabytes."""
+        async with self._one_at_a_time:
+            effort = Effort.all()
+            for index, wanted in postponed:
+                topic, number, records = wanted
+                try:
+                    if records is None:
+                        raise Refused(ErrorCode.INVALID_RECORD, "no records")
+                    header = only_batch(records, zstd_allowed)
+                    config = self._find(topic, number).log.config
+                    looked = await self._beside(partial(look_inside, records, header, config, effort))
+                    # Roles may have changed meanwhile.
+                    partition = self._find(topic, number)
+                    now_ms, wall_ms = self._clock.monotonic_ms(), self._clock.wall_ms()
+                    info, epoch = partition.append(records, header, request.acks, now_ms, wall_ms, effort, looked)
+                except (Refused, InvalidBatch, LogError) as error:
+                    results[index] = self._refused(wanted, error)
+                else:
+                    results[index] = self._result(partition, request.acks, info, epoch, index, waiting)
+        self._finish(request, results, waiting, respond)
+
+    async def _beside(self, look: Callable[[], Looked]) -> Looked:
+        found: list[Looked] = []
+        await self._blocking(lambda: found.append(look()))
+        return found[0]
+
+    def _result(
+        self, partition: Partition, acks: int, info: AppendInfo, epoch: int, index: int, waiting: list[Waiting]
+    ) -> ProduceResult:
+        """The answer for a batch that was appended, as it will be if all goes well."""
+        first_offset, _, log_append_time_ms, log_start_offset, must_commit_offset, _, error_code = info
+        topic, number = partition.topic, partition.partition
+        result = appended(topic, number, error_code, first_offset, log_append_time_ms, log_start_offset)
+        if acks == -1:
+            code = self._acknowledgement(partition.leader, epoch, must_commit_offset + 1)
+            if code is None:
+                waiting.append((index, partition, must_commit_offset + 1, epoch))
+            elif code:
+                return failed(result, code)
+        return result
+
+    def _finish(
+        self, request: ProduceRequest, results: list[ProduceResult], waiting: list[Waiting], respond: Respond
+    ) -> None:
+        if not waiting:
+            respond(results)
+            return
+        delayed = DelayedProduce(results, (entry[0] for entry in waiting), respond, self._wheel, request.timeout_ms)
+        for index, partition, required_offset, epoch in waiting:
+            partition.waiters.add_produce(required_offset, epoch, delayed, index)
+
+    def _admit(
+        self, wanted: ProducePartition, acks: int, client_id: str | None, zstd_allowed: bool
+    ) -> tuple[Partition, memoryview]:
+        """The checks before the partition's own, of what is not plainly right: rows 2 to 7 of docs/produce-checks.md.
+
+        Raises ``Refused`` and ``InvalidBatch``.
+        """
+        topic, number, records = wanted
+        partition = self._partitions.get((topic, number))
+        if partition is None and not self._partition_exists(topic, number):
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no partition {topic}-{number}")
+        if records is None:
+            raise Refused(ErrorCode.INVALID_RECORD, "no records")
+        only_batch(records, zstd_allowed)
+        if acks not in VALID_ACKS:
+            raise Refused(ErrorCode.INVALID_REQUIRED_ACKS, f"acks {acks}")
+        if topic in INTERNAL_TOPICS and client_id != ADMIN_CLIENT_ID:
+            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is internal")
+        if partition is None:
+            partition = self._find(topic, number)
+        return partition, records
+
+    def _refused(self, wanted: ProducePartition, error: Refused | InvalidBatch | LogError) -> ProduceResult:
+        logger.debug("produce to %s-%d refused: %s", wanted.topic, wanted.partition, error)
+        if error.error_code is ErrorCode.KAFKA_STORAGE_ERROR and isinstance(error, LogError):
+            self._storage_failed(error)
+        return ProduceResult(
+            wanted.topic,
+            wanted.partition,
+            error.error_code,
+            error_message=error.message,
+            record_errors=error.record_errors if isinstance(error, InvalidBatch) else (),
+        )

@@ -1,0 +1,125 @@
+"""How long a broker is away: a well-behaved connection asks again and again, and the longest round trip is kept.
+
+Owns plain blocking exchanges over a socket and the thread that watches. Does not own what else is sent meanwhile.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.messages import decode_response, encode_request, encode_response, request_class
+from tests.hostile.target import Target
+
+HOST = "127.0.0.1"
+PATIENCE_S = 120.0
+#: Between two questions of the watcher.
+PAUSE_S = 0.002
+
+
+class Plain:
+    """One blocking connection."""
+
+    def __init__(self, port: int, patience_s: float = PATIENCE_S) -> None:
+        self.sock = socket.create_connection((HOST, port), timeout=patience_s)
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._correlation_id = 0
+
+    def __enter__(self) -> Plain:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.sock.close()
+
+    def put(self, frame: bytes) -> None:
+        """Send one frame and wait for nothing."""
+        self.sock.sendall(struct.pack(">i", len(frame)) + frame)
+
+    def take(self) -> bytes:
+        """The next frame. Raises ``EOFError`` when the broker has closed."""
+        (size,) = struct.unpack(">i", self._exactly(4))
+        return self._exactly(size)
+
+    def send(self, api_key: ApiKey, version: int, **fields: Any) -> Any:
+        """One request and its answer."""
+        self._correlation_id += 1
+        self.put(encode_request(request_class(api_key)(**fields), version, self._correlation_id, "hostile"))
+        correlation_id, message = decode_response(api_key, version, self.take())
+        assert correlation_id == self._correlation_id
+        return message
+
+    def create_topic(self, name: str, partitions: int = 1, **config: str) -> int:
+        """Make a topic with one replica, and wait until it is led; the answer's error code."""
+        request = request_class(ApiKey.CREATE_TOPICS)
+        topic = request.CreatableTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=1,
+            assignments=[],
+            configs=[
+                request.CreatableTopic.CreatableTopicConfig(name=key.replace("_", "."), value=value)
+                for key, value in config.items()
+            ],
+        )
+        answer = self.send(ApiKey.CREATE_TOPICS, 5, topics=[topic], timeout_ms=30_000, validate_only=False)
+        return int(answer.topics[0].error_code)
+
+    def _exactly(self, size: int) -> bytes:
+        parts = bytearray()
+        while len(parts) < size:
+            data = self.sock.recv(min(1 << 20, size - len(parts)))
+            if not data:
+                raise EOFError("the broker has closed the connection")
+            parts += data
+        return bytes(parts)
+
+
+class Watch:
+    """The longest time that the broker did not answer a connection that asks for nothing much.
+
+    ``turn_s`` is the processor time of its loop's longest turn meanwhile: the same on a quiet machine, and what a test
+    can hold on a busy one.
+    """
+
+    def __init__(self) -> None:
+        self.longest_s = 0.0
+        self.turn_s = 0.0
+        self.answers = 0
+
+    def __repr__(self) -> str:
+        longest_ms, turn_ms = self.longest_s * 1000, self.turn_s * 1000
+        return f"Watch(away {longest_ms:.0f} ms, longest turn {turn_ms:.0f} ms, {self.answers} answers)"
+
+    def run(self, port: int, stop: threading.Event) -> None:
+        with Plain(port) as plain:
+            while not stop.wait(PAUSE_S):
+                begun = time.monotonic()
+                plain.send(ApiKey.API_VERSIONS, 2)
+                self.longest_s = max(self.longest_s, time.monotonic() - begun)
+                self.answers += 1
+
+
+@contextmanager
+def watching(broker: Target) -> Iterator[Watch]:
+    """Measure the absence of the broker while the block runs, and the answer after it."""
+    watch, stop = Watch(), threading.Event()
+    before = len(broker.turns())
+    thread = threading.Thread(target=watch.run, args=(broker.port, stop))
+    thread.start()
+    try:
+        yield watch
+    finally:
+        stop.set()
+        thread.join()
+        watch.turn_s = max(broker.turns()[before:], default=0.0)
+
+
+def answer_bytes(version: int, message: Any) -> int:
+    """How large a decoded answer was on the wire."""
+    return len(encode_response(message.API_KEY, version, 0, message))

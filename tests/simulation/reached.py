@@ -1,0 +1,103 @@
+"""Reached: what simulations can reach, by the names under which they count it.
+
+Owns the catalogue. A name that is counted and does not stand here is an error of the gate (``test_corpus``): what is
+not known to be reachable is missed by nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cluster.protocol.errors import ErrorCode
+from tests.simulation.faulty_storage import CALLS
+from tests.simulation.nemesis.catalogue import MOVES
+
+ERRORS = tuple(code.name for code in ErrorCode)
+REQUESTS = (
+    "AlterPartitionReassignmentsRequest",
+    "CreatePartitionsRequest",
+    "CreateTopicsRequest",
+    "DeleteTopicsRequest",
+    "ElectLeadersRequest",
+    "IncrementalAlterConfigsRequest",
+)
+
+#: How a name begins -> how it may go on.
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "ISR of ": ("0", "1", "2", "3", "4"),
+    "asked ": tuple(f"{request} {error}" for request in REQUESTS for error in ERRORS),
+    "change of a partition: ": (
+        "alter partition",
+        "bounced unseen",
+        "controlled shutdown of a follower",
+        "controlled shutdown of the leader",
+        "leader offline",
+        "new partition",
+        "no live replica in the ISR",
+        "preferred replica",
+        "reassignment",
+        "reassignment completed",
+        "reassignment resumed",
+        "replica offline",
+        "unclean election",
+        "unclean election on request",
+    ),
+    "consumer was told ": (
+        "CorruptRecord",
+        "LogTruncated",
+        "NoOffsetForPartition",
+        "OffsetOutOfRange",
+        "PartitionError",
+        "TopicRecreated",
+    ),
+    "disk error at ": CALLS,
+    "duplicate ": ("after failover", "below the window", "from the cache"),
+    "election: ": ("clean", "unclean"),
+    "log start moved": (" in the end", *(f": {error}" for error in ERRORS)),
+    "log start moved by: ": ("asked for", "size", "time", "log-start", "the leader's log begins later"),
+    "nemesis ": (*MOVES, "first-of-two", "second-of-two"),
+    "partition with ": tuple(f"{n} epochs written in" for n in ("0", "1", "2", "3", "4", "5 or more")),
+    "producer failed ": ERRORS,
+    "producer retried ": ERRORS,
+    "refused ": ERRORS,
+    "truncation: ": (
+        "diverging epoch",
+        "leader begins later",
+        "leader begins within a batch",
+        "leader ends before",
+        "no epochs",
+    ),
+    "truncation ": tuple(
+        f"{where} its start, {size} records"
+        for where in ("above", "below")
+        for size in ("0", "1", "2 to 9", "10 or more")
+    ),
+}
+SINGLE = (
+    "acknowledged",
+    "add-partition",
+    "broker ended by its disk",
+    "controller failover",
+    "isr expand",
+    "isr shrink",
+    "leader election",
+    "partition cut by an unclean election",
+    "partition without a leader",
+    "producer began again",
+    "producer had no room",
+    "producer reset",
+    "producer stood still",
+    "reader found its position deleted",
+    "records consumed",
+    "segment compacted",
+    "session expired",
+    "truncated record",
+    "unsynced tail lost",
+)
+
+REACHABLE = frozenset((*SINGLE, *(begin + end for begin, ends in FAMILIES.items() for end in ends)))
+
+
+def unknown(names: Iterable[str]) -> list[str]:
+    """Those that nothing is known of."""
+    return sorted(set(names) - REACHABLE)
