@@ -10,8 +10,10 @@ from typing import IO, Annotated
 
 import typer
 
+from chaos.commands.exportable import BLAMED, check_ends, check_files
 from chaos.commands.stored import run_directory
 from chaos.exits import BadRequest, Exit
+from verifier.evidence.arrow_stream import HistoryError
 
 
 def register(app: typer.Typer) -> None:
@@ -31,10 +33,16 @@ def export(
         raise BadRequest(f"{run} has no history/*.arrow: the run left none, or they were removed; name another run")
     if edn == jsonl:
         raise BadRequest("export wants one of --edn and --jsonl")
+    unsealed = check_files(run, directory)
     from verifier.operations.export import export_run
     from verifier.operations.writing import FORMS
 
-    exported = export_run(directory.history_dir)
+    try:
+        exported = export_run(directory.history_dir)
+    except HistoryError as error:
+        raise BadRequest(f"{error}; {BLAMED}") from error
+    for note in [*unsealed, *check_ends(run, directory, exported.unfinished)]:
+        print(f"gapless: note: {note}", file=sys.stderr)
     form = FORMS["edn" if edn else "jsonl"]
     try:
         with _target(out) as file:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from verifier.evidence.history import read_history
+from verifier.evidence.history import history_file, read_history
 from verifier.evidence.values import value_name
 
 #: Of several outcomes of one value the first of these counts.
@@ -48,25 +48,33 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """The lines of an export, made one by one; and how many rows were left out because they contradict themselves."""
+    """The lines of an export, made one by one.
+
+    ``left_out`` rows contradict themselves. ``unfinished`` are the processes whose history has no proper end.
+    """
 
     lines: Iterator[dict[str, Any]]
     operations: int
     left_out: int
+    unfinished: tuple[str, ...]
 
 
 def export_run(history_directory: Path) -> Export:
     """All histories of a run. Raises ``HistoryError`` for a damaged file, ``OSError``."""
     planned: list[Planned] = []
     left_out = 0
+    unfinished = []
     for path in sorted(history_directory.glob("*.arrow")):
         rows = read_history(path)
+        file = history_file(rows)
+        if not file.closed:
+            unfinished.append(file.process)
         whole, wrong = _sensible(rows)
         left_out += wrong
         planned += _sends(whole)
         planned += _polls(whole)
     _one_at_a_time(planned)
-    return Export(_lines(planned), len(planned), left_out)
+    return Export(_lines(planned), len(planned), left_out, tuple(unfinished))
 
 
 def _sensible(table: pa.Table) -> tuple[list[dict[str, Any]], int]:
