@@ -37,6 +37,17 @@ def test_a_history_is_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert repro == f"repro: {program()} verify {path}"
     assert "lost-write: a value that was written is missing before one that was read (1); it explains unseen (1)" in err
     assert "note: a client-only verdict cannot see what the brokers stored" in err
+    assert "  for example: key 1: 7, sent by operation 5 (process 0), is at offset 0 and was not read" in err
+    assert err.count("for example: ") == 1
+
+
+def test_a_cycle_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each anomaly with its first example, a cycle step by step; none of what is allowed."""
+    path = edn(tmp_path / "history.edn", PAIRS["G1c"].wrong)
+    assert run_command(["verify", str(path)]) == 1
+    assert "  for example: a cycle of 2 of 2 connected operations: operation " in capsys.readouterr().err
+    assert run_command(["verify", str(path), "--ww-deps"]) == 0
+    assert "for example" not in capsys.readouterr().err
 
 
 def test_one_history_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
