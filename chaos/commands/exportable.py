@@ -15,10 +15,22 @@ from verifier.completeness.killed import KILLED
 from verifier.evidence import seal
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
+from verifier.expectation import Expectation
+from verifier.operations.anomalies import NAMES
 
 #: Why nothing is exported.
 BLAMED = "judged by what is left, a correct cluster looks guilty, so nothing was exported; put the original back"
 MOST_NAMED = 6
+
+
+def excused(directory: RunDirectory) -> list[str]:
+    """What the run's settings may make legal, and its export does not show."""
+    allowances = Expectation(RunModel.from_json(directory.read_run()).settings).allowances
+    checks = [check for check in dict.fromkeys(each.check for each in allowances) if check in NAMES]
+    if not checks:
+        return []
+    why = "; ".join(dict.fromkeys(each.reason for each in allowances if each.check in checks))
+    return [f"the run's settings may excuse {', '.join(checks)} ({why}); excuses do not travel with the export"]
 
 
 def check_files(given: Path, directory: RunDirectory) -> list[str]:

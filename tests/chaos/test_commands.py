@@ -157,7 +157,7 @@ COMMANDS = {
     "sweep": ("--seeds", "--filter", "--list", "--resume", "--out", "--json", "255"),
     "verify": ("--spark-master", "--json", "--sub-via", "--ww-deps", "--txn", "--out"),
     "report": ("RUN", "run directory"),
-    "export": ("--edn", "--jsonl", "--out"),
+    "export": ("--edn", "--jsonl", "--out", "This or --jsonl is required", "This or --edn is required"),
     "up": ("--brokers", "--port", "--detach", "--data", "--json"),
     "status": ("--data",),
     "down": ("--data",),

@@ -12,6 +12,7 @@ import pytest
 from chaos.commands import judge as judging
 from chaos.commands.invocation import program
 from chaos.commands.main import run_command
+from tests.support.settings import settings
 from tests.support.stories import clean
 from tests.verifier.operations.histories import Line
 from tests.verifier.operations.planted import PAIRS, history
@@ -340,3 +341,31 @@ def test_a_run_without_a_seal_is_exported(tmp_path: Path, capsys: pytest.Capture
     run.seal_json.unlink()
     assert run_command(["export", str(run.path), "--jsonl", "--out", str(tmp_path / "a.jsonl")]) == 0
     assert "is not known: there is no seal.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("forms", "said"), [([], "add --edn or --jsonl (see"), (["--edn", "--jsonl"], "--edn or --jsonl, not both (see")]
+)
+def test_an_export_has_one_form(
+    forms: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """None and both are different mistakes, and told as such."""
+    run = clean().write(tmp_path / "run")
+    assert run_command(["export", str(run.path), *forms]) == 254
+    out, err = capsys.readouterr()
+    assert (out, said in err) == ("", True), err
+
+
+def test_excuses_do_not_travel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """acks=1 may lose what an election cuts off; the export says that its verdict does not know."""
+    story = clean()
+    story.settings = settings(acks="1", idempotence=False)
+    run = story.write(tmp_path / "run")
+    assert run_command(["export", str(run.path), "--edn", "--out", str(tmp_path / "a.edn")]) == 0
+    err = capsys.readouterr().err
+    assert "may excuse lost-write" in err and "acks=1: a batch is acknowledged" in err
+    assert "excuses do not travel with the export" in err
+    story.settings = settings(acks="all", client="native")
+    run = story.write(tmp_path / "other")
+    assert run_command(["export", str(run.path), "--edn", "--out", str(tmp_path / "b.edn")]) == 0
+    assert "excuse" not in capsys.readouterr().err
