@@ -368,4 +368,4 @@ def test_excuses_do_not_travel(tmp_path: Path, capsys: pytest.CaptureFixture[str
     story.settings = settings(acks="all", client="native")
     run = story.write(tmp_path / "other")
     assert run_command(["export", str(run.path), "--edn", "--out", str(tmp_path / "b.edn")]) == 0
-    assert "excuse" not in capsys.readouterr().err
+    assert "do not travel" not in capsys.readouterr().err

@@ -65,10 +65,15 @@ def anomaly_table(operations: Operations, found: Findings) -> pa.Table:
             "other_value": pa.array(text(found.other, operations.values), pa.string()),
             "operation": pa.array(index(found.operation), pa.int64()),
             "earlier_operation": pa.array(index(found.earlier), pa.int64()),
-            "delta": pa.array(found.delta, pa.int64()),
+            "delta": pa.array(found.delta if _is_measured(found.check) else [None] * len(found), pa.int64()),
             "cycle": pa.array(_circles(operations, found), pa.string()),
         }
     )
+
+
+def _is_measured(check: str) -> bool:
+    """Whether -1 is a distance; to other checks it stands for nothing."""
+    return check.endswith(("-skip", "-poll", "-send")) or check in ("lost-write", "duplicate", "inconsistent-offsets")
 
 
 def _circles(operations: Operations, found: Findings) -> list[str | None]:
