@@ -10,6 +10,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from chaos.commands.history_head import complaint
 from chaos.exits import BadRequest
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import OtherVersion, RunModel, RunModelError
@@ -89,31 +90,12 @@ def _belongs(path: Path) -> str:
 
 
 def _check_history(path: Path) -> None:
-    """Raises BadRequest for a file in whose beginning nothing is an operation; an empty one is an empty history."""
+    """Raises BadRequest for a file whose beginning shows that it is no history, or not as its name says."""
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES).decode(errors="replace")
     except OSError as error:
         raise BadRequest(f"{path} cannot be read: {error.strerror}") from error
-    if not head.strip() or _has_operation(head, path.suffix):
-        return
-    raise BadRequest(
-        f"{path} is not a history of operations: nothing in it has a process{_belongs(path)}; name {A_RUN_OR_HISTORY}"
-    )
-
-
-def _has_operation(head: str, suffix: str) -> bool:
-    if suffix == ".edn":
-        return ":process" in head
-    if head.lstrip().startswith("["):
-        # the elements of an array may stand on any number of lines: whatever is damaged is told by who reads it
-        return '"process"' in head or head.lstrip()[1:].lstrip()[:1] == "]"
-    return any(_is_operation(line) for line in head.splitlines())
-
-
-def _is_operation(line: str) -> bool:
-    try:
-        value = json.loads(line)
-    except ValueError:
-        return False
-    return isinstance(value, dict) and "process" in value
+    wrong = complaint(head, path.suffix)
+    if wrong is not None:
+        raise BadRequest(f"{path} is not a history of operations: {wrong}{_belongs(path)}; name {A_RUN_OR_HISTORY}")

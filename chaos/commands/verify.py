@@ -13,6 +13,7 @@ from chaos.commands.invocation import command
 from chaos.commands.judge import judge, judge_all, say, say_lines
 from chaos.commands.preflight import check_java, check_spark_master
 from chaos.commands.pruned import is_pruned, say_pruned
+from chaos.commands.shown import examples
 from chaos.commands.stored import Stored, run_directory, stored
 from chaos.exits import VERDICTS, BadRequest, Exit
 from verifier.evidence.run_directory import RunDirectory, read_json
@@ -139,7 +140,7 @@ def _history(asked: Stored, options: JudgeOptions, out: Path | None, *, as_json:
     verdict = {**judged.to_json(), "path": str(asked.given)}
     summary = None if out is None else str(out / "summary.md")
     lines = result_lines(verdict, report=summary, repro=_repro(asked.given, options))
-    said = say_lines(lines, verdict, as_json=as_json)
+    said = say_lines(lines, verdict, as_json=as_json, shown=[*examples(verdict["checks"])])
     for note in judged.notes:
         print(f"  note: {note}", file=sys.stderr)
     return VERDICTS[said]

@@ -12,6 +12,7 @@ import pytest
 from chaos.commands import judge as judging
 from chaos.commands.invocation import program
 from chaos.commands.main import run_command
+from tests.support.settings import settings
 from tests.support.stories import clean
 from tests.verifier.operations.histories import Line
 from tests.verifier.operations.planted import PAIRS, history
@@ -37,6 +38,17 @@ def test_a_history_is_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert repro == f"repro: {program()} verify {path}"
     assert "lost-write: a value that was written is missing before one that was read (1); it explains unseen (1)" in err
     assert "note: a client-only verdict cannot see what the brokers stored" in err
+    assert "  for example: key 1: 7, sent by operation 5 (process 0), is at offset 0 and was not read" in err
+    assert err.count("for example: ") == 1
+
+
+def test_a_cycle_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each anomaly with its first example, a cycle step by step; none of what is allowed."""
+    path = edn(tmp_path / "history.edn", PAIRS["G1c"].wrong)
+    assert run_command(["verify", str(path)]) == 1
+    assert "  for example: a cycle of 2 of 2 connected operations: operation " in capsys.readouterr().err
+    assert run_command(["verify", str(path), "--ww-deps"]) == 0
+    assert "for example" not in capsys.readouterr().err
 
 
 def test_one_history_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -269,3 +281,91 @@ def test_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.count("RESULT valid acked=25 read=25 anomalies=none") == 2
     assert run_command(["export", str(run.path), "--edn", "--out", str(tmp_path / "no" / "a.edn")]) == 254
     assert "cannot be written" in capsys.readouterr().err
+
+
+def _history_removed(run: RunDirectory) -> str:
+    run.history("producer-1").unlink()
+    return "run.json declares history/producer-1.arrow, and there is no such file"
+
+
+def _history_cut(run: RunDirectory) -> str:
+    path = run.history("producer-1")
+    path.write_bytes(path.read_bytes()[:-700])
+    return "altered since the run was sealed: history/producer-1.arrow (changed)"
+
+
+def _history_cut_unsealed(run: RunDirectory) -> str:
+    _history_cut(run)
+    run.seal_json.unlink()
+    return "history/producer-1.arrow has no end, and run.json has no kill of producer-1"
+
+
+def _history_damaged_unsealed(run: RunDirectory) -> str:
+    path = run.history("producer-1")
+    data = bytearray(path.read_bytes())
+    data[0] ^= 0xFF
+    path.write_bytes(data)
+    run.seal_json.unlink()
+    return "producer-1.arrow"
+
+
+@pytest.mark.parametrize("change", [_history_removed, _history_cut, _history_cut_unsealed, _history_damaged_unsealed])
+def test_histories_that_are_not_whole_are_not_exported(
+    change: Callable[[RunDirectory], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without them a correct cluster looks guilty: refused with what is wrong, and no file is left."""
+    run = clean().write(tmp_path / "run")
+    wrong = change(run)
+    assert run_command(["export", str(run.path), "--jsonl", "--out", str(tmp_path / "a.jsonl")]) == 254
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert wrong in line and "a correct cluster looks guilty" in line
+    assert not (tmp_path / "a.jsonl").exists()
+
+
+def test_the_history_of_a_killed_process_is_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The run ended it without its end; that is told."""
+    story = clean()
+    story.torn = {"producer-1"}
+    run = story.write(tmp_path / "run")
+    plain = run.read_run()
+    children = [each | {"exit_code": -9 if each["name"] == "producer-1" else 0} for each in plain["children"]]
+    write_json_atomic(run.run_json, plain | {"children": children})
+    seal.take(run)
+    assert run_command(["export", str(run.path), "--jsonl", "--out", str(tmp_path / "a.jsonl")]) == 0
+    assert "note: the run killed producer-1" in capsys.readouterr().err
+
+
+def test_a_run_without_a_seal_is_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It was broken off, or the seal was removed: whole histories are exported, and the doubt is told."""
+    run = clean().write(tmp_path / "run")
+    run.seal_json.unlink()
+    assert run_command(["export", str(run.path), "--jsonl", "--out", str(tmp_path / "a.jsonl")]) == 0
+    assert "is not known: there is no seal.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("forms", "said"), [([], "add --edn or --jsonl (see"), (["--edn", "--jsonl"], "--edn or --jsonl, not both (see")]
+)
+def test_an_export_has_one_form(
+    forms: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """None and both are different mistakes, and told as such."""
+    run = clean().write(tmp_path / "run")
+    assert run_command(["export", str(run.path), *forms]) == 254
+    out, err = capsys.readouterr()
+    assert (out, said in err) == ("", True), err
+
+
+def test_excuses_do_not_travel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """acks=1 may lose what an election cuts off; the export says that its verdict does not know."""
+    story = clean()
+    story.settings = settings(acks="1", idempotence=False)
+    run = story.write(tmp_path / "run")
+    assert run_command(["export", str(run.path), "--edn", "--out", str(tmp_path / "a.edn")]) == 0
+    err = capsys.readouterr().err
+    assert "may excuse lost-write" in err and "acks=1: a batch is acknowledged" in err
+    assert "excuses do not travel with the export" in err
+    story.settings = settings(acks="all", client="native")
+    run = story.write(tmp_path / "other")
+    assert run_command(["export", str(run.path), "--edn", "--out", str(tmp_path / "b.edn")]) == 0
+    assert "do not travel" not in capsys.readouterr().err
