@@ -195,9 +195,10 @@ def _found(
         place = places[row["place"]]
         values = row | row["example"]
         step, event, excuse = values.pop("step"), values.pop("event"), values["excuse"]
-        del values["example"], values["place"], values["epoch"], values["rows"]
+        del values["example"], values["place"], values["rows"]
         values |= {"topic": place.final.topic, "partition": place.final.partition}
         values["detail"] = anomaly_files.moved(json.loads(values["detail"] or "{}"), step)
+        values["event_ns"] = None if event is None else event["at_ns"]
         values["event"] = None if event is None else event_text(excuse, event, models[place.run])
         found.append((place.run, Found(**values)))
     return found

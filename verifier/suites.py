@@ -6,19 +6,25 @@ harmless), and one more case, ``evidence``, carries what keeps the verdict from 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from xml.etree import ElementTree as ET
 
 from verifier.evidence.texts import fit_for_xml
-from verifier.verdict import CheckResult, Verdict
+from verifier.reasons import by_reason
+from verifier.verdict import CheckResult, Example, Verdict
+
+
+def _event(example: Example) -> str:
+    return example.found.event or ""
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
     """What differs between suites: names, the words for each anomaly, and why a check without an answer has none.
 
-    ``properties`` are (name, value); ``attributes`` are more of the suite's own.
+    ``properties`` are (name, value); ``attributes`` are more of the suite's own. ``event`` describes what excuses an
+    example, if anything does.
     """
 
     name: str
@@ -27,6 +33,7 @@ class Suite:
     unanswered: str
     properties: Iterable[tuple[str, str]]
     attributes: Mapping[str, str] = field(default_factory=dict)
+    event: Callable[[Example], str] = _event
 
 
 def suite_xml(suite: Suite, verdict: Verdict) -> str:
@@ -59,10 +66,18 @@ def _case(suite: Suite, check: CheckResult) -> ET.Element:
     elif check.state == "unknown":
         case.append(_element("error", text, message=check.failure or suite.unanswered, type="unknown"))
     elif check.allowed_count:
-        reasons = {example.allowed for example in check.examples if example.allowed}
-        allowed = f"{check.allowed_count} allowed: {'; '.join(sorted(reasons))}\n{text}"
-        case.append(_element("system-out", allowed))
+        case.append(_element("system-out", "\n".join([*_allowed(suite, check), text])))
     return case
+
+
+def _allowed(suite: Suite, check: CheckResult) -> Iterator[str]:
+    """Each reason once, and below it its events with their counts."""
+    for reason, examples in by_reason(check).items():
+        yield f"{sum(each.found.count for each in examples)} allowed: {reason}"
+        for each in examples:
+            event = suite.event(each)
+            if event:
+                yield f"- {each.found.count}: {event}"
 
 
 def _evidence(suite: Suite, verdict: Verdict) -> ET.Element:

@@ -21,6 +21,7 @@ from verifier.report import tables
 from verifier.report.groups import Cards, evidence_rows, told_rows
 from verifier.report.html import self_contained
 from verifier.report.lanes import leader_lanes
+from verifier.report.occasions import Occasions
 from verifier.report.tiles import tiles
 from verifier.report.timeline import axis_of, timeline
 from verifier.report.words import headline
@@ -77,8 +78,8 @@ def _page(
     around: Surroundings,
     amount: Amount,
 ) -> str:
-    begin_ns = min((point.time_ns - point.interval_ns for point in series), default=run.started_ns)
-    cards = Cards(verdict, around, pictures=amount.pictures)
+    occasions = Occasions.of(run, injected, series, around)
+    cards = Cards(verdict, around, occasions, pictures=amount.pictures)
     axis = axis_of(injected, series)
     factor = max((topic.replication_factor for topic in run.topics), default=0)
     expectation = Expectation(run.settings).allowances
@@ -105,7 +106,8 @@ def _page(
         partitions=tables.partitions(run, verdict, amount.rows),
         around=around,
         less=amount is not AMOUNTS[0],
-        begin_ns=begin_ns,
+        begin_ns=occasions.begin_ns,
+        zero=occasions.zero,
         started=_moment(run.started),
         expectation=expectation[: amount.rows],
         events=EVENTS,

@@ -15,7 +15,7 @@ from verifier.evidence.run_model import RunModel
 from verifier.facts import Found
 from verifier.segments.rows import SegmentFile, find_segments
 from verifier.surroundings.clients import Heard, Wanted, listen
-from verifier.surroundings.journals import Logs, changes, wall_clock
+from verifier.surroundings.journals import Logs, changes
 from verifier.surroundings.links import anomaly_links, links
 from verifier.surroundings.model import (
     ExampleKey,
@@ -30,6 +30,7 @@ from verifier.surroundings.model import (
 )
 from verifier.surroundings.replicas import Replicas
 from verifier.verdict import CheckResult, Example, Verdict
+from verifier.wall_clock import moment
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -195,7 +196,7 @@ def _place(run: RunModel, brokers: list[int], spot: Spot, heard: Heard, replicas
         if each.offset is not None and any(each.offset <= at < each.offset + each.values for at in spot.places)
     ]  # fmt: skip
     at_ns = min([time for time in own if time >= 0] or [time for time in at_place if time >= 0], default=None)
-    at = None if at_ns is None else wall_clock(run, at_ns)
+    at = None if at_ns is None else moment(run, at_ns)
     lines = () if at is None else logs.around(at, brokers, f"{spot.topic}-{spot.partition}")
     return Place(spot, told, tuple(stored), at_ns, lines)
 
