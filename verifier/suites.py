@@ -24,7 +24,8 @@ class Suite:
     """What differs between suites: names, the words for each anomaly, and why a check without an answer has none.
 
     ``properties`` are (name, value); ``attributes`` are more of the suite's own. ``event`` describes what excuses an
-    example, if anything does.
+    example, if anything does. ``seconds`` is how long what is judged took; the case ``evidence`` has them, since all
+    checks are made at once and none has a time of its own.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Suite:
     properties: Iterable[tuple[str, str]]
     attributes: Mapping[str, str] = field(default_factory=dict)
     event: Callable[[Example], str] = _event
+    seconds: float = 0.0
 
 
 def suite_xml(suite: Suite, verdict: Verdict) -> str:
@@ -47,7 +49,7 @@ def suite_xml(suite: Suite, verdict: Verdict) -> str:
         failures=str(sum(case.find("failure") is not None for case in cases)),
         errors=str(sum(case.find("error") is not None for case in cases)),
         skipped="0",
-        time="0",
+        time=f"{suite.seconds:g}",
         **suite.attributes,
     )
     properties = ET.SubElement(element, "properties")
@@ -81,7 +83,7 @@ def _allowed(suite: Suite, check: CheckResult) -> Iterator[str]:
 
 
 def _evidence(suite: Suite, verdict: Verdict) -> ET.Element:
-    case = _element("testcase", classname=suite.classname, name="evidence", time="0")
+    case = _element("testcase", classname=suite.classname, name="evidence", time=f"{suite.seconds:g}")
     if verdict.doubts:
         case.append(_element("error", "\n".join(verdict.doubts), message=verdict.doubts[0], type="unknown"))
     return case

@@ -417,3 +417,22 @@ def test_pictures_are_bounded_too() -> None:
     html = report_html(a_run(), [], decide(a_run(), audit(wide), closing()), series(5), around)
     assert "s1/5" in html
     assert len(html) < 200_000
+
+
+def test_settings_are_written_as_people_write_them() -> None:
+    """No list, truth value or number stands there as Python writes it."""
+    settings = run_settings(idempotence=False, readers=("confluent", "native"), final_readers=(), rate=250.0)
+    html = report_html(replace(a_run(), settings=settings), [], undecidable("nothing"), [])
+    shown = dict(re.findall(r'<th scope="row" class="mono">(\w+)</th><td class="mono wrap">(.*?)</td>', html))
+    assert (shown["idempotence"], shown["readers"], shown["final_readers"]) == ("off", "confluent, native", "none")
+    assert shown["rate"] == "250"
+
+
+def test_junit_has_the_time_of_the_run(bad: Verdict) -> None:
+    """The cases' times sum to the suite's: from the start of the run to the end of its last phase."""
+    begin = a_run().started_ns
+    phases = [PhaseSpan("load", begin + SECOND, begin + 90 * SECOND), PhaseSpan("final", begin + 90 * SECOND, None)]
+    suite = ET.fromstring(junit_xml(Path("x"), a_run(phases=phases), bad))
+    times = [float(case.get("time", "nan")) for case in suite.iter("testcase")]
+    assert (suite.get("time"), sum(times)) == ("90", 90.0)
+    assert ET.fromstring(junit_xml(Path("x"), a_run(phases=[]), bad)).get("time") == "0"

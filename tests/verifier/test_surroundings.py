@@ -21,6 +21,7 @@ from verifier.surroundings import gather
 from verifier.surroundings.clients import MOST_TOLD, Wanted, listen
 from verifier.surroundings.gather import IN_ALL, PER_CHECK, spot_of
 from verifier.surroundings.journals import MOST_LINES, changes
+from verifier.surroundings.links import links
 from verifier.surroundings.model import Place, Surroundings
 from verifier.verdict import Verdict, decide
 
@@ -274,3 +275,10 @@ def test_the_largest_of_many_is_drawn(tmp_path: Path) -> None:
     gathered = around(tmp_path / "run", story, *losses)
     drawn = [each.offset for each in losses if gathered.place_of(each) is not None]
     assert drawn == [1, *range(4, PER_CHECK + 3)]
+
+
+def test_the_seal_is_linked(tmp_path: Path) -> None:
+    """Whoever wants to know what the evidence was finds it on the page."""
+    directory = clean(streams=1).write(tmp_path / "run")
+    directory.seal_json.write_text("{}")
+    assert [link.text for link in links(directory)].count("seal.json") == 1

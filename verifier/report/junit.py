@@ -28,6 +28,13 @@ def junit_xml(path: Path, run: RunModel, verdict: Verdict, occasions: Occasions 
             *((f"version.{name}", version) for name, version in sorted(run.versions.items())),
         ),
         attributes={"timestamp": run.started.removesuffix("Z")},
+        seconds=_seconds(run),
         event=lambda example: told.words(example.found),
     )
     return suite_xml(suite, verdict)
+
+
+def _seconds(run: RunModel) -> float:
+    """From the start of a run to the end of its last phase; 0 if none ended."""
+    ends = [phase.end_ns for phase in run.phases if phase.end_ns is not None]
+    return round(max(0, max(ends, default=run.started_ns) - run.started_ns) / 1e9, 3)

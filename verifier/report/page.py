@@ -116,9 +116,19 @@ def _page(
     )
 
 
-def _settings(run: RunModel) -> dict[str, Any]:
+def _settings(run: RunModel) -> dict[str, str]:
     """What was asked for, setting by setting, and with which versions."""
-    return {**asdict(run.settings), **{f"version of {name}": version for name, version in run.versions.items()}}
+    settings = {name: _in_words(value) for name, value in asdict(run.settings).items()}
+    return {**settings, **{f"version of {name}": version for name, version in run.versions.items()}}
+
+
+def _in_words(value: Any) -> str:
+    """A setting as its option is given, not as Python writes it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_in_words, value)) or "none"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _moment(text: str) -> str:
