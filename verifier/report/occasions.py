@@ -1,7 +1,7 @@
 """The events that excuse anomalies, for people: where, when, who led, and which fault came before. Pure.
 
 ``Found.event`` says what the event was, for programs too; what is added here comes from the leaders' record and the
-faults. It decides nothing. Owns the zero of all seconds in the reports.
+faults. It decides nothing. Owns the zero of all seconds in the reports, and when the first acknowledgement came.
 """
 
 from __future__ import annotations
@@ -22,13 +22,17 @@ from verifier.witness import SLACK_NS
 
 @dataclass(frozen=True, slots=True)
 class Occasions:
-    """Puts events into words. All seconds count from ``begin_ns``, which is ``since`` in words."""
+    """Puts events into words. All seconds count from ``begin_ns``, which is ``since`` in words.
+
+    ``acked_ns`` is the first acknowledgement of the load, None if it is not known.
+    """
 
     run: RunModel
     begin_ns: int
     since: str
     injected: Sequence[Injected] = ()
     changes: Sequence[Change] = ()
+    acked_ns: int | None = None
 
     @classmethod
     def of(
@@ -42,7 +46,14 @@ class Occasions:
         axis = axis_of(injected, series)
         begin_ns = run.started_ns if axis is None else axis.start_ns
         since = "the start of the load" if series else "the first fault" if injected else "the start of the run"
-        return cls(run, begin_ns, since, injected, () if around is None else around.changes)
+        known = Surroundings() if around is None else around
+        acked_ns = min((int(times[0]) for times in known.acks.values() if times.size), default=None)
+        return cls(run, begin_ns, since, injected, known.changes, acked_ns)
+
+    @property
+    def first_ack_ms(self) -> float | None:
+        """How long it took from then to the first acknowledgement; None if nothing tells."""
+        return None if self.acked_ns is None else max(0.0, (self.acked_ns - self.begin_ns) / 1e6)
 
     @property
     def zero(self) -> str:
@@ -57,15 +68,13 @@ class Occasions:
         what, when = found.event, ""
         if found.event_ns is not None:
             at = clock(self.run, found.event_ns)
-            when = f", at {self._seconds(found.event_ns):.1f} s{'' if at is None else f' ({at} UTC)'}"
+            after_s = (found.event_ns - self.begin_ns) / 1e9
+            when = f", about {after_s:.1f} s after {self.since}{'' if at is None else f' ({at} UTC)'}"
         if found.excuse == ELECTION and when:
             # the time stands in ``when``
             what = what.rpartition(", about ")[0] or what
         parts = [f"{found.topic}-{found.partition}: {what}{when}", self._led(found), self._fault(found.event_ns)]
         return "; ".join(part for part in parts if part)
-
-    def _seconds(self, time_ns: int) -> float:
-        return (time_ns - self.begin_ns) / 1e9
 
     def _led(self, found: Found) -> str:
         """Who led before an election, and after it."""
@@ -90,7 +99,10 @@ class Occasions:
         if event_ns is None or not near:
             return ""
         last = max(near, key=lambda each: each.start_ns)
-        return f"{last.fault} ({last.target}) began {(event_ns - last.start_ns) / 1e9:.1f} s earlier"
+        told = f"{last.fault} ({last.target}) began {(event_ns - last.start_ns) / 1e9:.1f} s earlier"
+        if last.healed_ns is None or last.healed_ns > event_ns:
+            return told
+        return f"{told}, its healing {(event_ns - last.healed_ns) / 1e9:.1f} s earlier"
 
 
 def _leader(change: Change) -> str:

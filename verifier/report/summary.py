@@ -38,7 +38,7 @@ def _lines(run: RunModel, injected: Sequence[Injected], verdict: Verdict, occasi
         yield f"- {inline(reason)}"
     if verdict.reasons:
         yield ""
-    yield from table(("", ""), _numbers(run, injected, verdict))
+    yield from table(("", ""), _numbers(run, injected, verdict, occasions))
     forbidden = [check for check in verdict.checks.values() if check.forbidden_count]
     if forbidden:
         yield "## Anomalies"
@@ -52,8 +52,6 @@ def _lines(run: RunModel, injected: Sequence[Injected], verdict: Verdict, occasi
         for check in allowed:
             yield from _allowed(check, occasions)
         yield ""
-        yield inline(occasions.zero)
-        yield ""
     if injected:
         yield "## Faults"
         yield ""
@@ -61,16 +59,19 @@ def _lines(run: RunModel, injected: Sequence[Injected], verdict: Verdict, occasi
     yield f"Repeat the schedule (not the interleaving): `{run.repro}`" if run.repro else ""
 
 
-def _numbers(run: RunModel, injected: Sequence[Injected], verdict: Verdict) -> list[tuple[str, str]]:
+def _numbers(
+    run: RunModel, injected: Sequence[Injected], verdict: Verdict, occasions: Occasions
+) -> list[tuple[str, str]]:
     stats, availability = verdict.stats, verdict.availability
-    longest = availability.get("longest_gap_ms")
+    longest, first = availability.get("longest_gap_ms"), occasions.first_ack_ms
     return [
         ("acknowledged", _counted(stats, "acked")),
         ("read by final readers", _counted(stats, "read")),
         ("outcome unknown to the client", f"{stats.get('unknown', 0):,}"),
         *([("deleted by retention or DeleteRecords", f"{stats['deleted']:,}")] if stats.get("deleted") else []),
         ("faults that bit", f"{sum(each.effective for each in injected)} of {len(injected)}{_by_kind(stats)}"),
-        ("longest time without an acknowledgement", "-" if longest is None else f"{longest:,.0f} ms"),
+        *([] if first is None else [("first acknowledgement", f"{first:,.0f} ms after {occasions.since}")]),
+        ("longest time without an acknowledgement since the first", "-" if longest is None else f"{longest:,.0f} ms"),
         ("recoveries after kills", recovery_text(availability.get("recoveries") or {})),
         ("acks, idempotence", f"{run.settings.acks}, {'on' if run.settings.idempotence else 'off'}"),
         ("defects", ", ".join(f"{each.name}:{each.probability:g}" for each in run.defects) or "none"),
