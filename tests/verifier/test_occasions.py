@@ -13,6 +13,7 @@ from tests.verifier.test_report import FAULTS, SECOND, series
 from tests.verifier.test_verdict import a_run, audit, closing, decide, found
 from verifier.evidence.run_model import RunModel
 from verifier.expectation import ELECTION
+from verifier.report.groups import MOST_ALLOWED
 from verifier.report.junit import junit_xml
 from verifier.report.occasions import Occasions
 from verifier.report.page import report_html
@@ -94,13 +95,19 @@ def test_a_reason_is_given_once_and_then_its_events() -> None:
 
 
 def test_too_many_events_are_counted() -> None:
-    """The summary lists those that excuse most, and says how many more there are."""
+    """The summary lists those that excuse most, the page as many cards; both say how many more there are."""
     run, verdict = two_elections()
     check = verdict.checks["lost-write"]
     many = replace(check, examples=check.examples[:1] * (MOST_EVENTS + 2))
     summary = summary_md(run, FAULTS, replace(verdict, checks={**verdict.checks, "lost-write": many}))
     assert summary.count("  - 2: t-0") == MOST_EVENTS
     assert "  - and 2 more events: see verdict.json" in summary
+    first = check.examples[0]
+    examples = tuple(replace(first, found=replace(first.found, partition=n)) for n in range(MOST_ALLOWED + 3))
+    many = replace(check, examples=examples)
+    html = report_html(run, [], replace(verdict, checks={**verdict.checks, "lost-write": many}), [])
+    assert html.count("The event: ") == MOST_ALLOWED
+    assert "3 more events that excuse something are in" in html
 
 
 def test_the_longest_gap_says_from_when_it_counts() -> None:

@@ -46,9 +46,10 @@ class Cards:
                 found.append({**card, "followers": followers})
         return found
 
-    def allowed(self) -> list[dict[str, Any]]:
-        """What the settings allow, one entry per check, reason and event."""
+    def allowed(self) -> tuple[list[dict[str, Any]], int]:
+        """What the settings allow, one entry per check, reason and event, and how many entries were left out."""
         entries: dict[tuple[str, str, str], dict[str, Any]] = {}
+        left_out: set[tuple[str, str, str]] = set()
         for check in self._verdict.checks.values():
             for example in check.examples:
                 if example.allowed:
@@ -62,7 +63,9 @@ class Cards:
                         }  # fmt: skip
                     if key in entries:
                         entries[key]["count"] += example.found.count
-        return list(entries.values())
+                    else:
+                        left_out.add(key)
+        return list(entries.values()), len(left_out)
 
     def _card(self, check: CheckResult) -> dict[str, Any]:
         forbidden = [example for example in check.examples if not example.allowed]

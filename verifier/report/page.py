@@ -83,6 +83,9 @@ def _page(
     axis = axis_of(injected, series)
     factor = max((topic.replication_factor for topic in run.topics), default=0)
     expectation = Expectation(run.settings).allowances
+    # what counts comes first: a place that both share has its picture there
+    groups = cards.groups()
+    allowed, more_allowed = cards.allowed()
     return self_contained(
         _HERE,
         "report.html.j2",
@@ -96,8 +99,9 @@ def _page(
         timeline=timeline(run, injected, series, verdict.availability, around.moments),
         leaders=leader_lanes(around.changes, axis, factor) if axis is not None and amount.leaders else None,
         leaders_from=around.leaders_from,
-        groups=cards.groups(),
-        allowed=cards.allowed(),
+        groups=groups,
+        allowed=allowed,
+        more_allowed=more_allowed,
         checks=[(BY_NAME[name], check) for name, check in verdict.checks.items()],
         faults=tables.faults(injected, amount.rows),
         unavailability=tables.unavailability(verdict, amount.rows),
