@@ -12,8 +12,8 @@ from verifier.surroundings.model import Link
 MOST_ALIKE = 40
 
 _ALONE = (
-    "verdict.json", "summary.md", "junit.xml", "run.json", "schedule.yaml", "faults.jsonl", "leaders.jsonl",
-    "resources.jsonl", "run.log", "proxy.log", "verifier.log",
+    "verdict.json", "summary.md", "junit.xml", "run.json", "seal.json", "schedule.yaml", "faults.jsonl",
+    "leaders.jsonl", "resources.jsonl", "run.log", "proxy.log", "verifier.log",
 )  # fmt: skip
 _MANY = (
     "history/*.arrow", "nodes/*/broker.log", "nodes/*/control.jsonl", "nodes/*/defects.jsonl", "loadgen/*.series.jsonl",
