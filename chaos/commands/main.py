@@ -76,7 +76,7 @@ def run_command(arguments: Sequence[str]) -> int:
     except TyperException as error:
         return _say(usage_line(error, arguments, COMMANDS), Exit.BAD_ARGUMENTS)
     except (KeyboardInterrupt, typer.Abort):
-        return _say("interrupted", Exit.UNKNOWN)
+        return _say("interrupted", Exit.INTERRUPTED)
     except Exception as error:
         log.exception("the harness failed")
         return _say(f"the harness itself failed: {type(error).__name__}: {error}{_log()}", Exit.HARNESS_FAILED)

@@ -209,11 +209,13 @@ def test_runs_and_histories_together(
     path = edn(tmp_path / "history.edn", PAIRS["G1a"].wrong)
     asked = []
 
-    def judge_all(directories: list[RunDirectory], spark_master: str) -> dict[RunDirectory, str | None]:
+    def judge_all(directories: list[RunDirectory], spark_master: str, said: judging.Said) -> None:
         asked.append((len(directories), spark_master))
         for each in directories[:2]:
             told_verdict(each, "valid")
-        return {each: None if each in directories[:2] else "Spark did not start" for each in directories}
+            said(each, None)
+        for each in directories[2:]:
+            said(each, "Spark did not start")
 
     monkeypatch.setattr("chaos.commands.verify.judge_all", judge_all)
     monkeypatch.setattr("chaos.commands.verify.check_java", lambda: None)
@@ -256,7 +258,42 @@ def test_a_verifier_that_dies_over_one_run_is_started_for_the_rest(
     assert verdict["verdict"] == "unknown"
     assert verdict["reasons"] == ["the verifier was killed by signal 9 (SIGKILL); see its log"]
     told_lines = capsys.readouterr().err.splitlines()
-    assert told_lines == [f"judged 1 of 3: {runs[0].path}: valid", f"judged 3 of 3: {runs[2].path}: valid"]
+    states = ("valid", "unknown", "valid")
+    assert told_lines == [f"judged {n} of 3: {run.path}: {states[n - 1]}" for n, run in enumerate(runs, start=1)]
+
+
+def test_what_was_judged_before_an_interrupt_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """RESULT lines come as soon as a run is judged; the run at work keeps its verdict, and the status is 130."""
+    runs = [clean().write(tmp_path / name) for name in ("one", "two", "three")]
+    path = edn(tmp_path / "history.edn", PAIRS["G1a"].wrong)
+    told_verdict(runs[1], "valid")
+    before = runs[1].verdict_json.read_bytes()
+    said = []
+
+    def run_job(
+        supervisor: object, directories: list[RunDirectory], master: str, options: list[str], look: Callable[[], None]
+    ) -> judging._Ended:
+        told_verdict(directories[0], "invalid")
+        Path(options[1]).write_text(
+            json.dumps({"run": str(directories[0].path), "error": None, "refused": False}) + "\n"
+        )
+        look()
+        said.append(capsys.readouterr().out)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(judging, "_run_job", run_job)
+    monkeypatch.setattr("chaos.commands.verify.check_java", lambda: None)
+    assert run_command(["verify", str(runs[0].path), str(path), *(str(run.path) for run in runs[1:])]) == 130
+    results = [line.split()[:2] for line in said[0].splitlines() if line.startswith("RESULT")]
+    assert results == [["RESULT", "invalid"], ["RESULT", "invalid"]], "the history behind the first run, too"
+    out, err = capsys.readouterr()
+    assert "RESULT" not in out
+    assert f"{runs[1].path}: interrupted, and not judged again: what is left is the former verdict, valid" in err
+    assert "interrupted: 1 of 3 runs were judged" in err
+    assert runs[1].verdict_json.read_bytes() == before
+    assert not runs[2].verdict_json.exists()
 
 
 def test_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
