@@ -23,7 +23,7 @@ from verifier.deletions import Deletions, complaints, deletions, doubts
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.recoveries import memory, recoveries, summary
-from verifier.replacing import replacing
+from verifier.replacing import BESIDE, replacing
 from verifier.report import write_reports
 from verifier.sessions import Sessions
 from verifier.surroundings import gather as gather_surroundings
@@ -105,7 +105,8 @@ def _alone(directory: RunDirectory, sessions: Sessions) -> Iterator[None]:
         except BlockingIOError:
             message = f"another verifier judges {directory.path} now; wait for it, or end it"
             raise VerifierAtWork(message) from None
-        shutil.rmtree(scratch, ignore_errors=True)
+        for left in (scratch, directory.path / BESIDE):
+            shutil.rmtree(left, ignore_errors=True)
         try:
             yield
         finally:

@@ -60,7 +60,7 @@ def _numbers(run: RunModel, injected: Sequence[Injected], verdict: Verdict) -> l
     return [
         ("acknowledged", _counted(stats, "acked")),
         ("read by final readers", _counted(stats, "read")),
-        ("outcome unknown to the client", f"{stats.get('unknown', 0):,}"),
+        ("outcome unknown to the client", _counted(stats, "unknown")),
         *([("deleted by retention or DeleteRecords", f"{stats['deleted']:,}")] if stats.get("deleted") else []),
         ("faults that bit", f"{sum(each.effective for each in injected)} of {len(injected)}{_by_kind(stats)}"),
         ("longest time without an acknowledgement", "-" if longest is None else f"{longest:,.0f} ms"),

@@ -27,7 +27,7 @@ def tiles(
         (
             _counted(stats, "read"),
             "read at the end",
-            f"{number(stats.get('acked_and_read', 0))} of them acknowledged",
+            f"{_counted(stats, 'acked_and_read')} of them acknowledged",
         ),
         (f"{bit} / {len(injected)}" if injected else "none", "faults that bit", "each probed at inject and heal"),
         ("-" if longest is None else duration(longest), "longest ack gap", _where(verdict.availability)),
@@ -57,7 +57,7 @@ def _where(availability: Mapping[str, Any]) -> str:
 
 
 def _beside_the_acknowledged(stats: Mapping[str, Any], outcomes: Outcomes | None) -> str:
-    parts = [f"{number(stats.get('unknown', 0))} of unknown outcome"]
+    parts = [f"{_counted(stats, 'unknown')} of unknown outcome"]
     if outcomes is not None and outcomes.never_sent:
         parts.append(f"{number(outcomes.never_sent)} reserved and never sent")
     if stats.get("deleted"):
