@@ -17,6 +17,8 @@ from chaos.commands.pruned import is_pruned, say_pruned
 from chaos.commands.stored import Stored, run_directory, stored
 from chaos.exits import VERDICTS, BadRequest, Exit
 from verifier.evidence.run_directory import RunDirectory, read_json
+from verifier.replacing import recorded
+from verifier.verdict import result_lines, undecidable
 
 if TYPE_CHECKING:
     from verifier.operations.options import JudgeOptions
@@ -116,6 +118,8 @@ class _InOrder:
 
     def _say(self, each: Stored) -> Exit:
         several = len(self._asked) > 1
+        if each.damage is not None:
+            return _damaged(each, each.damage, as_json=self._as_json)
         if each.run is None:
             place = self._out
             if place is not None and several:
@@ -156,6 +160,16 @@ def _options(sub_via: str | None, *, ww_deps: bool, txn: bool) -> JudgeOptions:
         raise BadRequest(str(error)) from error
 
 
+def _damaged(asked: Stored, reason: str, *, as_json: bool) -> Exit:
+    """Say that a run without its ``run.json`` cannot be judged; nothing is written into it."""
+    former = recorded(RunDirectory(asked.given))
+    left = [] if former is None else [f"what is left is the former verdict, {former}"]
+    verdict = undecidable(reason, *left).to_json()
+    lines = result_lines(verdict, repro=command(["verify", str(asked.given)]))
+    whole = {**verdict, "run_dir": str(asked.given.resolve()), "path": str(asked.given)}
+    return VERDICTS[say_lines(lines, whole, as_json=as_json)]
+
+
 def _run(asked: Stored, run: RunDirectory, failure: str | None, *, as_json: bool) -> Exit:
     """Say how one of several runs was judged."""
     if failure is not None:
@@ -167,7 +181,6 @@ def _history(asked: Stored, options: JudgeOptions, out: Path | None, *, as_json:
     """Judge a history, here: it needs no Spark."""
     from verifier.operations.report import write_reports
     from verifier.operations.verdict import judge_file
-    from verifier.verdict import result_lines
 
     path = asked.history or asked.given
     try:

@@ -296,6 +296,39 @@ def test_what_was_judged_before_an_interrupt_is_said(
     assert not runs[2].verdict_json.exists()
 
 
+DAMAGE = {
+    "": "run.json: this is no JSON (line 1, column 1",
+    "{": "run.json: this is no JSON (line 1, column 2",
+    "[]": "run.json cannot be read: it is not a JSON object in UTF-8; put the original back",
+    "{}": "run.json: name is absent; the file is not as the run left it: put the original back",
+    None: "run.json was removed; the rest of a run is there: put the original back",
+}
+
+
+@pytest.mark.parametrize("text", DAMAGE)
+def test_a_damaged_run_json_is_damaged_evidence(
+    text: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Unknown, as any other damage; what stands beside it in a list is judged, and nothing is written."""
+    run, good = clean().write(tmp_path / "run"), edn(tmp_path / "history.edn", history())
+    told_verdict(run, "valid")
+    run.run_json.unlink()
+    if text is not None:
+        run.run_json.write_text(text)
+    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    assert run_command(["verify", str(run.path), str(good)]) == 2
+    out, err = capsys.readouterr()
+    results = [line for line in out.splitlines() if line.startswith("RESULT")]
+    assert results[0] == "RESULT unknown acked=? read=? anomalies=? allowed=?"
+    assert results[1].startswith("RESULT valid ")
+    assert f"{run.path}/{DAMAGE[text]}" in err
+    assert "what is left is the former verdict, valid" in err
+    assert run_command(["verify", str(run.path), "--json"]) == 2
+    told = json.loads(capsys.readouterr().out)
+    assert (told["verdict"], told["path"], told["run_dir"]) == ("unknown", str(run.path), str(run.path))
+    assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
+
+
 def test_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A run's histories as EDN on standard output or as JSON in a file; both are judged valid."""
     run = clean().write(tmp_path / "run")
