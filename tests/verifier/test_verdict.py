@@ -26,6 +26,7 @@ from verifier.evidence.seal import Difference
 from verifier.expectation import DISCONNECT, ELECTION, EXCUSES, RETRY, TIMEOUT, Expectation
 from verifier.facts import Audit, Facts, Found, Gap, ReaderReach, Region, ReplicaFiles
 from verifier.report.summary import summary_md
+from verifier.report.tiles import tiles
 from verifier.verdict import Verdict, result_lines, undecidable, worst
 
 
@@ -333,6 +334,17 @@ def test_what_was_not_counted_is_not_zero() -> None:
     lacking = replace(closed, accounts=tuple(each for each in closed.accounts if each.process != "producer-1"))
     line = result_lines(decide(a_run(), audit(found("log-corrupt", "batch")), lacking).to_json(), repro="x")[0]
     assert line == "RESULT invalid acked=? read=24 anomalies=log-corrupt:1 allowed=?", "what was found stays"
+
+
+def test_faults_that_were_planned_and_never_injected_are_told() -> None:
+    """Not ``0 of 0``, and no tile that says that there were none to inject."""
+    run = a_run()
+    planned = replace(run, evidence=replace(run.evidence, planned_faults=1))
+    verdict = decide(planned, audit(), closing())
+    assert "| faults that bit | 0 of 0 (1 planned) |" in summary_md(planned, [], verdict)
+    assert "| faults that bit | 0 of 0 |" in summary_md(run, [], verdict)
+    told = [tile[:1] + tile[2:] for tile in tiles(verdict, [], 1, [], None) if tile[1] == "faults that bit"]
+    assert told == [("0 / 1", "planned, and never injected")]
 
 
 def test_what_was_counted_stays_counted() -> None:

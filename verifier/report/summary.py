@@ -62,7 +62,7 @@ def _numbers(run: RunModel, injected: Sequence[Injected], verdict: Verdict) -> l
         ("read by final readers", _counted(stats, "read")),
         ("outcome unknown to the client", _counted(stats, "unknown")),
         *([("deleted by retention or DeleteRecords", f"{stats['deleted']:,}")] if stats.get("deleted") else []),
-        ("faults that bit", f"{sum(each.effective for each in injected)} of {len(injected)}{_by_kind(stats)}"),
+        ("faults that bit", f"{bit_of(run, injected)}{_by_kind(stats)}"),
         ("longest time without an acknowledgement", "-" if longest is None else f"{longest:,.0f} ms"),
         ("recoveries after kills", recovery_text(availability.get("recoveries") or {})),
         ("acks, idempotence", f"{run.settings.acks}, {'on' if run.settings.idempotence else 'off'}"),
@@ -72,6 +72,13 @@ def _numbers(run: RunModel, injected: Sequence[Injected], verdict: Verdict) -> l
 
 def _counted(stats: Mapping[str, Any], name: str) -> str:
     return f"{stats[name]:,}" if name in stats else UNCOUNTED
+
+
+def bit_of(run: RunModel, injected: Sequence[Injected]) -> str:
+    """How many injections bit, of how many; and how many were planned, where that is another number."""
+    planned = run.evidence.planned_faults
+    more = f" ({planned} planned)" if planned != len(injected) else ""
+    return f"{sum(each.effective for each in injected)} of {len(injected)}{more}"
 
 
 def _by_kind(stats: Mapping[str, Any]) -> str:

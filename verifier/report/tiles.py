@@ -14,13 +14,16 @@ from verifier.verdict import UNCOUNTED, Verdict
 
 
 def tiles(
-    verdict: Verdict, injected: Sequence[Injected], series: Sequence[SeriesPoint], outcomes: Outcomes | None
+    verdict: Verdict,
+    injected: Sequence[Injected],
+    planned: int,
+    series: Sequence[SeriesPoint],
+    outcomes: Outcomes | None,
 ) -> list[tuple[str, str, str]]:
     """Value, label, small print."""
     stats = verdict.stats
     longest = verdict.availability.get("longest_gap_ms")
     worst = max((point.latency_p99_ms for point in series if point.acked and point.latency_p99_ms), default=None)
-    bit = sum(each.effective for each in injected)
     recovered = verdict.availability.get("recoveries") or {}
     found = [
         (_counted(stats, "acked"), "acknowledged", _beside_the_acknowledged(stats, outcomes)),
@@ -29,7 +32,7 @@ def tiles(
             "read at the end",
             f"{_counted(stats, 'acked_and_read')} of them acknowledged",
         ),
-        (f"{bit} / {len(injected)}" if injected else "none", "faults that bit", "each probed at inject and heal"),
+        _faults(injected, planned),
         ("-" if longest is None else duration(longest), "longest ack gap", _where(verdict.availability)),
         (
             "-" if not recovered.get("count") else duration(recovered["longest_ms"]),
@@ -42,6 +45,13 @@ def tiles(
     if lag.get("worst_ms") is not None:
         found.append((duration(float(lag["worst_ms"])), "longest read lag", "from acknowledgement to delivery"))
     return found
+
+
+def _faults(injected: Sequence[Injected], planned: int) -> tuple[str, str, str]:
+    bit, label = sum(each.effective for each in injected), "faults that bit"
+    if not injected and planned:
+        return f"0 / {planned}", label, "planned, and never injected"
+    return f"{bit} / {len(injected)}" if injected else "none", label, "each probed at inject and heal"
 
 
 def _counted(stats: Mapping[str, Any], name: str) -> str:
