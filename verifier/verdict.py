@@ -276,8 +276,7 @@ def result_lines(
 ) -> list[str]:
     """The lines that end a run, or the judging of a history, from ``verdict.json``'s object.
 
-    A history has no seed, and a report only if one was asked for. ``?`` stands for what was never counted, and for
-    anomalies if none was found and not every check can say so.
+    A history has no seed, and a report only if one was asked for. ``?`` stands for what was never counted.
     """
     forbidden, allowed = [], []
     for name, check in verdict["checks"].items():
@@ -287,7 +286,7 @@ def result_lines(
         if let_off:
             allowed.append(f"{name}:{let_off}")
     stats = verdict["stats"]
-    # a check that says nothing, for want of evidence or because it failed, has found neither something nor nothing
+    # a check that was withheld or failed has found neither something nor nothing
     silent = any(check.get("withheld") or check.get("failure") for check in verdict["checks"].values())
     none = "none" if stats and not silent else UNCOUNTED
     words = [

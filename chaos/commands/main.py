@@ -61,7 +61,7 @@ def _version(wanted: bool) -> None:
 
 def common(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it and end.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Breaks a Kafka-like log on purpose and proves what survived."""

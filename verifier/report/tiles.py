@@ -69,7 +69,7 @@ def _where(availability: Mapping[str, Any]) -> str:
 def _beside_the_acknowledged(stats: Mapping[str, Any], outcomes: Outcomes | None) -> str:
     parts = [f"{_counted(stats, 'unknown')} of unknown outcome"]
     if outcomes is not None and outcomes.never_sent:
-        parts.append(f"{number(outcomes.never_sent)} reserved and never sent")
+        parts.append(f"{number(outcomes.never_sent)} reserved for sending, but never handed to a client")
     if stats.get("deleted"):
         parts.append(f"{number(stats['deleted'])} deleted by retention or DeleteRecords")
     return "; ".join(parts)
