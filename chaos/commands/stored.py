@@ -26,28 +26,41 @@ A_RUN_OR_HISTORY = (
 HEAD_BYTES = 65_536
 
 
+class DamagedRun(BadRequest):
+    """A run directory whose ``run.json`` was removed, or is not as the run left it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One path as it was given: a run directory, or the file of a history."""
+    """One path as it was given: a run directory, or the file of a history; or what is wrong with a damaged run."""
 
     given: Path
     run: RunDirectory | None
     history: Path | None
+    damage: str | None = None
 
 
 def stored(path: Path) -> Stored:
-    """What a path is. Raises BadRequest for what is neither."""
+    """What a path is. Raises BadRequest for what is no run, not even a damaged one, and no history."""
     if path.is_file() and path.suffix in HISTORIES:
         _check_history(path)
         return Stored(path, None, path)
     if path.is_dir() and not (path / "run.json").exists() and (path / STORE_FILE).is_file():
         return Stored(path, None, path / STORE_FILE)
-    return Stored(path, run_directory(path, A_RUN_OR_HISTORY), None)
+    try:
+        return Stored(path, run_directory(path, A_RUN_OR_HISTORY), None)
+    except DamagedRun as error:
+        return Stored(path, None, None, str(error))
 
 
 def run_directory(path: Path, wanted: str = A_RUN) -> RunDirectory:
-    """The run directory at a path, whose ``run.json`` can be read. Raises BadRequest, which says what is ``wanted``."""
+    """The run directory at a path, whose ``run.json`` can be read. Raises BadRequest, which says what is ``wanted``.
+
+    For a run whose ``run.json`` is damaged that is a DamagedRun.
+    """
     directory = RunDirectory(path.resolve())
+    if not directory.run_json.exists() and _was_a_run(directory):
+        raise DamagedRun(f"{path}/run.json was removed; the rest of a run is there: put the original back")
     if not directory.run_json.is_file():
         raise BadRequest(_not_a_run(path, wanted))
     try:
@@ -55,16 +68,21 @@ def run_directory(path: Path, wanted: str = A_RUN) -> RunDirectory:
     except OtherVersion as error:
         raise BadRequest(f"{path}/{error}") from error
     except RunModelError as error:
-        raise BadRequest(f"{path}/{error}; the file is not as the run left it: put the original back") from error
+        raise DamagedRun(f"{path}/{error}; the file is not as the run left it: put the original back") from error
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}: {error.msg}"
-        raise BadRequest(
+        raise DamagedRun(
             f"{path}/run.json: this is no JSON ({place}); the file is not as the run left it: put the original back"
         ) from error
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not a JSON object in UTF-8"
-        raise BadRequest(f"{path}/run.json cannot be read: {why}; put the original back") from error
+        raise DamagedRun(f"{path}/run.json cannot be read: {why}; put the original back") from error
     return directory
+
+
+def _was_a_run(directory: RunDirectory) -> bool:
+    """Whether a directory has what only a run leaves."""
+    return directory.seal_json.is_file() or (directory.history_dir.is_dir() and directory.nodes_dir.is_dir())
 
 
 def _not_a_run(path: Path, wanted: str) -> str:

@@ -348,6 +348,23 @@ def test_partition_metadata_of_another_version_tells_no_topic_id(tmp_path: Path)
     assert gather(directory, RunModel.from_json(directory.read_run())).topic_ids[1, "t", 0] is None
 
 
+def test_what_the_run_says_itself_comes_first() -> None:
+    """The cause stands above what follows from it, and says that it was one; not in a run that came to its end."""
+    broken = a_run(problems=["the disk is full", "and another"], phases=RUN.phases[:2], final=[], topics=[])
+    reasons = [each.reason for each in incomplete(broken, FACTS, closing(clock=Shift(0, 600_000)))]
+    assert reasons[0] == "the disk is full; the run broke off, so what is missing below may only follow from this"
+    assert reasons[1] == "and another"
+    assert len(reasons) > 5
+    ended = [each.reason for each in incomplete(a_run(problems=["the load did not stop"]), FACTS, CLOSING)]
+    assert ended == ["the load did not stop"]
+
+
+def test_an_overloaded_harness_says_what_helps() -> None:
+    """Whoever meets it knows what to do."""
+    (doubt,) = incomplete(RUN, FACTS, closing(lag_ms={"producer-1": 5100.0, "reader-1": 3.0}))
+    assert doubt.reason.endswith("(5.00 s); repeat the run on an idle machine, or with a lower --rate")
+
+
 def test_a_loaded_broker_is_not_an_overloaded_harness() -> None:
     """The brokers' own lag is part of what is under test; so is a lag below half a session."""
     lags = HarnessHealth(event_loop_lag_s={"conductor": 0.1, "proxy": 0.9, "broker-1": 9.0})

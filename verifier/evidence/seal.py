@@ -25,7 +25,7 @@ OUTPUTS = frozenset(
     {"run.json", "seal.json", "verdict.json", "report.html", "summary.md", "junit.xml", "verifier.log", "run.log",
      "live.json"}
 )  # fmt: skip
-OUTPUT_DIRECTORIES = frozenset({".verifier", "anomalies"})
+OUTPUT_DIRECTORIES = frozenset({".verifier", ".judged", "anomalies"})
 #: ZooKeeper's own files: it runs until everything else has stopped, and nothing is judged by them.
 _OUTSIDE = ("nodes/zookeeper/",)
 #: Where a file that appears later would be read as evidence.

@@ -95,7 +95,7 @@ def _page(
         reasons=verdict.reasons[: amount.rows],
         more_reasons=max(0, len(verdict.reasons) - amount.rows),
         words=headline(verdict),
-        tiles=tiles(verdict, injected, series, around.outcomes, occasions.first_ack_ms),
+        tiles=tiles(verdict, injected, run.evidence.planned_faults, series, around.outcomes, occasions.first_ack_ms),
         timeline=timeline(run, injected, series, verdict.availability, around.moments),
         leaders=leader_lanes(around.changes, axis, factor) if axis is not None and amount.leaders else None,
         leaders_from=around.leaders_from,

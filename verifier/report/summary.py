@@ -67,9 +67,9 @@ def _numbers(
     return [
         ("acknowledged", _counted(stats, "acked")),
         ("read by final readers", _counted(stats, "read")),
-        ("outcome unknown to the client", f"{stats.get('unknown', 0):,}"),
+        ("outcome unknown to the client", _counted(stats, "unknown")),
         *([("deleted by retention or DeleteRecords", f"{stats['deleted']:,}")] if stats.get("deleted") else []),
-        ("faults that bit", f"{sum(each.effective for each in injected)} of {len(injected)}{_by_kind(stats)}"),
+        ("faults that bit", f"{bit_of(run, injected)}{_by_kind(stats)}"),
         *([] if first is None else [("first acknowledgement", f"{first:,.0f} ms after {occasions.since}")]),
         ("longest time without an acknowledgement since the first", "-" if longest is None else f"{longest:,.0f} ms"),
         ("recoveries after kills", recovery_text(availability.get("recoveries") or {})),
@@ -80,6 +80,13 @@ def _numbers(
 
 def _counted(stats: Mapping[str, Any], name: str) -> str:
     return f"{stats[name]:,}" if name in stats else UNCOUNTED
+
+
+def bit_of(run: RunModel, injected: Sequence[Injected]) -> str:
+    """How many injections bit, of how many; and how many were planned, where that is another number."""
+    planned = run.evidence.planned_faults
+    more = f" ({planned} planned)" if planned != len(injected) else ""
+    return f"{sum(each.effective for each in injected)} of {len(injected)}{more}"
 
 
 def _by_kind(stats: Mapping[str, Any]) -> str:

@@ -37,7 +37,8 @@ def anomaly_links(directory: RunDirectory) -> Iterator[Link]:
     """The files with every anomaly."""
     for path in sorted(directory.anomalies_dir.glob("*")):
         if path.suffix in (".csv", ".parquet", ".json"):
-            yield _link(path.relative_to(directory.path).as_posix())
+            # by their place in the end: they may not be there yet
+            yield _link(path.relative_to(directory.anomalies_dir.parent).as_posix())
 
 
 def _link(path: str) -> Link:
