@@ -36,7 +36,7 @@ CANNOT_SEE = (
     "a client-only verdict cannot see what the brokers stored: logs, replicas that differ, damaged bytes, checkpoints",
     "a client-only verdict cannot tell a value lost at the end of a log from one that was not read yet (unseen)",
     "a client-only verdict cannot tell whether faults were injected, and whether they bit",
-    "a client-only verdict knows no excuses: what acks=0, acks=1 or an unclean election makes legal is invalid here",
+    "a client-only verdict cannot excuse anything: what acks=0, acks=1 or an unclean election makes legal is invalid",
 )
 
 
