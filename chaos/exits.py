@@ -11,6 +11,7 @@ class Exit(IntEnum):
     VALID = 0
     INVALID = 1
     UNKNOWN = 2
+    INTERRUPTED = 130
     BAD_ARGUMENTS = 254
     HARNESS_FAILED = 255
 

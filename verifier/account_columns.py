@@ -40,6 +40,15 @@ def without_offset(polls: pa.Table) -> int:
     return int(np.count_nonzero((first < 0) | (last < first)))
 
 
+def without_value(polls: pa.Table) -> int:
+    """How many of these rows have neither a stream with a sequence for each offset nor an error."""
+    first, last = column(polls, "first_sequence"), column(polls, "last_sequence")
+    as_long = last - first == column(polls, "last_offset") - column(polls, "first_offset")
+    told = (column(polls, "stream") >= 0) & (first >= 0) & as_long
+    unreadable = polls["error"].is_valid().to_numpy().astype(np.bool_)
+    return int(np.count_nonzero(told == unreadable))
+
+
 def lengths(table: pa.Table) -> NDArray[np.int64]:
     """How many values each row is about, as ``history.values_of`` counts them."""
     first, last = column(table, "first_sequence"), column(table, "last_sequence")

@@ -29,6 +29,7 @@ from verifier.account_columns import (
     grouped,
     partitions_of,
     without_offset,
+    without_value,
 )
 from verifier.evidence.arrow_stream import HistoryError
 from verifier.evidence.history import stream_history
@@ -89,6 +90,8 @@ class HistoryAccount:
     phases: frozenset[tuple[str, str]] = frozenset()
     #: How many polls have no offset.
     polls_without_offset: int = 0
+    #: How many say neither what they brought, a sequence for each offset, nor why that cannot be told.
+    polls_without_value: int = 0
     #: When the last row's outcome was known.
     last_ns: int = -1
     #: Whether any acknowledgement has a producer id, and whether any has an offset.
@@ -99,6 +102,8 @@ class HistoryAccount:
     #: The last offset that a poll brought; the last one that had been acknowledged at a given time.
     reached: Mapping[Where, int] = field(default_factory=dict)
     due: Mapping[Where, int] = field(default_factory=dict)
+    #: The highest high watermark that a reader was told.
+    watermarks: Mapping[Where, int] = field(default_factory=dict)
 
     def values(self, f: str, *outcomes: str) -> int:
         """How many values the rows of a function are about."""
@@ -142,6 +147,7 @@ class _Sums:
         self._sessions: dict[str, set[tuple[int, str, int]]] = {"assign": set(), "poll": set()}
         self._reached: dict[Where, int] = {}
         self._due: dict[Where, int] = {}
+        self._watermarks: dict[Where, int] = {}
         self._rows: dict[Kind, tuple[int, int]] = {}
         self._totals: dict[Kind, tuple[int, int]] = {}
         self._reserved, self._outcomes = Coverage(), Coverage()
@@ -158,7 +164,7 @@ class _Sums:
         self._partitions_without_offsets: set[Where] = set()
         self._writers: set[str] = set()
         self._phases: set[tuple[str, str]] = set()
-        self._polls_without_offset = 0
+        self._polls_without_offset = self._polls_without_value = 0
         self._last_ns = -1
         self._producer_id = self._offset = -1
 
@@ -195,12 +201,16 @@ class _Sums:
         _keep_greatest(
             self._due, greatest(acked.filter(_compute.less_equal(acked["complete_ns"], self._due_ns)), "last_offset")
         )
+        readings = _compute.is_in(rows["f"], value_set=pa.array(["poll", "idle"]))
+        _keep_greatest(self._watermarks, greatest(rows.filter(_compute.and_(readings, ok)), "high_watermark"))
         about = _compute.is_in(rows["f"], value_set=pa.array(["send", "sentinel", "poll", "delete"]))
         self._partitions |= partitions_of(rows.filter(_compute.and_(about, ok)))
         self._partitions_without_offsets |= partitions_of(acked.filter(_compute.less(acked["first_offset"], 0)))
         self._writers.update(_compute.unique(rows["process"]).to_pylist())
         self._phases |= {(each["f"], each["phase"]) for each in distinct(rows, ["f", "phase"])}
-        self._polls_without_offset += without_offset(rows.filter(_compute.equal(rows["f"], "poll")))
+        polls = rows.filter(_compute.equal(rows["f"], "poll"))
+        self._polls_without_offset += without_offset(polls)
+        self._polls_without_value += without_value(polls)
         self._last_ns = max(self._last_ns, int(column(rows, "complete_ns").max(initial=-1)))
         self._producer_id = max(self._producer_id, int(column(acked, "producer_id").max(initial=-1)))
         self._offset = max(self._offset, int(column(acked, "first_offset").max(initial=-1)))
@@ -242,12 +252,14 @@ class _Sums:
             writers=frozenset(self._writers),
             phases=frozenset(self._phases),
             polls_without_offset=self._polls_without_offset,
+            polls_without_value=self._polls_without_value,
             last_ns=self._last_ns,
             has_producer_ids=self._producer_id >= 0,
             has_offsets=self._offset >= 0,
             unassigned=frozenset(self._sessions["poll"] - self._sessions["assign"]),
             reached=self._reached,
             due=self._due,
+            watermarks=self._watermarks,
         )
 
     def _complaints(self) -> Iterator[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,6 +21,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from verifier.evidence.run_directory import write_json_atomic
+from verifier.reasons import reason_of
 from verifier.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ LONGEST = 500_000
 
 INDEX = "index.json"
 
-#: What is collected of each check; ``allowed`` is added when the verdict is known.
+#: What the files have of each check; ``allowed`` is added when the verdict is known.
 _COLUMNS: list[pa.Field[Any]] = [
     pa.field("topic", pa.string()),
     pa.field("partition", pa.int32()),
@@ -46,6 +47,12 @@ _COLUMNS: list[pa.Field[Any]] = [
     pa.field("detail", pa.string()),
 ]
 COLLECTED = pa.schema(_COLUMNS)
+
+#: What is collected of each check: with the kind of event that excuses a row and the event in words, null if none does.
+JUDGED = pa.schema([*_COLUMNS, pa.field("excuse", pa.string()), pa.field("event", pa.string())])
+
+#: The words for an event, given the run's name, the kind of event and its fields.
+Words = Callable[[str, str, Mapping[str, Any]], str]
 _ORDER: list[tuple[str, Literal["ascending", "descending"]]] = [
     (name, "ascending") for name in ("topic", "partition", "stream", "sequence", "offset", "cause", "detail")
 ]
@@ -56,9 +63,14 @@ _MOVING = frozenset(f"{end}_{source}" for end in ("first", "last") for source in
 
 
 def collect(
-    anomalies: DataFrame, checks: Sequence[str], rows: int, places: Sequence[Place], longest: int = LONGEST
+    anomalies: DataFrame,
+    checks: Sequence[str],
+    rows: int,
+    places: Sequence[Place],
+    words: Words,
+    longest: int = LONGEST,
 ) -> dict[str, dict[str, pa.Table]]:
-    """All anomalies (with ``check``) of these checks, by check and run: sorted tables of the columns of ``COLLECTED``.
+    """All anomalies (with ``check``) of these checks, by check and run: sorted tables of the columns of ``JUDGED``.
 
     ``rows`` is how many there are. If they are more than ``longest``, at most so many of each check are collected, the
     first by partition, stream and sequence.
@@ -66,17 +78,17 @@ def collect(
     if rows <= longest:
         together = anomalies.toArrow()
         whose = together["check"].to_numpy()
-        return {name: by_run(together.filter(pa.array(whose == name)), places) for name in checks}
+        return {name: by_run(together.filter(pa.array(whose == name)), places, words) for name in checks}
     found = {}
     for name in checks:
         own = anomalies.filter(anomalies["check"] == name)
         first = own.orderBy("place", "stream", "sequence", "offset", "cause", "detail").limit(longest)
-        found[name] = by_run(first.toArrow(), places)
+        found[name] = by_run(first.toArrow(), places, words)
     return found
 
 
-def by_run(rows: pa.Table, places: Sequence[Place]) -> dict[str, pa.Table]:
-    """Rows with ``place`` (an index of ``places``) as tables with names, by run."""
+def by_run(rows: pa.Table, places: Sequence[Place], words: Words) -> dict[str, pa.Table]:
+    """Rows with ``place`` (an index of ``places``) and ``event`` (its fields) as tables with names, by run."""
     own = rows["place"].to_numpy()
     found: dict[str, pa.Table] = {}
     numbers: dict[str, list[int]] = {}
@@ -90,14 +102,31 @@ def by_run(rows: pa.Table, places: Sequence[Place]) -> dict[str, pa.Table]:
             "topic": pa.array([final.topic for final in finals], pa.string()),
             "partition": pa.array([final.partition for final in finals], pa.int32()),
         } | {name: part[name].cast(COLLECTED.field(name).type) for name in COLLECTED.names[2:]}
-        found[run] = pa.table(columns, schema=COLLECTED).sort_by(_ORDER)
+        columns |= {"excuse": part["excuse"].cast(pa.string()), "event": _events(part, run, words)}
+        found[run] = pa.table(columns, schema=JUDGED).sort_by(_ORDER)
     return found
+
+
+def _events(rows: pa.Table, run: str, words: Words) -> pa.Array[Any]:
+    """The event of each row in words. Rows are many and events few: each is put into words once."""
+    known: dict[tuple[Any, ...], str] = {}
+
+    def text(excuse: str | None, event: Mapping[str, Any] | None) -> str | None:
+        if excuse is None or event is None:
+            return None
+        key = (excuse, *event.values())
+        if key not in known:
+            known[key] = words(run, excuse, event)
+        return known[key]
+
+    pairs = zip(rows["excuse"].to_pylist(), rows["event"].to_pylist(), strict=True)
+    return pa.array([text(excuse, event) for excuse, event in pairs], pa.string())
 
 
 def write(directory: Path, tables: Mapping[str, pa.Table], verdict: Verdict, longest: int = LONGEST) -> None:
     """Write ``directory`` whole; what an earlier verification left there is removed. None is made for no anomaly.
 
-    ``tables`` are by check, with the columns of ``COLLECTED``. Raises ``OSError``.
+    ``tables`` are by check, with the columns of ``JUDGED``. Raises ``OSError``.
     """
     shutil.rmtree(directory, ignore_errors=True)
     found = {name: table for name, table in tables.items() if table.num_rows}
@@ -131,7 +160,8 @@ def _finished(check: str, table: pa.Table, verdict: Verdict, longest: int) -> tu
         "one_row_per_value": expanded,
         "longest": longest,
     }
-    return written.append_column("allowed", _allowed(check, written, verdict)), about
+    allowed = pa.array(allowances(check, written, verdict), pa.string())
+    return written.select(COLLECTED.names).append_column("allowed", allowed), about
 
 
 def _expanded(table: pa.Table) -> pa.Table:
@@ -162,15 +192,14 @@ def moved(detail: Mapping[str, Any], by: int) -> dict[str, Any]:
     return {name: value + by if name in _MOVING and value is not None else value for name, value in detail.items()}
 
 
-def _allowed(check: str, rows: pa.Table, verdict: Verdict) -> pa.Array[Any]:
-    """Why each row is allowed, or null: what the verdict says of its check, cause and partition."""
+def allowances(check: str, rows: pa.Table, verdict: Verdict) -> list[str | None]:
+    """Why each row (``JUDGED``) is allowed, or None: the verdict's reason for its like, and the row's own event."""
     result = verdict.checks.get(check)
-    reasons: dict[tuple[str, int, str | None], set[str | None]] = {}
-    for example in () if result is None else result.examples:
-        found = example.found
-        reasons.setdefault((found.topic, found.partition, found.cause), set()).add(example.allowed)
-    columns: list[list[Any]] = [rows[name].to_pylist() for name in ("topic", "partition", "cause")]
-    whose = zip(*columns, strict=True)
-    # where the verdict tells some from others of one cause and partition, the file claims neither
-    said = [reasons.get(key, {None}) for key in whose]
-    return pa.array([next(iter(each)) if len(each) == 1 else None for each in said], pa.string())
+    reasons = {
+        (each.found.topic, each.found.partition, each.found.cause, each.found.excuse): reason_of(each)
+        for each in (() if result is None else result.examples)
+    }
+    columns: list[list[Any]] = [rows[name].to_pylist() for name in ("topic", "partition", "cause", "excuse")]
+    said = (reasons.get(key) for key in zip(*columns, strict=True))
+    events = rows["event"].to_pylist()
+    return [f"{why}; {event}" if why and event else why for why, event in zip(said, events, strict=True)]

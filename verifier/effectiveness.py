@@ -68,9 +68,9 @@ def fault_record(entries: Iterable[Mapping[str, Any]], planned: int) -> FaultRec
             )
         elif len({_name(phases), *(str(each.get("fault")) for each in phases.values())}) > 1:
             complaints.append(f"injection {number} began and ended as different faults")
-    absent = [str(number) for number in range(planned) if number not in by_number]
+    absent = [f"number {number}" for number in range(planned) if number not in by_number]
     if absent:
-        complaints.append(f"nothing is recorded of planned injections {', '.join(absent)}")
+        complaints.append(f"{len(absent)} of {planned} planned injections left no record: {', '.join(absent)}")
     injected = [_joined(number, phases) for number, phases in by_number.items() if set(phases) & {"inject", "skip"}]
     return FaultRecord(tuple(sorted(injected, key=lambda each: (each.start_ns, each.number))), tuple(complaints))
 

@@ -150,11 +150,32 @@ class Elections:
             if row["epoch"] - standing > 1 and gone_ns is not None:
                 below = {"reach_offset": lower.get(standing, 0), "end_offset": row["start_offset"]}
                 below["logs"] = row["epoch"] - standing - 1
-                rows.append({**known, **below, "from_ns": gone_ns - SLACK_NS})
+                rows.append({**known, **below, "from_ns": gone_ns - SLACK_NS, "before_ns": gone_ns})
         fields: list[tuple[str, pa.DataType]] = [("place", pa.int32()), ("epoch", pa.int32()), ("logs", pa.int32())]
         fields += [(name, pa.int64()) for name in Election._fields if name != "epoch"]
         fields.append(("reach_offset", pa.int64()))
-        return self._spark.createDataFrame(pa.Table.from_pylist(rows, schema=pa.schema(fields)))
+        return self._above_committed(self._spark.createDataFrame(pa.Table.from_pylist(rows, schema=pa.schema(fields))))
+
+    def _above_committed(self, elections: DataFrame) -> DataFrame:
+        """No election of a replica in sync cuts off what is committed: what lies below a high watermark that a reader
+        was told before it. An unclean one may."""
+        clean = [
+            number
+            for number, place in enumerate(self._tables.places)
+            if not self._grounds[place.run].settings.unclean_leader_election
+        ]
+        told_of = F.col("f").isin("poll", "idle") & (F.col("type") == "ok") & (F.col("high_watermark") >= 0)
+        told = self._tables.history.filter(told_of & F.col("place").isin(clean))
+        key = ["place", "epoch", "before_ns"]
+        committed = (
+            told.select("place", "high_watermark", "complete_ns")
+            .join(F.broadcast(elections.select(*key).distinct()), "place")
+            .filter(F.col("complete_ns") <= F.col("before_ns"))
+            .groupBy(*key)
+            .agg(F.max("high_watermark").alias("committed"))
+        )
+        reach = F.greatest("reach_offset", F.coalesce("committed", F.lit(0)))
+        return elections.join(F.broadcast(committed), key, "left").withColumn("reach_offset", reach).drop("committed")
 
     @cached_property
     def cut_off(self) -> DataFrame:

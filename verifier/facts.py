@@ -70,6 +70,7 @@ class Found:
     ``size`` is what all of them cover (values, offsets), ``example_size`` what the example does; ``context`` is what
     surrounds the example. ``excuse`` is the kind of event that excuses them, if there is one in the evidence, and
     ``event`` describes it in words: an election is the same for all of them, any other event is the example's.
+    ``event_ns`` is when it was, ``epoch`` the leader epoch that an election began.
     """
 
     check: str
@@ -86,6 +87,8 @@ class Found:
     context: Mapping[str, Any] = field(default_factory=dict)
     excuse: str | None = None
     event: str | None = None
+    event_ns: int | None = None
+    epoch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +134,7 @@ class Region:
 class Audit:
     """Everything that Spark found out about one run. ``failures``: checks that raised, with the first line why.
 
-    ``anomalies`` has all that each check found, with the columns of ``verifier.anomaly_files.COLLECTED``.
+    ``anomalies`` has all that each check found, with the columns of ``verifier.anomaly_files.JUDGED``.
     """
 
     facts: Facts

@@ -40,6 +40,9 @@ CHECKED = tuple(anomaly.name for anomaly in ANOMALIES if anomaly.asks_spark)
 #: The name under which ``Answers.rows`` has what all checks found.
 CHECKS = "checks"
 
+#: Of an anomaly that was judged, what is collected.
+_JUDGED = ("check", *COLUMNS, "excuse", "event")
+
 
 @dataclass(frozen=True, slots=True)
 class Answers:
@@ -68,7 +71,8 @@ def answers_to(built: tables.Tables) -> Answers:
         found = _together(list(checks.values()))
         if found is not None:
             found = built.made(asking.in_few_tasks(found), CHECKS)
-        return Answers(found, empty | asking.ask(needed | _counted(_unexcused(found))), failures)
+        counted = _counted(None if found is None else _unexcused(found))
+        return Answers(found, empty | asking.ask(needed | counted), failures)
     except Exception:  # Spark does not say which of the checks it was, so each is asked alone
         logger.warning("the checks fail together; each is asked alone", exc_info=True)
     answers = asking.ask(needed) | empty
@@ -129,22 +133,25 @@ def examined(
 
     counted = [row for row in answers.rows[CHECKS] if row["check"] not in asked]
     plain = sorted(set(owners) - set(asked))
-    parts = [found.filter(F.col("check").isin(plain))] if plain else []
+    parts = [_unexcused(found.filter(F.col("check").isin(plain)))] if plain else []
     failures: dict[str, str] = {}
     with ThreadPoolExecutor(THREADS) as pool:
         for name, answer in [(name, pool.submit(judge, name)) for name in asked]:
             try:
                 judged, own = answer.result()
-                parts.append(judged.select("check", *COLUMNS))
+                parts.append(judged)
                 counted += own
             except Exception as error:  # as above
                 logger.exception("check %s failed", name)
                 failures[name] = asking.reason(error)
-    together = _together(parts)
+    together = _together([part.select(*_JUDGED) for part in parts])
     most = sum(row["rows"] for row in counted)
-    every = (
-        {} if together is None else anomaly_files.collect(together, sorted({r["check"] for r in counted}), most, places)
-    )
+    names = sorted({row["check"] for row in counted})
+
+    def words(run: str, excuse: str, event: Mapping[str, Any]) -> str:
+        return event_text(excuse, event, models[run])
+
+    every = {} if together is None else anomaly_files.collect(together, names, most, places, words)
     return _found(counted, places, models), every, failures
 
 
@@ -152,8 +159,8 @@ def _together(frames: Sequence[DataFrame]) -> DataFrame | None:
     return reduce(DataFrame.union, frames) if frames else None
 
 
-def _unexcused(found: DataFrame | None) -> DataFrame | None:
-    return None if found is None else by_partition.unexcused(found, "check")
+def _unexcused(found: DataFrame) -> DataFrame:
+    return by_partition.unexcused(found, "check")
 
 
 def _counted(judged: DataFrame | None) -> dict[str, DataFrame]:
@@ -188,9 +195,10 @@ def _found(
         place = places[row["place"]]
         values = row | row["example"]
         step, event, excuse = values.pop("step"), values.pop("event"), values["excuse"]
-        del values["example"], values["place"], values["epoch"], values["rows"]
+        del values["example"], values["place"], values["rows"]
         values |= {"topic": place.final.topic, "partition": place.final.partition}
         values["detail"] = anomaly_files.moved(json.loads(values["detail"] or "{}"), step)
+        values["event_ns"] = None if event is None else event["at_ns"]
         values["event"] = None if event is None else event_text(excuse, event, models[place.run])
         found.append((place.run, Found(**values)))
     return found

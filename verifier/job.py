@@ -1,9 +1,10 @@
 """``python -m verifier.job RUN_DIR...``: verifications in a process of their own, so that ending it ends the JVM.
 
 Exit status 0: every run has a verdict, whichever it is. 255: at least one has none; 254: another verifier is at work on
-the only one, and nothing was touched. The last line on stderr says why, behind ``NO_VERDICT``. Progress goes to stderr;
-stdout stays empty. ``--outcomes FILE`` gets one JSON object a line as soon as a run is done: ``run`` is its path,
-``error`` null or why it has no verdict, ``refused`` whether that is because another verifier is at work on it.
+the only one, and nothing was touched. The last line on stderr says why, behind ``NO_VERDICT``; a line before it says
+which former verdict is left, if there is one. Progress goes to stderr; stdout stays empty. ``--outcomes FILE`` gets one
+JSON object a line as soon as a run is done: ``run`` is its path, ``error`` null or why it has no verdict, ``refused``
+whether that is because another verifier is at work on it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 
 from verifier.evidence.run_directory import RunDirectory, append_json_line
+from verifier.replacing import recorded
 from verifier.spark import SparkLost, SparkUnavailable
 from verifier.verdict import Verdict
 from verifier.verification import VerifierAtWork, verify_all
@@ -41,21 +43,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     failed: list[str] = []
     refused: list[str] = []
 
+    left = [RunDirectory(Path(each).resolve()) for each in options.run_directory]
+    directories = list(left)
+
     def told(directory: RunDirectory, outcome: Verdict | Exception) -> None:
         error = None
+        left.remove(directory)
         if isinstance(outcome, Verdict):
             logger.info("verdict: %s", outcome.verdict)
         else:
             error = _reason(outcome)
             (refused if isinstance(outcome, VerifierAtWork) else failed).append(error)
+            _say_former(directory)
             logger.error("%s%s", NO_VERDICT, error)
         if options.outcomes is not None:
             line = {"run": str(directory.path), "error": error, "refused": isinstance(outcome, VerifierAtWork)}
             append_json_line(options.outcomes, line)
 
-    directories = [RunDirectory(Path(each).resolve()) for each in options.run_directory]
     try:
         verify_all(directories, options.spark_master, lambda text: logger.info("%s", text), told)
+    except SystemExit:
+        for each in left:
+            _say_former(each)
+        raise
     except Exception as error:  # the last resort of this process: its caller reads one line and the exit status
         failed.append(_reason(error))
         logger.error("%s%s", NO_VERDICT, failed[-1])
@@ -66,6 +76,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if without == refused and len(directories) == 1:
         return REFUSED if refused else 0
     return FAILED if without else 0
+
+
+def _say_former(directory: RunDirectory) -> None:
+    """A run without a new verdict may have a former one, which nobody must take for the outcome of this process."""
+    former = recorded(directory)
+    if former is not None:
+        logger.warning("what is left in %s is the former verdict: %s", directory.path, former)
 
 
 def _reason(error: Exception) -> str:

@@ -55,6 +55,9 @@ def _nodes(directory: RunDirectory, declared: DeclaredEvidence) -> Iterator[Path
                 yield path
         elif len(inner) > 2 and inner[0] == "data" and brokers[node] not in declared.replicas.get(inner[1], []):
             yield path
+        elif path.suffix == ".log" and path.parent.name in declared.replicas and inner[:-2] != ["data"]:
+            # whoever looks for segments finds these, too, and would judge a copy, or what was moved away
+            yield path
 
 
 def _files(folder: Path) -> Iterator[Path]:

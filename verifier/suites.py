@@ -6,19 +6,26 @@ harmless), and one more case, ``evidence``, carries what keeps the verdict from 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from xml.etree import ElementTree as ET
 
 from verifier.evidence.texts import fit_for_xml
-from verifier.verdict import CheckResult, Verdict
+from verifier.reasons import by_reason
+from verifier.verdict import CheckResult, Example, Verdict
+
+
+def _event(example: Example) -> str:
+    return example.found.event or ""
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
     """What differs between suites: names, the words for each anomaly, and why a check without an answer has none.
 
-    ``properties`` are (name, value); ``attributes`` are more of the suite's own.
+    ``properties`` are (name, value); ``attributes`` are more of the suite's own. ``event`` describes what excuses an
+    example, if anything does. ``seconds`` is how long what is judged took; the case ``evidence`` has them, since all
+    checks are made at once and none has a time of its own.
     """
 
     name: str
@@ -27,6 +34,8 @@ class Suite:
     unanswered: str
     properties: Iterable[tuple[str, str]]
     attributes: Mapping[str, str] = field(default_factory=dict)
+    event: Callable[[Example], str] = _event
+    seconds: float = 0.0
 
 
 def suite_xml(suite: Suite, verdict: Verdict) -> str:
@@ -40,7 +49,7 @@ def suite_xml(suite: Suite, verdict: Verdict) -> str:
         failures=str(sum(case.find("failure") is not None for case in cases)),
         errors=str(sum(case.find("error") is not None for case in cases)),
         skipped="0",
-        time="0",
+        time=f"{suite.seconds:g}",
         **suite.attributes,
     )
     properties = ET.SubElement(element, "properties")
@@ -59,14 +68,22 @@ def _case(suite: Suite, check: CheckResult) -> ET.Element:
     elif check.state == "unknown":
         case.append(_element("error", text, message=check.failure or suite.unanswered, type="unknown"))
     elif check.allowed_count:
-        reasons = {example.allowed for example in check.examples if example.allowed}
-        allowed = f"{check.allowed_count} allowed: {'; '.join(sorted(reasons))}\n{text}"
-        case.append(_element("system-out", allowed))
+        case.append(_element("system-out", "\n".join([*_allowed(suite, check), text])))
     return case
 
 
+def _allowed(suite: Suite, check: CheckResult) -> Iterator[str]:
+    """Each reason once, and below it its events with their counts."""
+    for reason, examples in by_reason(check).items():
+        yield f"{sum(each.found.count for each in examples)} allowed: {reason}"
+        for each in examples:
+            event = suite.event(each)
+            if event:
+                yield f"- {each.found.count}: {event}"
+
+
 def _evidence(suite: Suite, verdict: Verdict) -> ET.Element:
-    case = _element("testcase", classname=suite.classname, name="evidence", time="0")
+    case = _element("testcase", classname=suite.classname, name="evidence", time=f"{suite.seconds:g}")
     if verdict.doubts:
         case.append(_element("error", "\n".join(verdict.doubts), message=verdict.doubts[0], type="unknown"))
     return case

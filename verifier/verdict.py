@@ -14,6 +14,7 @@ from verifier import explain
 from verifier.anomalies import BY_NAME, NAMES, group
 from verifier.closing import Closing
 from verifier.completeness import incomplete
+from verifier.completeness.load import uncountable
 from verifier.deletions import have_begun
 from verifier.doubts import JOURNALS, Doubt, Evidence, blinded
 from verifier.effectiveness import ineffective
@@ -25,7 +26,7 @@ from verifier.unavailability import longest_gaps
 
 SCHEMA = 1
 
-#: Stands for a number that was never counted, because nothing was judged.
+#: Stands for a number that nobody counted: nothing was judged, its evidence is missing, or a check was withheld.
 UNCOUNTED = "?"
 
 State = Literal["valid", "invalid", "unknown"]
@@ -192,7 +193,7 @@ def decide(run: RunModel, audit: Audit, closing: Closing, further: Sequence[Doub
         accusations=tuple(accusations(checks, {name: BY_NAME[name].summary for name in NAMES})),
         doubts=(*doubts, *failures),
         checks=checks,
-        stats=stats(injected, audit),
+        stats=stats(injected, audit, uncountable(run, closing)),
         availability=longest_gaps(run, audit.gaps),
     )
 
@@ -285,7 +286,9 @@ def result_lines(
         if let_off:
             allowed.append(f"{name}:{let_off}")
     stats = verdict["stats"]
-    none = "none" if "acked" in stats else UNCOUNTED
+    # a check that was withheld or failed has found neither something nor nothing
+    silent = any(check.get("withheld") or check.get("failure") for check in verdict["checks"].values())
+    none = "none" if stats and not silent else UNCOUNTED
     words = [
         f"RESULT {verdict['verdict']}",
         *([] if seed is None else [f"seed={seed}"]),

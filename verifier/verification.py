@@ -23,6 +23,7 @@ from verifier.deletions import Deletions, complaints, deletions, doubts
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.recoveries import memory, recoveries, summary
+from verifier.replacing import BESIDE, replacing
 from verifier.report import write_reports
 from verifier.sessions import Sessions
 from verifier.surroundings import gather as gather_surroundings
@@ -53,9 +54,9 @@ def verify(
 ) -> Verdict:
     """Judge a run from its files and write ``verdict.json``, ``summary.md``, ``junit.xml`` and ``report.html``.
 
-    What an earlier verifier left is removed first, its verdict too: if this one dies, there is none. ``progress`` is
-    told in words what is being done. Raises ``ValueError`` or ``OSError`` if ``run.json`` cannot be read,
-    ``SparkUnavailable`` if Spark does not start and ``SparkLost`` if it dies; then nothing is written. Raises
+    What an earlier verifier left is replaced at the end, all at once: if this one dies, the former verdict stays.
+    ``progress`` is told in words what is being done. Raises ``ValueError`` or ``OSError`` if ``run.json`` cannot be
+    read, ``SparkUnavailable`` if Spark does not start and ``SparkLost`` if it dies; then nothing is written. Raises
     ``VerifierAtWork``, and touches nothing, if another one judges this directory now.
     """
     directory = run_directory if isinstance(run_directory, RunDirectory) else RunDirectory(Path(run_directory))
@@ -104,7 +105,8 @@ def _alone(directory: RunDirectory, sessions: Sessions) -> Iterator[None]:
         except BlockingIOError:
             message = f"another verifier judges {directory.path} now; wait for it, or end it"
             raise VerifierAtWork(message) from None
-        shutil.rmtree(scratch, ignore_errors=True)
+        for left in (scratch, directory.path / BESIDE):
+            shutil.rmtree(left, ignore_errors=True)
         try:
             yield
         finally:
@@ -116,9 +118,6 @@ def _alone(directory: RunDirectory, sessions: Sessions) -> Iterator[None]:
 
 def _verify(directory: RunDirectory, sessions: Sessions, progress: Progress) -> Verdict:
     with _alone(directory, sessions):
-        for result in (directory.verdict_json, directory.summary_md, directory.junit_xml, directory.report_html):
-            result.unlink(missing_ok=True)
-        shutil.rmtree(directory.anomalies_dir, ignore_errors=True)
         return _verified(directory, sessions, progress)
 
 
@@ -132,17 +131,21 @@ def _verified(directory: RunDirectory, sessions: Sessions, progress: Progress) -
 def tell(
     directory: RunDirectory, run: RunModel, verdict: Verdict, anomalies: Mapping[str, pa.Table], closing: Closing
 ) -> Verdict:
-    """Write every file about a verdict. Returns it with the figures that decide nothing. Raises OSError."""
+    """Write every file about a verdict. Returns it with the figures that decide nothing. Raises OSError.
+
+    The files of a former verdict stay until the last of the new ones is written.
+    """
     injected = closing.faults.injected
-    anomaly_files.write(directory.anomalies_dir, anomalies, verdict)
-    around = gather_surroundings(directory, run, verdict, anomalies)
-    verdict = verdict.with_figures(
-        recoveries=summary(recoveries(directory)),
-        memory_mb=memory(directory),
-        faults=to_json(unavailability(run, injected, around.acks), injected),
-        seal=closing.seal,
-    )
-    write_reports(directory, run, injected, verdict, around)
+    with replacing(directory) as results:
+        anomaly_files.write(results.anomalies_dir, anomalies, verdict)
+        around = gather_surroundings(results, run, verdict, anomalies)
+        verdict = verdict.with_figures(
+            recoveries=summary(recoveries(directory)),
+            memory_mb=memory(directory),
+            faults=to_json(unavailability(run, injected, around.acks), injected),
+            seal=closing.seal,
+        )
+        write_reports(results, run, injected, verdict, around)
     return verdict
 
 

@@ -7,7 +7,7 @@ Batches carry wall-clock time, and ``run.json`` has the wall-clock time of the r
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from verifier.evidence.run_directory import RunDirectory
@@ -17,6 +17,23 @@ from verifier.evidence.run_model import RunModel
 OFFSET = "wall_minus_monotonic_ms"
 #: A sample further off than any clock can be is no sample; Spark's arithmetic must hold what follows from one.
 LONGEST_MS = 2**53
+
+
+def moment(run: RunModel, monotonic_ns: int) -> datetime | None:
+    """A monotonic time of the run as UTC, had its wall clock not moved; None if ``run.json`` does not tell."""
+    try:
+        started = datetime.fromisoformat(run.started)
+        if started.tzinfo is None:
+            started = started.replace(tzinfo=UTC)
+        return started.astimezone(UTC) + timedelta(microseconds=(monotonic_ns - run.started_ns) / 1000)
+    except (ValueError, OverflowError):
+        return None
+
+
+def clock(run: RunModel, monotonic_ns: int) -> str | None:
+    """The same for people, ``12:00:03.1``."""
+    at = moment(run, monotonic_ns)
+    return None if at is None else f"{at:%H:%M:%S}.{at.microsecond // 100_000}"
 
 
 class Shift(NamedTuple):

@@ -111,6 +111,7 @@ class Election(NamedTuple):
     """An epoch began about ``about_ns``, and what it can have cut off.
 
     That is what was acknowledged within these times, at an offset from ``start_offset`` on and below ``end_offset``.
+    At ``before_ns`` it had not begun.
     """
 
     epoch: int
@@ -119,6 +120,7 @@ class Election(NamedTuple):
     about_ns: int
     from_ns: int
     until_ns: int
+    before_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +173,7 @@ class Witness:
             # a leader that is cut off or paused does not know of its successor, and acknowledges until it is healed
             if any(span.blinded(each.leader, each.begin_ns, each.end_ns) for each in former):
                 until_ns = max(until_ns, span.end_ns + SLACK_NS)
-        return Election(start.epoch, start.start_offset, start.end_offset, latest_ns, from_ns, until_ns)
+        return Election(start.epoch, start.start_offset, start.end_offset, latest_ns, from_ns, until_ns, earliest_ns)
 
 
 def witness(directory: RunDirectory, topics: Sequence[str]) -> Witness:

@@ -10,8 +10,10 @@ from typing import IO, Annotated
 
 import typer
 
+from chaos.commands.exportable import BLAMED, check_ends, check_files, excused
 from chaos.commands.stored import run_directory
 from chaos.exits import BadRequest, Exit
+from verifier.evidence.arrow_stream import HistoryError
 
 
 def register(app: typer.Typer) -> None:
@@ -21,8 +23,12 @@ def register(app: typer.Typer) -> None:
 
 def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory, for example results/latest.")],
-    edn: Annotated[bool, typer.Option("--edn", help="Write EDN, one operation a line.")] = False,
-    jsonl: Annotated[bool, typer.Option("--jsonl", help="Write JSON, one operation a line.")] = False,
+    edn: Annotated[
+        bool, typer.Option("--edn", help="Write EDN, one operation a line. This or --jsonl is required.")
+    ] = False,
+    jsonl: Annotated[
+        bool, typer.Option("--jsonl", help="Write JSON, one operation a line. This or --edn is required.")
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="The file to write; standard output without it.")] = None,
 ) -> int:
     """Write them in the order of time."""
@@ -30,11 +36,18 @@ def export(
     if not any(directory.history_dir.glob("*.arrow")):
         raise BadRequest(f"{run} has no history/*.arrow: the run left none, or they were removed; name another run")
     if edn == jsonl:
-        raise BadRequest("export wants one of --edn and --jsonl")
+        wrong = "--edn or --jsonl, not both" if edn else "a form: add --edn or --jsonl"
+        raise BadRequest(f"export needs {wrong} (see 'gapless export --help')")
+    unsealed = check_files(run, directory)
     from verifier.operations.export import export_run
     from verifier.operations.writing import FORMS
 
-    exported = export_run(directory.history_dir)
+    try:
+        exported = export_run(directory.history_dir)
+    except HistoryError as error:
+        raise BadRequest(f"{error}; {BLAMED}") from error
+    for note in [*unsealed, *check_ends(run, directory, exported.unfinished), *excused(directory)]:
+        print(f"gapless: note: {note}", file=sys.stderr)
     form = FORMS["edn" if edn else "jsonl"]
     try:
         with _target(out) as file:

@@ -15,12 +15,14 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
+from chaos.commands.invocation import command
 from chaos.commands.shown import examples, planted
 from chaos.exits import BadRequest
 from cluster.process.supervisor import Child, Supervisor
 from verifier.evidence.run_directory import RunDirectory, read_json, read_json_lines
 from verifier.evidence.run_model import RunModel
 from verifier.job import NO_VERDICT, REFUSED
+from verifier.replacing import recorded, replacing
 from verifier.report import write_reports
 from verifier.verdict import result_lines, undecidable
 
@@ -32,60 +34,110 @@ END_TIMEOUT_S = 5.0
 LOOK_S = 0.5
 
 
+#: Is told of a run as soon as it is done: None, or why it has no verdict.
+Said = Callable[[RunDirectory, str | None], None]
+
+
 def judge(directory: RunDirectory, spark_master: str, *, as_json: bool) -> str:
-    """Verify a run directory, print its outcome, and return ``valid``, ``invalid`` or ``unknown``."""
-    with Supervisor(str(directory.path)) as supervisor:
-        run_verifier(supervisor, directory, spark_master)
+    """Verify a run directory, print its outcome, and return ``valid``, ``invalid`` or ``unknown``.
+
+    Ctrl-C and SIGTERM raise KeyboardInterrupt, after what is left was said on stderr.
+    """
+    before = _stamp(directory)
+    try:
+        with Supervisor(str(directory.path)) as supervisor:
+            run_verifier(supervisor, directory, spark_master)
+    except KeyboardInterrupt:
+        _say_interrupted(directory, before)
+        raise
     return say(directory, as_json=as_json)
 
 
-def judge_all(directories: Sequence[RunDirectory], spark_master: str) -> dict[RunDirectory, str | None]:
+def judge_all(
+    directories: Sequence[RunDirectory], spark_master: str, said: Said = lambda _run, _failure: None
+) -> dict[RunDirectory, str | None]:
     """Verify several run directories in one Spark session; for each, None or why it has no verdict.
 
     If the verifier fails over a run, that is left unknown, for that reason; if it dies, it is started again for those
     behind it. A run that another verifier judges, or whose ``run.json`` cannot be read, has no verdict. A line on
-    stderr says how far it is.
+    stderr says how far it is. Ctrl-C and SIGTERM raise KeyboardInterrupt, after what is left was said on stderr.
     """
-    told: dict[RunDirectory, str | None] = {}
-    progress = _Progress(len(directories))
-    while len(told) < len(directories):
-        left = [each for each in directories if each not in told]
-        with Supervisor(str(left[0].path)) as supervisor:
-            outcomes = Path(supervisor.temporary_directory()) / "outcomes.jsonl"
-            progress.begin(outcomes, len(told))
-            ended = _run_job(supervisor, left, spark_master, ["--outcomes", str(outcomes)], look=progress.look)
-            found = {str(line["run"]): line for line in read_json_lines(outcomes)}
-        for each in left:
-            line = found.get(str(each.path))
-            if line is None:
+    before = {each: _stamp(each) for each in directories}
+    progress = _Progress(directories, said)
+    try:
+        while left := progress.left():
+            with Supervisor(str(left[0].path)) as supervisor:
+                outcomes = Path(supervisor.temporary_directory()) / "outcomes.jsonl"
+                progress.begin(outcomes, str(left[0].path / "verifier.log"))
+                try:
+                    ended = _run_job(supervisor, left, spark_master, ["--outcomes", str(outcomes)], look=progress.look)
+                finally:
+                    progress.look()
+            if behind := progress.left():
                 # it died over this one, and the next verifier begins behind it
-                told[each] = _left_unknown(each, _why(ended, ""))
-                break
-            error = line["error"]
-            if error is not None and not line["refused"]:
-                error = _left_unknown(each, f"the verifier has no verdict: {error}; see {ended.log_path}")
-            told[each] = error
-    return told
+                progress.tell(behind[0], _left_unknown(behind[0], _why(ended, "")))
+    except KeyboardInterrupt:
+        if behind := progress.left():
+            _say_interrupted(behind[0], before[behind[0]])
+        print(f"interrupted: {len(progress.told)} of {len(directories)} runs were judged", file=sys.stderr)
+        raise
+    return progress.told
 
 
 class _Progress:
-    """A line for each of several runs that has been judged, as soon as the verifier says so."""
+    """What became of each of several runs, told as soon as the verifier says so, with a line on stderr."""
 
-    def __init__(self, runs: int) -> None:
-        self._runs = runs
-        self._before = self._here = 0
-        self._outcomes = Path()
+    def __init__(self, runs: Sequence[RunDirectory], said: Said) -> None:
+        self.told: dict[RunDirectory, str | None] = {}
+        self._runs, self._said = runs, said
+        self._looked_at, self._outcomes, self._log_path = 0, Path(), ""
 
-    def begin(self, outcomes: Path, done: int) -> None:
-        """A job writes its outcomes here; ``done`` runs were judged before it."""
-        self._before, self._here, self._outcomes = done, 0, outcomes
+    def left(self) -> list[RunDirectory]:
+        """The runs of which nothing is told yet."""
+        return [each for each in self._runs if each not in self.told]
+
+    def begin(self, outcomes: Path, log_path: str) -> None:
+        """A job writes its outcomes here, and its log there."""
+        self._looked_at, self._outcomes, self._log_path = 0, outcomes, log_path
 
     def look(self) -> None:
-        """Print what is new."""
-        for line in list(read_json_lines(self._outcomes))[self._here :]:
-            self._here += 1
-            outcome = line["error"] or read_json(RunDirectory(Path(line["run"])).verdict_json)["verdict"]
-            print(f"judged {self._before + self._here} of {self._runs}: {line['run']}: {outcome}", file=sys.stderr)
+        """Tell what is new."""
+        for line in list(read_json_lines(self._outcomes))[self._looked_at :]:
+            self._looked_at += 1
+            run, error = RunDirectory(Path(line["run"])), line["error"]
+            if error is not None and not line["refused"]:
+                error = _left_unknown(run, f"the verifier has no verdict: {error}; see {self._log_path}")
+            self.tell(run, error)
+
+    def tell(self, run: RunDirectory, error: str | None) -> None:
+        """This run is done: None, or why it has no verdict."""
+        self.told[run] = error
+        outcome = error or read_json(run.verdict_json)["verdict"]
+        print(f"judged {len(self.told)} of {len(self._runs)}: {run.path}: {outcome}", file=sys.stderr)
+        self._said(run, error)
+
+
+def _stamp(directory: RunDirectory) -> tuple[int, int] | None:
+    """What tells one ``verdict.json`` from the next; None if there is none."""
+    try:
+        status = directory.verdict_json.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
+
+
+def _say_interrupted(directory: RunDirectory, before: tuple[int, int] | None) -> None:
+    """Say what a run has whose verifier was interrupted. One without any verdict is left unknown."""
+    if recorded(directory) is None:
+        again = command(["verify", str(directory.path)])
+        failure = _left_unknown(directory, f"interrupted before the verdict; judge it with: {again}")
+        left = "it is unknown now" if failure is None else "it has no verdict"
+        told = f"interrupted before the verdict: {left}"
+    elif _stamp(directory) == before:
+        told = f"interrupted, and not judged again: what is left is the former verdict, {recorded(directory)}"
+    else:
+        told = f"interrupted, but it had been judged: {recorded(directory)}"
+    print(f"gapless: {directory.path}: {told}", file=sys.stderr, flush=True)
 
 
 def _left_unknown(directory: RunDirectory, reason: str) -> str | None:
@@ -190,7 +242,8 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> None:
 def write_unjudged(directory: RunDirectory, reason: str) -> None:
     """Leave ``verdict.json`` and the reports of a run that was not judged: unknown, for that reason."""
     run = RunModel.from_json(directory.read_run())
-    write_reports(directory, run, [], undecidable(reason))
+    with replacing(directory) as results:
+        write_reports(results, run, [], undecidable(reason))
 
 
 def say(directory: RunDirectory, *, as_json: bool, more: Mapping[str, Any] | None = None) -> str:

@@ -61,7 +61,7 @@ def _version(wanted: bool) -> None:
 
 def common(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it and end.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Breaks a Kafka-like log on purpose and proves what survived."""
@@ -76,7 +76,7 @@ def run_command(arguments: Sequence[str]) -> int:
     except TyperException as error:
         return _say(usage_line(error, arguments, COMMANDS), Exit.BAD_ARGUMENTS)
     except (KeyboardInterrupt, typer.Abort):
-        return _say("interrupted", Exit.UNKNOWN)
+        return _say("interrupted", Exit.INTERRUPTED)
     except Exception as error:
         log.exception("the harness failed")
         return _say(f"the harness itself failed: {type(error).__name__}: {error}{_log()}", Exit.HARNESS_FAILED)

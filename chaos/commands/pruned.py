@@ -59,12 +59,13 @@ def _recorded(directory: RunDirectory) -> dict[str, Any]:
 def _told(recorded: Mapping[str, Any], run: Mapping[str, Any]) -> str:
     if "verdict" not in recorded:
         return "no verdict is recorded: verdict.json is absent or cannot be read"
-    ended, stats = run.get("ended"), recorded.get("stats", {})
-    when = f" at {ended}" if ended else ""
-    return (
-        f"it was {recorded['verdict']} when it was judged{when}: "
-        f"acked={stats.get('acked', '?')} read={stats.get('read', '?')}"
-    )
+    when = f" at {run['ended']}" if run.get("ended") else ""
+    try:
+        # as the RESULT line of that time had it: what was found and allowed belongs to the verdict
+        found = result_lines(recorded, repro="")[0].removeprefix(f"RESULT {recorded['verdict']} ")
+    except (KeyError, TypeError, AttributeError, ValueError):
+        found = "its verdict.json says nothing else that can be read"
+    return f"it was {recorded['verdict']} when it was judged{when}: {found}"
 
 
 def _altered(directory: RunDirectory, recorded: Mapping[str, Any]) -> str | None:
@@ -77,10 +78,14 @@ def _altered(directory: RunDirectory, recorded: Mapping[str, Any]) -> str | None
     except (OSError, ValueError) as error:
         return f"whether what is left was altered is not known: {error}"
     gone = tuple(f"nodes/{each}/data/" for each in directory.broker_ids())
-    other = [f"{each.path} ({each.what})" for each in differences if not _was_pruned(each, gone)]
-    if other:
-        count = f" and {len(other) - MOST_NAMED} more" if len(other) > MOST_NAMED else ""
-        return f"what is left was altered since the run was sealed: {', '.join(other[:MOST_NAMED])}{count}"
+    told = []
+    for what, word in (("missing", "removed"), ("changed", "changed"), ("new", "new")):
+        names = [each.path for each in differences if each.what == what and not _was_pruned(each, gone)]
+        if names:
+            more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+            told.append(f"{word}: {', '.join(names[:MOST_NAMED])}{more}")
+    if told:
+        return f"what is left is not as it was sealed; {'; '.join(told)}"
     before = recorded.get("stats", {}).get("seal")
     if before is not None and before != sealed.digest:
         return "the seal is not the one that the recorded verdict was made with: verdict.json or seal.json was replaced"

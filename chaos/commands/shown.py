@@ -1,4 +1,4 @@
-"""What is shown under the RESULT lines of a run besides its reasons: an example, and what was planted. Owns the words.
+"""What is shown under the RESULT lines besides the reasons: an example, and what was planted. Owns the words.
 
 Reads the verdict and the notes of planted defects (``nodes/<broker>/defects.jsonl``); judges nothing by them.
 """

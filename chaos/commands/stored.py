@@ -10,6 +10,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from chaos.commands.history_head import complaint
 from chaos.exits import BadRequest
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import OtherVersion, RunModel, RunModelError
@@ -25,28 +26,41 @@ A_RUN_OR_HISTORY = (
 HEAD_BYTES = 65_536
 
 
+class DamagedRun(BadRequest):
+    """A run directory whose ``run.json`` was removed, or is not as the run left it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One path as it was given: a run directory, or the file of a history."""
+    """One path as it was given: a run directory, or the file of a history; or what is wrong with a damaged run."""
 
     given: Path
     run: RunDirectory | None
     history: Path | None
+    damage: str | None = None
 
 
 def stored(path: Path) -> Stored:
-    """What a path is. Raises BadRequest for what is neither."""
+    """What a path is. Raises BadRequest for what is no run, not even a damaged one, and no history."""
     if path.is_file() and path.suffix in HISTORIES:
         _check_history(path)
         return Stored(path, None, path)
     if path.is_dir() and not (path / "run.json").exists() and (path / STORE_FILE).is_file():
         return Stored(path, None, path / STORE_FILE)
-    return Stored(path, run_directory(path, A_RUN_OR_HISTORY), None)
+    try:
+        return Stored(path, run_directory(path, A_RUN_OR_HISTORY), None)
+    except DamagedRun as error:
+        return Stored(path, None, None, str(error))
 
 
 def run_directory(path: Path, wanted: str = A_RUN) -> RunDirectory:
-    """The run directory at a path, whose ``run.json`` can be read. Raises BadRequest, which says what is ``wanted``."""
+    """The run directory at a path, whose ``run.json`` can be read. Raises BadRequest, which says what is ``wanted``.
+
+    For a run whose ``run.json`` is damaged that is a DamagedRun.
+    """
     directory = RunDirectory(path.resolve())
+    if not directory.run_json.exists() and _was_a_run(directory):
+        raise DamagedRun(f"{path}/run.json was removed; the rest of a run is there: put the original back")
     if not directory.run_json.is_file():
         raise BadRequest(_not_a_run(path, wanted))
     try:
@@ -54,16 +68,21 @@ def run_directory(path: Path, wanted: str = A_RUN) -> RunDirectory:
     except OtherVersion as error:
         raise BadRequest(f"{path}/{error}") from error
     except RunModelError as error:
-        raise BadRequest(f"{path}/{error}; the file is not as the run left it: put the original back") from error
+        raise DamagedRun(f"{path}/{error}; the file is not as the run left it: put the original back") from error
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}: {error.msg}"
-        raise BadRequest(
+        raise DamagedRun(
             f"{path}/run.json: this is no JSON ({place}); the file is not as the run left it: put the original back"
         ) from error
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not a JSON object in UTF-8"
-        raise BadRequest(f"{path}/run.json cannot be read: {why}; put the original back") from error
+        raise DamagedRun(f"{path}/run.json cannot be read: {why}; put the original back") from error
     return directory
+
+
+def _was_a_run(directory: RunDirectory) -> bool:
+    """Whether a directory has what only a run leaves."""
+    return directory.seal_json.is_file() or (directory.history_dir.is_dir() and directory.nodes_dir.is_dir())
 
 
 def _not_a_run(path: Path, wanted: str) -> str:
@@ -89,31 +108,12 @@ def _belongs(path: Path) -> str:
 
 
 def _check_history(path: Path) -> None:
-    """Raises BadRequest for a file in whose beginning nothing is an operation; an empty one is an empty history."""
+    """Raises BadRequest for a file whose beginning shows that it is no history, or not as its name says."""
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES).decode(errors="replace")
     except OSError as error:
         raise BadRequest(f"{path} cannot be read: {error.strerror}") from error
-    if not head.strip() or _has_operation(head, path.suffix):
-        return
-    raise BadRequest(
-        f"{path} is not a history of operations: nothing in it has a process{_belongs(path)}; name {A_RUN_OR_HISTORY}"
-    )
-
-
-def _has_operation(head: str, suffix: str) -> bool:
-    if suffix == ".edn":
-        return ":process" in head
-    if head.lstrip().startswith("["):
-        # the elements of an array may stand on any number of lines: whatever is damaged is told by who reads it
-        return '"process"' in head or head.lstrip()[1:].lstrip()[:1] == "]"
-    return any(_is_operation(line) for line in head.splitlines())
-
-
-def _is_operation(line: str) -> bool:
-    try:
-        value = json.loads(line)
-    except ValueError:
-        return False
-    return isinstance(value, dict) and "process" in value
+    wrong = complaint(head, path.suffix)
+    if wrong is not None:
+        raise BadRequest(f"{path} is not a history of operations: {wrong}{_belongs(path)}; name {A_RUN_OR_HISTORY}")

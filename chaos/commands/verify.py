@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,9 +14,12 @@ from chaos.commands.invocation import command
 from chaos.commands.judge import judge, judge_all, say, say_lines
 from chaos.commands.preflight import check_java, check_spark_master
 from chaos.commands.pruned import is_pruned, say_pruned
+from chaos.commands.shown import examples
 from chaos.commands.stored import Stored, run_directory, stored
 from chaos.exits import VERDICTS, BadRequest, Exit
 from verifier.evidence.run_directory import RunDirectory, read_json
+from verifier.replacing import recorded
+from verifier.verdict import result_lines, undecidable
 
 if TYPE_CHECKING:
     from verifier.operations.options import JudgeOptions
@@ -73,18 +77,59 @@ def verify(
         check_spark_master(spark_master)
     if len(asked) == 1 and runs:
         return int(VERDICTS[judge(runs[0], spark_master, as_json=as_json)])
-    failures = judge_all(runs, spark_master) if runs else {}
-    statuses = []
-    for number, each in enumerate(asked):
-        place = out if out is None or len(asked) == 1 else out / f"{number + 1}-{each.given.name}"
-        if each.history is not None:
-            statuses.append(_history(each, options, place, as_json=as_json))
-        elif each.run is not None and each.run not in failures:
-            more = {"path": str(each.given)} if len(asked) > 1 else None
-            statuses.append(VERDICTS[say_pruned(each.run, as_json=as_json, more=more)])
-        elif each.run is not None:
-            statuses.append(_run(each, each.run, failures[each.run], as_json=as_json))
-    return int(next(status for status in _WORST_FIRST if status in statuses))
+    saying = _InOrder(asked, runs, lambda each, place: _history(each, options, place, as_json=as_json), out, as_json)
+    saying.go_on()
+    if runs:
+        judge_all(runs, spark_master, saying.judged)
+    return int(next(status for status in _WORST_FIRST if status in saying.statuses))
+
+
+class _InOrder:
+    """Says the outcome of each path in the order in which they were given, as soon as all before it are said.
+
+    ``runs`` are those that a verifier judges meanwhile; all others are judged when their turn comes.
+    """
+
+    def __init__(
+        self,
+        asked: list[Stored],
+        runs: list[RunDirectory],
+        history: Callable[[Stored, Path | None], Exit],
+        out: Path | None,
+        as_json: bool,
+    ) -> None:
+        self.statuses: list[Exit] = []
+        self._asked, self._history, self._out, self._as_json = asked, history, out, as_json
+        self._awaited = set(runs)
+        self._failures: dict[RunDirectory, str | None] = {}
+
+    def judged(self, run: RunDirectory, failure: str | None) -> None:
+        """A run is done: None, or why it has no verdict."""
+        self._awaited.discard(run)
+        self._failures[run] = failure
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Say whatever can be said now."""
+        while len(self.statuses) < len(self._asked):
+            each = self._asked[len(self.statuses)]
+            if each.run in self._awaited:
+                return
+            self.statuses.append(self._say(each))
+
+    def _say(self, each: Stored) -> Exit:
+        several = len(self._asked) > 1
+        if each.damage is not None:
+            return _damaged(each, each.damage, as_json=self._as_json)
+        if each.run is None:
+            place = self._out
+            if place is not None and several:
+                place /= f"{len(self.statuses) + 1}-{each.given.name}"
+            return self._history(each, place)
+        if each.run in self._failures:
+            return _run(each, each.run, self._failures[each.run], as_json=self._as_json)
+        more = {"path": str(each.given)} if several else None
+        return VERDICTS[say_pruned(each.run, as_json=self._as_json, more=more)]
 
 
 def report(path: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")]) -> int:
@@ -116,6 +161,16 @@ def _options(sub_via: str | None, *, ww_deps: bool, txn: bool) -> JudgeOptions:
         raise BadRequest(str(error)) from error
 
 
+def _damaged(asked: Stored, reason: str, *, as_json: bool) -> Exit:
+    """Say that a run without its ``run.json`` cannot be judged; nothing is written into it."""
+    former = recorded(RunDirectory(asked.given))
+    left = [] if former is None else [f"what is left is the former verdict, {former}"]
+    verdict = undecidable(reason, *left).to_json()
+    lines = result_lines(verdict, repro=command(["verify", str(asked.given)]))
+    whole = {**verdict, "run_dir": str(asked.given.resolve()), "path": str(asked.given)}
+    return VERDICTS[say_lines(lines, whole, as_json=as_json)]
+
+
 def _run(asked: Stored, run: RunDirectory, failure: str | None, *, as_json: bool) -> Exit:
     """Say how one of several runs was judged."""
     if failure is not None:
@@ -127,7 +182,6 @@ def _history(asked: Stored, options: JudgeOptions, out: Path | None, *, as_json:
     """Judge a history, here: it needs no Spark."""
     from verifier.operations.report import write_reports
     from verifier.operations.verdict import judge_file
-    from verifier.verdict import result_lines
 
     path = asked.history or asked.given
     try:
@@ -139,7 +193,7 @@ def _history(asked: Stored, options: JudgeOptions, out: Path | None, *, as_json:
     verdict = {**judged.to_json(), "path": str(asked.given)}
     summary = None if out is None else str(out / "summary.md")
     lines = result_lines(verdict, report=summary, repro=_repro(asked.given, options))
-    said = say_lines(lines, verdict, as_json=as_json)
+    said = say_lines(lines, verdict, as_json=as_json, shown=[*examples(verdict["checks"])])
     for note in judged.notes:
         print(f"  note: {note}", file=sys.stderr)
     return VERDICTS[said]

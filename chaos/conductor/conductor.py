@@ -162,7 +162,7 @@ class Conductor:
             return status.acked > 0 and status.read > 0
 
         if not await until(flowing, clock=self._bench.clock, timeout_ms=LOAD_STARTS_MS):
-            raise Incomplete("the load did not happen: no record was acknowledged and read within 30 s")
+            raise Incomplete("the load did not get going: within 30 s no record was both acknowledged and read")
         return self._bench.clock.monotonic_ms()
 
     async def _chaos(self, started_ms: int) -> None:

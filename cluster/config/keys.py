@@ -150,7 +150,7 @@ class KeyTable:
         """Raises ConfigError with the nearest known key if there is no such key."""
         key = self.keys.get(name)
         if key is None:
-            raise ConfigError(f"unknown {self.what} config key '{_brief(name)}'{suggestion(name, self.keys)}")
+            raise ConfigError(f"unknown {self.what} config key '{_brief(str(name))}'{suggestion(name, self.keys)}")
         return key
 
     def carried_warning(self, name: str) -> str:

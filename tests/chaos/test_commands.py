@@ -110,17 +110,22 @@ BAD = [
     (["verify", "absent.edn"], ["absent.edn: there is no such file"]),
     (["verify", "verdict.json"], ["verdict.json is not a history", "nothing in it has a process", "results/latest"]),
     (["verify", "pretty.json"], ["pretty.json is not a history"]),
-    (["verify", "words.edn"], ["words.edn is not a history"]),
+    (["verify", "words.edn"], ["words.edn is not a history", "nothing in it has a process"]),
+    (["verify", "json.edn"], ["json.edn is not a history", "it looks like JSON: rename it to .jsonl"]),
+    (["verify", "edn.jsonl"], ["edn.jsonl is not a history", "it looks like EDN: rename it to .edn"]),
+    (["verify", "vector.json"], ["vector.json is not a history", "it looks like EDN: rename it to .edn"]),
+    (["verify", "two.jsonl"], ["line 2 is not one whole JSON object: the object goes on to line 3", "an array"]),
+    (["verify", "side.jsonl"], ["line 1 is not one whole JSON object (each operation"]),
+    (["verify", "cut.jsonl"], ["line 1 is not one whole JSON object (each operation"]),
     (["verify", "lacking/run.json"], ["lacking/run.json is not a history", "part of one: lacking"]),
     (["verify", "history.edn", "absent"], ["absent: there is no such file"]),
     (["verify", "history.edn", "--sub-via", "group"], ["--sub-via", "assign, subscribe", "'group'"]),
     (["verify", "history.edn", "--out", "file"], ["--out file", "no directory"]),
     (["verify"], ["PATH...", "'gapless verify --help'"]),
-    (["verify", "lacking"], ["lacking/run.json: settings.retries is absent", "put the original back"]),
-    (["verify", "torn"], ["torn/run.json: this is no JSON (line 1, column 2", "put the original back"]),
-    (["verify", "list"], ["list/run.json cannot be read", "JSON object", "put the original back"]),
+    (["report", "lacking"], ["lacking/run.json: settings.retries is absent", "put the original back"]),
+    (["report", "torn"], ["torn/run.json: this is no JSON (line 1, column 2", "put the original back"]),
+    (["report", "list"], ["list/run.json cannot be read", "JSON object", "put the original back"]),
     (["verify", "other"], ["other/run.json: schema is 1", "with the version that made it"]),
-    (["verify", "edited"], ['edited/run.json: seed must be an integer, not "one"', "put the original back"]),
     (["report"], ["RUN", "'gapless report --help'"]),
     (["report", "absent"], ["absent: there is no such file or directory", "results/latest"]),
     (["report", "full"], ["full is not a run directory", "results/latest"]),
@@ -151,7 +156,7 @@ COMMANDS = {
     "sweep": ("--seeds", "--filter", "--list", "--resume", "--out", "--json", "255"),
     "verify": ("--spark-master", "--json", "--sub-via", "--ww-deps", "--txn", "--out"),
     "report": ("RUN", "run directory"),
-    "export": ("--edn", "--jsonl", "--out"),
+    "export": ("--edn", "--jsonl", "--out", "This or --jsonl is required", "This or --edn is required"),
     "up": ("--brokers", "--port", "--detach", "--data", "--json"),
     "status": ("--data",),
     "down": ("--data",),
@@ -184,6 +189,12 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "verdict.json").write_text('{"verdict": "valid", "checks": {}, "stats": {"process": 1}}')
     (tmp_path / "pretty.json").write_text(json.dumps({"verdict": "valid", "context": {"process": "x"}}, indent=2))
     (tmp_path / "words.edn").write_text("nothing happened\n")
+    (tmp_path / "json.edn").write_text('{"process": 0, "type": "invoke"}\n')
+    (tmp_path / "edn.jsonl").write_text("{:process 0, :type :invoke}\n")
+    (tmp_path / "vector.json").write_text("[{:index 0 :process 0}]\n")
+    (tmp_path / "two.jsonl").write_text('\n{"index": 1, "process": 0,\n "type": "ok"}\n')
+    (tmp_path / "side.jsonl").write_text('{"process": 0} {"process": 1}\n')
+    (tmp_path / "cut.jsonl").write_text('{"process": 0, "ty\n')
     whole = run_model().to_json()
     begun = json.dumps(whole)
     changed = {"edited": json.dumps({**whole, "seed": "one"}), "other": json.dumps({**whole, "schema": 1})}

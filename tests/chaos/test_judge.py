@@ -1,11 +1,16 @@
-"""A verifier that dies leaves the run unknown, with the reason; what was judged before does not survive."""
+"""A verifier that dies leaves the run unknown, with the reason; one that is interrupted leaves the former verdict."""
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
+import json
 import os
 import re
+import signal
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +19,7 @@ from chaos.commands import judge
 from chaos.exits import VERDICTS, BadRequest, Exit
 from tests.support.stories import clean
 from verifier.evidence.run_directory import RunDirectory, read_json
+from verifier.replacing import replacing
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -38,6 +44,8 @@ def directory(tmp_path: Path) -> RunDirectory:
     """A run that was judged valid before."""
     directory = clean().write(tmp_path / "run")
     directory.verdict_json.write_text('{"verdict": "valid", "checks": {}, "stats": {}, "reasons": []}')
+    directory.report_html.write_text("the former report")
+    directory.anomalies_dir.mkdir()
     return directory
 
 
@@ -58,7 +66,100 @@ def test_a_verifier_that_dies_leaves_the_run_unknown(
     assert reason.startswith("the verifier ")
     assert "\n" not in reason
     assert re.search(told, reason), reason
-    assert directory.report_html.exists()
+    assert directory.report_html.read_text() != "the former report"
+    assert not directory.anomalies_dir.exists()
+
+
+def interrupted(directory: RunDirectory, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """Have it judged by this script, and interrupt that as soon as it has touched a file."""
+    begun = directory.path / "begun"
+    script = f"import pathlib, time; {script}; pathlib.Path({str(begun)!r}).touch(); time.sleep(600)"
+    monkeypatch.setattr(judge, "_command", lambda *_: [sys.executable, "-c", script])
+
+    def interrupt() -> None:
+        while not begun.exists():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    waiting = threading.Thread(target=interrupt, daemon=True)
+    waiting.start()
+    with pytest.raises(KeyboardInterrupt):
+        judge.judge(directory, "local[2]", as_json=False)
+    waiting.join()
+
+
+def test_an_interrupted_verifier_leaves_the_former_verdict(
+    directory: RunDirectory, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The files of before stay, and one line says that they are those of before; no RESULT line takes them for new."""
+    before = directory.verdict_json.read_text()
+    interrupted(directory, monkeypatch, "pass")
+    assert directory.verdict_json.read_text() == before
+    assert directory.report_html.read_text() == "the former report"
+    assert directory.anomalies_dir.exists()
+    out, err = capsys.readouterr()
+    assert "RESULT" not in out
+    assert err.splitlines()[-1] == (
+        f"gapless: {directory.path}: interrupted, and not judged again: what is left is the former verdict, valid"
+    )
+
+
+def test_an_interrupted_verifier_leaves_no_run_without_a_verdict(
+    directory: RunDirectory, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where there was no verdict, or it was just being replaced, the run is unknown and says how to judge it."""
+    interrupted(directory, monkeypatch, f"pathlib.Path({str(directory.verdict_json)!r}).unlink()")
+    verdict = read_json(directory.verdict_json)
+    assert verdict["verdict"] == "unknown"
+    assert verdict["reasons"][0].startswith("interrupted before the verdict; judge it with: ")
+    assert "interrupted before the verdict: it is unknown now" in capsys.readouterr().err
+
+
+def test_an_interrupt_that_comes_too_late(
+    directory: RunDirectory, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The verdict was replaced already: it is not called the former one."""
+    new = json.dumps({"verdict": "invalid"})
+    interrupted(directory, monkeypatch, f"pathlib.Path({str(directory.verdict_json)!r}).write_text({new!r})")
+    assert "interrupted, but it had been judged: invalid" in capsys.readouterr().err
+
+
+def test_results_replace_the_former_ones_together(directory: RunDirectory) -> None:
+    """All that was there stays if the new ones are not finished, and none of it if they are."""
+    before = directory.verdict_json.read_text()
+    with contextlib.suppress(SystemExit), replacing(directory) as results:
+        results.report_html.write_text("new")
+        results.verdict_json.write_text("new")
+        raise SystemExit
+    assert (directory.verdict_json.read_text(), directory.report_html.read_text()) == (before, "the former report")
+    with replacing(directory) as results:
+        results.anomalies_dir.mkdir()
+        (results.anomalies_dir / "new.csv").touch()
+        for path in (results.report_html, results.verdict_json, results.summary_md, results.junit_xml):
+            path.write_text("new")
+        assert directory.verdict_json.read_text() == before
+    written = (directory.report_html, directory.verdict_json, directory.summary_md, directory.junit_xml)
+    assert [path.read_text() for path in written] == ["new"] * 4
+    assert [path.name for path in directory.anomalies_dir.iterdir()] == ["new.csv"]
+    assert not list(directory.path.glob(".judged*"))
+
+
+def test_a_former_verdict_never_stands_beside_new_files(
+    directory: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes before the first new file comes, so that a kill between the two leaves no verdict."""
+    seen = []
+    rename = Path.replace
+
+    def noted(self: Path, target: Path) -> Path:
+        seen.append((target.name, directory.verdict_json.exists()))
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "replace", noted)
+    with replacing(directory) as results:
+        for path in (results.report_html, results.verdict_json):
+            path.write_text("new")
+    assert seen == [("report.html", False), ("verdict.json", False)]
 
 
 def test_two_verifiers_of_one_run(directory: RunDirectory) -> None:

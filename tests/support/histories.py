@@ -34,3 +34,14 @@ def write_beyond_its_buffer(path: Path) -> None:
     beyond = pa.StringArray.from_buffers(len(batch), pa.array(wrong, pa.int32()).buffers()[1], letters)
     with pa.ipc.new_stream(path, batch.schema) as stream:
         stream.write_batch(pa.RecordBatch.from_arrays([beyond, *batch.columns[1:]], schema=batch.schema))
+
+
+def write_without(path: Path, column: str) -> None:
+    """Leave only the first batch of a history; the first row has a null in this column."""
+    with pa.ipc.open_stream(path.read_bytes()) as reader:
+        batch = reader.read_next_batch()
+    number = batch.schema.get_field_index(column)
+    values = [None, *batch.column(number).to_pylist()[1:]]
+    columns = [*batch.columns[:number], pa.array(values, batch.schema.field(number).type), *batch.columns[number + 1 :]]
+    with pa.ipc.new_stream(path, batch.schema) as stream:
+        stream.write_batch(pa.RecordBatch.from_arrays(columns, schema=batch.schema))

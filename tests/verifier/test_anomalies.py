@@ -42,6 +42,7 @@ def test_a_docstring_names_its_check_and_defines_it(anomaly: Anomaly) -> None:
     assert text.startswith(f"{anomaly.name}: ")
     assert "\n\nDefinition. " in text
     assert "\n\n    " in text
+    assert "Pure." not in text and "this process" not in text, "readers of docs/anomalies.md do not ask how it is found"
     assert [cause for cause in anomaly.causes if f"``{cause}``" not in text and anomaly.name not in COPIED] == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,10 @@ import pytest
 from tests.support.settings import settings as run_settings
 from tests.verifier.test_verdict import a_run, audit, closing, decide, found
 from verifier import anomaly_files
-from verifier.anomaly_files import COLLECTED, INDEX, by_run, write
+from verifier.anomaly_files import COLLECTED, INDEX, JUDGED, by_run, write
 from verifier.bounds import Bounds
-from verifier.expectation import RETRY
+from verifier.event_rows import EVENT
+from verifier.expectation import ELECTION, RETRY
 from verifier.tables import Place
 from verifier.verdict import Verdict
 
@@ -34,11 +36,15 @@ def table(*rows: dict[str, Any]) -> pa.Table:
         "count": 1,
         "size": 1,
     }
-    return pa.Table.from_pylist([{**usual, "detail": "{}", **each} for each in rows], schema=COLLECTED)
+    return pa.Table.from_pylist([{**usual, "detail": "{}", **each} for each in rows], schema=JUDGED)
 
 
 def lost(count: int) -> Verdict:
     return decide(a_run(), audit(found("lost-write", count=count)), closing())
+
+
+def in_words(run: str, excuse: str, event: Mapping[str, Any]) -> str:
+    return f"{run}: {excuse} {event['epoch']}"
 
 
 def written(directory: Path, check: str) -> list[dict[str, str]]:
@@ -79,17 +85,40 @@ def test_what_is_too_much_stays_in_ranges_and_says_so(tmp_path: Path) -> None:
 
 
 def test_files_say_what_is_allowed(tmp_path: Path) -> None:
-    """The reason of the verdict stands with each row of its cause and partition, and with no other."""
+    """The verdict's reason and the row's own event stand with each row that is excused, and with no other."""
     off = run_settings(idempotence=False, rate=0.0)
     verdict = decide(
         a_run(settings=off), audit(found("duplicate", "broker", excuse=RETRY), found("lost-write")), closing()
     )
-    duplicates = table({"cause": "broker"}, {"cause": "broker", "partition": 3})
+    retried = {"cause": "broker", "excuse": RETRY, "event": "another retry"}
+    duplicates = table(retried, {**retried, "partition": 3}, {"cause": "broker", "sequence": 9})
     write(tmp_path / "a", {"duplicate": duplicates, "lost-write": table({})}, verdict)
-    first, other = written(tmp_path / "a", "duplicate")
+    first, elsewhere, unexcused = written(tmp_path / "a", "duplicate")
     assert first["allowed"].startswith("idempotence is off")
-    assert other["allowed"] == ""
+    assert first["allowed"].endswith("; another retry")
+    assert (elsewhere["allowed"], unexcused["allowed"]) == ("", "")
     assert [row["allowed"] for row in written(tmp_path / "a", "lost-write")] == [""]
+
+
+def test_each_row_has_the_election_that_excuses_it(tmp_path: Path) -> None:
+    """Of two elections in one partition each row names its own; the rows without a reason are the forbidden ones."""
+    acks_1 = run_settings(acks="1", idempotence=False, rate=0.0)
+    elections = ("election of epoch 1 at offset 4", "election of epoch 2 at offset 20")
+    losses = [replace(found("lost-write", count=3, excuse=ELECTION), event=each) for each in elections]
+    verdict = decide(a_run(settings=acks_1), audit(*losses, found("lost-write", count=2)), closing())
+    rows = table(
+        {"count": 3, "excuse": ELECTION, "event": elections[0]},
+        {"sequence": 20, "count": 3, "excuse": ELECTION, "event": elections[1]},
+        {"sequence": 40, "count": 2},
+    )
+    write(tmp_path / "a", {"lost-write": rows}, verdict)
+    allowed = [row["allowed"] for row in written(tmp_path / "a", "lost-write")]
+    reason, _, _ = allowed[0].partition("; ")
+    assert reason.startswith("acks=1: ")
+    first, second = (f"{reason}; {each}" for each in elections)
+    assert allowed == [first] * 3 + [second] * 3 + [""] * 2
+    result = verdict.checks["lost-write"]
+    assert (allowed.count(""), result.allowed_count) == (result.forbidden_count, 6)
 
 
 def test_stale_files_go(tmp_path: Path) -> None:
@@ -112,8 +141,12 @@ def test_runs_are_kept_apart_and_sorted() -> None:
     frame = pa.table(
         {name: pa.array([row[index] for row in rows], pa.string() if name in ("cause", "detail") else pa.int64())
          for index, name in enumerate(columns)}
+        | {"excuse": [ELECTION, None, ELECTION], "event": [{"epoch": 3}, None, {"epoch": 2}]}
     )  # fmt: skip
-    tables = by_run(frame, places)
+    tables = by_run(frame, places, in_words)
+    assert {name: each["event"].to_pylist() for name, each in tables.items()} == {
+        "one": [None], "two": ["two: election 2", "two: election 3"],
+    }  # fmt: skip
     assert {name: each["sequence"].to_pylist() for name, each in tables.items()} == {"one": [4], "two": [3, 9]}
     assert tables["two"]["partition"].to_pylist() == [5, 5]
 
@@ -123,13 +156,13 @@ def test_spark_rows_become_tables(spark: Any) -> None:
     """The rows of each check come as they are, the first of each if there are too many in all."""
     place = Place("run", a_run().final[0], (1,), 0, False, (0,), Bounds())
     numbers = ", ".join(f"{name} bigint" for name in ("stream", "sequence", "offset", "count", "size"))
-    schema = f"check string, place int, cause string, {numbers}, detail string"
+    schema = f"check string, place int, cause string, {numbers}, detail string, excuse string, event {EVENT}"
     told = {"duplicate": (5, 3, 4), "unseen": (7,)}
-    rows = [(check, 0, None, 1, at, at, 1, 1, "{}") for check, ats in told.items() for at in ats]
+    rows = [(check, 0, None, 1, at, at, 1, 1, "{}", None, None) for check, ats in told.items() for at in ats]
     frame = spark.createDataFrame(rows, schema)
 
     def sequences(longest: int) -> dict[str, list[int | None]]:
-        found = anomaly_files.collect(frame, list(told), len(rows), [place], longest)
+        found = anomaly_files.collect(frame, list(told), len(rows), [place], in_words, longest)
         return {check: each["run"]["sequence"].to_pylist() for check, each in found.items()}
 
     assert sequences(longest=4) == {"duplicate": [3, 4, 5], "unseen": [7]}

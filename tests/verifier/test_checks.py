@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from tests.verifier.agreement import expected, report, summed_up
 from tests.verifier.conftest import Judged
 from tests.verifier.planted import PLANTED
 from verifier.anomalies import BY_NAME, NAMES
+from verifier.expectation import ELECTION, EXCUSES
 from verifier.facts import Audit, Region
 
 #: Values that were acknowledged and deleted on purpose, by planted example.
@@ -100,6 +102,23 @@ def test_examples_carry_what_surrounds_them(judged: dict[str, Judged]) -> None:
     claimed = _of(judged["planted: read and then another"].audit, "inconsistent-offsets").context
     assert {(claim["stream"], claim["sequence"]) for claim in claimed["claimed"]} == {(1, 0), (1, 500)}
     assert [(value["stream"], value["sequence"]) for value in claimed["value_at"]] == [(1, 0)]
+
+
+def test_every_row_knows_what_excuses_it(judged: dict[str, Judged]) -> None:
+    """Summed up by excuse, and by election, the rows for the files are what the verdict is made of."""
+    wanted: Counter[tuple[Any, ...]] = Counter()
+    rows: Counter[tuple[Any, ...]] = Counter()
+    for name, each in judged.items():
+        for one in each.audit.found:
+            if one.check in each.audit.anomalies:
+                event = one.event if one.excuse == ELECTION else None
+                wanted[name, one.check, one.cause, one.partition, one.excuse, event] += one.count
+        for check, table in each.audit.anomalies.items():
+            for row in table.to_pylist():
+                event = row["event"] if row["excuse"] == ELECTION else None
+                rows[name, check, row["cause"], row["partition"], row["excuse"], event] += row["count"]
+    assert rows == wanted
+    assert {key[4] for key in rows} == {None, *EXCUSES}
 
 
 def _of(audit: Audit, check: str) -> Any:

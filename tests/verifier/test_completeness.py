@@ -185,6 +185,8 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
     ("2 of its 3 replicas are known", NOTHING, final(log_end_offsets={1: 25, 2: 25}), FACTS, CLOSING),
     ("it has no acknowledged sentinel", NOTHING, final(sentinel_offset=None), FACTS, CLOSING),
     ("is not below the high watermark", NOTHING, final(sentinel_offset=25), FACTS, CLOSING),
+    ("told of a high watermark 26, and the last one is 25", FINAL, RUN, FACTS,
+     account("reader-1", watermarks={("t", 0): 26})),
     ("not on those of its declared replicas", FINAL, final(log_end_offsets={1: 25, 2: 25, 4: 25}), FACTS, CLOSING),
     ("its final state is recorded twice", FINAL, a_run(final=[*RUN.final, *RUN.final]), FACTS, CLOSING),
     ("its topic id 8f56e1f3", FINAL, a_run(final_topic_ids={"t": "another"}), FACTS, CLOSING),
@@ -344,6 +346,23 @@ def test_partition_metadata_of_another_version_tells_no_topic_id(tmp_path: Path)
     path = directory.node(1) / "data" / "t-0" / "partition.metadata"
     path.write_text(path.read_text(encoding="utf-8").replace("version: 0", "version: 7"), encoding="utf-8")
     assert gather(directory, RunModel.from_json(directory.read_run())).topic_ids[1, "t", 0] is None
+
+
+def test_what_the_run_says_itself_comes_first() -> None:
+    """The cause stands above what follows from it, and says that it was one; not in a run that came to its end."""
+    broken = a_run(problems=["the disk is full", "and another"], phases=RUN.phases[:2], final=[], topics=[])
+    reasons = [each.reason for each in incomplete(broken, FACTS, closing(clock=Shift(0, 600_000)))]
+    assert reasons[0] == "the disk is full; the run broke off, so what is missing below may only follow from this"
+    assert reasons[1] == "and another"
+    assert len(reasons) > 5
+    ended = [each.reason for each in incomplete(a_run(problems=["the load did not stop"]), FACTS, CLOSING)]
+    assert ended == ["the load did not stop"]
+
+
+def test_an_overloaded_harness_says_what_helps() -> None:
+    """Whoever meets it knows what to do."""
+    (doubt,) = incomplete(RUN, FACTS, closing(lag_ms={"producer-1": 5100.0, "reader-1": 3.0}))
+    assert doubt.reason.endswith("(5.00 s); repeat the run on an idle machine, or with a lower --rate")
 
 
 def test_a_loaded_broker_is_not_an_overloaded_harness() -> None:

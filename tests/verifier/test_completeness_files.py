@@ -46,11 +46,12 @@ def test_what_cannot_be_read_blinds_by_what_it_is(path: str, blinds: frozenset[E
         ("loadgen/settings.json", NOTHING),
     ],
 )
-def test_each_of_these_files_is_read(tmp_path: Path, path: str, blinds: frozenset[Evidence]) -> None:
+@pytest.mark.parametrize("text", ['{"number": []}\n{"torn\n', '{"number": ' + "[" * 100_000 + "]" * 100_000 + "}\n"])
+def test_each_of_these_files_is_read(tmp_path: Path, text: str, path: str, blinds: frozenset[Evidence]) -> None:
     """Sealed as it is, so that nothing but what it says is wrong with it."""
     story = clean()
     directory = story.write(tmp_path)
-    (tmp_path / path).write_text('{"number": []}\n{"torn\n', encoding="utf-8")
+    (tmp_path / path).write_text(text, encoding="utf-8")
     seal.take(directory)
     found = [each for each in doubts(story, directory) if each.reason.startswith(f"{path} cannot be read: ")]
     assert [each.blinds for each in found] == [blinds]
@@ -85,6 +86,9 @@ STRANGERS = {
     "nodes/x/broker.log": False,
     "nodes/1/data/x-0/00000000000000000000.index": False,
     "nodes/1/data/t-7/partition.metadata": False,
+    "nodes/1/data/t-0/t-0/00000000000000000000.log": False,
+    "nodes/1/backup/t-0/00000000000000000000.log": False,
+    "nodes/1/t-0/00000000000000000000.log": False,
     "nodes/1/data/t-0/notes.txt": True,
     "nodes/1/data/00000000000000000000.log": True,
     "nodes/1/stranger.log": True,

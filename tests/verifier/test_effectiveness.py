@@ -61,7 +61,7 @@ def test_what_there_was_no_time_for_is_accounted_for_and_is_no_injection() -> No
         ([entry(0, "a", "inject"), entry(0, "a", "heal"), entry(0, "a", "heal")], 1, "'heal' of injection 0 twice"),
         ([entry(0, "a", "inject"), entry(0, "b", "heal")], 1, "began and ended as different faults"),
         ([entry(3, "a", "skip")], 1, "has an injection 3; 1 were planned"),
-        ([entry(0, "a", "skip")], 2, "nothing is recorded of planned injections 1"),
+        ([entry(0, "a", "skip")], 2, "1 of 2 planned injections left no record: number 1"),
         ([entry(0, "a", "began")], 1, "or it is no phase"),
         ([{"fault": "a", "phase": "skip"}], 0, "has an injection -1"),
     ],

@@ -119,8 +119,9 @@ def test_several_runs_share_a_session(several: Several) -> None:
 
 
 def test_a_job_that_is_ended_leaves_no_jvm(tmp_path: Path) -> None:
-    """SIGTERM while Spark runs: the JVM goes with it, and the scratch directory too."""
+    """SIGTERM while Spark runs: the JVM goes with it, and the scratch directory too. The former verdict stays."""
     directory = clean().write(tmp_path / "run")
+    directory.verdict_json.write_text('{"verdict": "valid"}')
     job = start(directory.path)
     assert job.stderr is not None
     for line in job.stderr:
@@ -129,11 +130,12 @@ def test_a_job_that_is_ended_leaves_no_jvm(tmp_path: Path) -> None:
     children = psutil.Process(job.pid).children(recursive=True)
     assert any("java" in child.name() for child in children)
     job.send_signal(signal.SIGTERM)
-    job.communicate(timeout=60)
+    _, log = job.communicate(timeout=60)
     assert job.returncode == 255
+    assert f"what is left in {directory.path} is the former verdict: valid" in log
     gone, alive = psutil.wait_procs(children, timeout=20)
     assert not alive, gone
-    assert not directory.verdict_json.exists()
+    assert directory.verdict_json.read_text() == '{"verdict": "valid"}'
     assert not (directory.path / ".verifier").exists()
 
 

@@ -28,7 +28,18 @@ from verifier.report.summary import LONGEST, summary_md
 from verifier.report.tables import faults, read_lag, regions, unavailability
 from verifier.report.timeline import LEFT, MAX_BINS, RIGHT, WIDTH, timeline
 from verifier.report.words import headline
-from verifier.surroundings.model import Change, Link, LogLines, Moments, Outcomes, Place, Spot, Surroundings, Told
+from verifier.surroundings.model import (
+    Change,
+    Link,
+    LogLines,
+    Moments,
+    Outcomes,
+    Place,
+    Spot,
+    Surroundings,
+    Told,
+    example_key,
+)
 from verifier.verdict import Verdict, undecidable
 
 SECOND = 1_000_000_000
@@ -358,7 +369,7 @@ def test_hostile_evidence_is_text_everywhere(bad: Verdict) -> None:
     told = Told((hostile, 0), "read", hostile, False, 7, 1, None, 0, SECOND, error=hostile)
     around = Surroundings(
         places={spot.key: Place(spot, (told,), (), SECOND, (LogLines(1, (hostile,), 0),), (hostile,))},
-        spots={("lost-write", None, hostile, 0): spot.key},
+        spots={example_key(example): spot.key},
         moments=(Moments("lost-write", False, (SECOND,), (1,)),),
         changes=(Change(SECOND, (hostile, 0), 1, 0, (1,), hostile),),
         leaders_from=hostile,
@@ -402,7 +413,26 @@ def test_pictures_are_bounded_too() -> None:
     wide = Found("log-gap", "offsets", "t", 0, 1, 90_000, None, None, 5, 90_000, {"hole_start": 5, "hole_end": 90_005})
     spot = Spot("t", 0, (5,), ((0, 90_010),), wide)
     told = Told(("t", 0), "read", "reader-1", False, 0, 90_000, 1, 0, SECOND)
-    around = Surroundings(places={spot.key: Place(spot, (told,))}, spots={("log-gap", "offsets", "t", 0): spot.key})
+    around = Surroundings(places={spot.key: Place(spot, (told,))}, spots={example_key(wide): spot.key})
     html = report_html(a_run(), [], decide(a_run(), audit(wide), closing()), series(5), around)
     assert "s1/5" in html
     assert len(html) < 200_000
+
+
+def test_settings_are_written_as_people_write_them() -> None:
+    """No list, truth value or number stands there as Python writes it."""
+    settings = run_settings(idempotence=False, readers=("confluent", "native"), final_readers=(), rate=250.0)
+    html = report_html(replace(a_run(), settings=settings), [], undecidable("nothing"), [])
+    shown = dict(re.findall(r'<th scope="row" class="mono">(\w+)</th><td class="mono wrap">(.*?)</td>', html))
+    assert (shown["idempotence"], shown["readers"], shown["final_readers"]) == ("off", "confluent, native", "none")
+    assert shown["rate"] == "250"
+
+
+def test_junit_has_the_time_of_the_run(bad: Verdict) -> None:
+    """The cases' times sum to the suite's: from the start of the run to the end of its last phase."""
+    begin = a_run().started_ns
+    phases = [PhaseSpan("load", begin + SECOND, begin + 90 * SECOND), PhaseSpan("final", begin + 90 * SECOND, None)]
+    suite = ET.fromstring(junit_xml(Path("x"), a_run(phases=phases), bad))
+    times = [float(case.get("time", "nan")) for case in suite.iter("testcase")]
+    assert (suite.get("time"), sum(times)) == ("90", 90.0)
+    assert ET.fromstring(junit_xml(Path("x"), a_run(phases=[]), bad)).get("time") == "0"

@@ -16,6 +16,7 @@ import pytest
 from tests.verifier.test_job import ROOT, faulty_story, start
 from verifier.class_archive import ClassArchive
 from verifier.evidence.run_directory import RunDirectory
+from verifier.replacing import BESIDE
 from verifier.verification import SCRATCH, verify
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -46,18 +47,22 @@ def killed_at(directory: RunDirectory, moment: str, victim: Victim) -> tuple[int
 
 @pytest.mark.full
 def test_a_verifier_that_was_killed_is_run_again(tmp_path: Path) -> None:
-    """Killed early, killed late, its JVM killed: no verdict; then the same as if nothing had been, and nothing left."""
+    """Killed early, killed late, its JVM killed: the former verdict stays, and is called that by whoever can speak.
+
+    Then the same as if nothing had been, and nothing left.
+    """
     untouched, directory = (faulty_story().write(tmp_path / name) for name in ("untouched", "run"))
     present = {path.name for path in directory.path.iterdir()}
     directory.verdict_json.write_text('{"verdict": "valid"}')
     assert killed_at(directory, "starting Spark", itself)[0] == -signal.SIGKILL
-    assert not directory.verdict_json.exists()
+    assert directory.verdict_json.read_text() == '{"verdict": "valid"}'
     assert killed_at(directory, "asking", itself)[0] == -signal.SIGKILL
     assert (directory.path / SCRATCH).exists()
     status, log = killed_at(directory, "asking", jvm)
     assert status == 255
     assert log.splitlines()[-1].endswith("no verdict: Spark's JVM was killed by signal 9")
-    assert {path.name for path in directory.path.iterdir()} == present
+    assert f"what is left in {directory.path} is the former verdict: valid" in log
+    assert {path.name for path in directory.path.iterdir()} == {*present, "verdict.json"}
     verdicts = []
     for each in (directory, untouched):
         job = start(each.path)
@@ -70,16 +75,18 @@ def test_a_verifier_that_was_killed_is_run_again(tmp_path: Path) -> None:
 
 
 def test_what_a_dead_verifier_left_is_removed_first(tmp_path: Path) -> None:
-    """Its scratch and its verdict go before anything can fail."""
+    """Its scratch and its unfinished files go before anything can fail; a former verdict stays, with its files."""
     directory = faulty_story().write(tmp_path)
     (directory.path / SCRATCH / "evidence").mkdir(parents=True)
-    for path in (directory.verdict_json, directory.report_html, directory.summary_md, directory.junit_xml):
+    (directory.path / BESIDE).mkdir()
+    for path in (directory.verdict_json, directory.report_html, directory.path / BESIDE / "report.html"):
         path.touch()
     directory.run_json.write_text("no JSON")
     with pytest.raises(ValueError, match="Expecting value"):
         verify(directory)
     assert {path.name for path in directory.path.iterdir()} == {
-        "run.json", "seal.json", "faults.jsonl", "leaders.jsonl", "history", "nodes", "loadgen",
+        "run.json", "seal.json", "faults.jsonl", "leaders.jsonl", "history", "nodes", "loadgen", "verdict.json",
+        "report.html",
     }  # fmt: skip
 
 

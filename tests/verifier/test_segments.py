@@ -163,6 +163,16 @@ def test_any_bytes_are_walked_without_an_error(junk: bytes, behind_a_batch: bool
     assert (found.tail == "") == (found.tail_position == len(data))
 
 
+def test_records_stand_in_the_order_of_their_offsets() -> None:
+    """A batch whose records have offsets 0, 2, 1 or 0, 1, 1 is damaged."""
+    good = encode_batch([Record(b"a"), Record(b"b"), Record(b"c")], BatchFields())[walk.HEADER_BYTES :]
+    size = len(good) // 3
+    for order, is_damaged in (((0, 1, 2), False), ((0, 2, 1), True), ((0, 1, 1), True)):
+        data = b"".join(good[each * size : (each + 1) * size] for each in order)
+        found = find_values(np.frombuffer(data, np.uint8), np.array([0]), np.array([len(data)]), np.array([3]))
+        assert found.damaged.tolist() == [is_damaged], order
+
+
 @given(st.binary(max_size=120), st.integers(-3, 40))
 def test_damaged_records_mark_their_batch_and_no_other(junk: bytes, count: int) -> None:
     """Bytes that are not the announced records never raise and leave the neighbor's values alone."""

@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from tests.support.histories import write_beyond_its_buffer
+from tests.support.settings import settings
 from tests.support.stories import SECOND, Story, clean, row
 from tests.verifier.test_verdict import audit, closing_of, found
 from verifier.evidence.run_directory import RunDirectory, append_json_line
+from verifier.expectation import ELECTION
 from verifier.facts import Found
 from verifier.report.groups import Cards
 from verifier.report.pictures import Cell, picture
@@ -19,6 +21,7 @@ from verifier.surroundings import gather
 from verifier.surroundings.clients import MOST_TOLD, Wanted, listen
 from verifier.surroundings.gather import IN_ALL, PER_CHECK, spot_of
 from verifier.surroundings.journals import MOST_LINES, changes
+from verifier.surroundings.links import links
 from verifier.surroundings.model import Place, Surroundings
 from verifier.verdict import Verdict, decide
 
@@ -241,3 +244,41 @@ def test_one_place_is_drawn_once(tmp_path: Path) -> None:
     assert group["followers"][0]["shown"] == [
         {**group["followers"][0]["shown"][0], "id": group["shown"][0]["id"], "picture": None}
     ]
+
+
+def test_each_election_has_its_own_picture(tmp_path: Path) -> None:
+    """Of two elections in one partition each card shows its own offset; a consequence goes with its own, too."""
+    story = clean(streams=1)
+    story.settings = settings(acks="1", idempotence=False, rate=0.0)
+    elections = {3: "election of epoch 1", 17: "election of epoch 2"}
+    losses = [replace(lost(at, sequence=at), count=at, excuse=ELECTION, event=each) for at, each in elections.items()]
+    gaps = [
+        replace(found("log-gap", "sequences"), offset=each.offset, sequence=each.sequence, excuse=ELECTION,
+                event=each.event)
+        for each in losses
+    ]  # fmt: skip
+    gathered = around(tmp_path / "run", story, *losses, *gaps)
+    for each in (*losses, *gaps):
+        place = gathered.place_of(each)
+        assert place is not None
+        assert place.spot.places == (each.offset,)
+
+
+def test_the_largest_of_many_is_drawn(tmp_path: Path) -> None:
+    """Where not all examples of a check can be drawn, those that stand for most are, and the first one."""
+    story = clean(streams=1)
+    story.settings = settings(acks="1", idempotence=False, rate=0.0)
+    losses = [
+        replace(lost(at, sequence=at), count=at, excuse=ELECTION, event=f"election of epoch {at}")
+        for at in range(1, PER_CHECK + 3)
+    ]
+    gathered = around(tmp_path / "run", story, *losses)
+    drawn = [each.offset for each in losses if gathered.place_of(each) is not None]
+    assert drawn == [1, *range(4, PER_CHECK + 3)]
+
+
+def test_the_seal_is_linked(tmp_path: Path) -> None:
+    """Whoever wants to know what the evidence was finds it on the page."""
+    directory = clean(streams=1).write(tmp_path / "run")
+    directory.seal_json.write_text("{}")
+    assert [link.text for link in links(directory)].count("seal.json") == 1

@@ -25,6 +25,8 @@ from verifier.evidence.run_model import RunModel, RunSettings
 from verifier.evidence.seal import Difference
 from verifier.expectation import DISCONNECT, ELECTION, EXCUSES, RETRY, TIMEOUT, Expectation
 from verifier.facts import Audit, Facts, Found, Gap, ReaderReach, Region, ReplicaFiles
+from verifier.report.summary import summary_md
+from verifier.report.tiles import tiles
 from verifier.verdict import Verdict, result_lines, undecidable, worst
 
 
@@ -82,6 +84,7 @@ def found(check: str, cause: str | None = None, partition: int = 0, count: int =
         "log-duplicate": {"first_log": 1, "last_log": 2}, "log-gap": {"last_sequence": 5},
         "nonmonotonic-send": {"after_sequence": 9, "after_offset": 3},
         "log-reorder": {"after_sequence": 9, "after_offset": 3},
+        "log-corrupt": {"broker": 1, "segment": 0, "position": 0, "problem": "its CRC is wrong"},
     }  # fmt: skip
     event = None if excuse is None else f"the very {excuse}"
     return Found(
@@ -317,6 +320,40 @@ def test_the_result_lines_are_as_scripts_expect_them() -> None:
     assert result_lines(undecidable("x").to_json(), seed=1, report="r", repro="x")[0] == (
         "RESULT unknown seed=1 acked=? read=? anomalies=? allowed=?"
     ), "nobody counted"
+
+
+def test_what_was_not_counted_is_not_zero() -> None:
+    """Without the final reader's history there is no number of what was read, and withheld checks found nothing."""
+    closed = closing()
+    lacking = replace(closed, accounts=tuple(each for each in closed.accounts if each.process != "final-1"))
+    verdict = decide(a_run(), audit(), lacking)
+    assert not {"read", "acked_and_read"} & verdict.stats.keys()
+    line = result_lines(verdict.to_json(), repro="x")[0]
+    assert line == "RESULT unknown acked=24 read=? anomalies=? allowed=?"
+    assert "| read by final readers | ? |" in summary_md(a_run(), [], verdict)
+    lacking = replace(closed, accounts=tuple(each for each in closed.accounts if each.process != "producer-1"))
+    line = result_lines(decide(a_run(), audit(found("log-corrupt", "batch")), lacking).to_json(), repro="x")[0]
+    assert line == "RESULT invalid acked=? read=24 anomalies=log-corrupt:1 allowed=?", "what was found stays"
+
+
+def test_faults_that_were_planned_and_never_injected_are_told() -> None:
+    """Not ``0 of 0``, and no tile that says that there were none to inject."""
+    run = a_run()
+    planned = replace(run, evidence=replace(run.evidence, planned_faults=1))
+    verdict = decide(planned, audit(), closing())
+    assert "| faults that bit | 0 of 0 (1 planned) |" in summary_md(planned, [], verdict)
+    assert "| faults that bit | 0 of 0 |" in summary_md(run, [], verdict)
+    told = [tile[:1] + tile[2:] for tile in tiles(verdict, [], 1, [], None) if tile[1] == "faults that bit"]
+    assert told == [("0 / 1", "planned, and never injected")]
+
+
+def test_what_was_counted_stays_counted() -> None:
+    """A run that is unknown for another reason has its numbers, and no check of it is withheld."""
+    verdict = decide(a_run(faults_requested=["kill-leader"]), audit(), closing())
+    line = result_lines(verdict.to_json(), repro="x")[0]
+    assert line == "RESULT unknown acked=24 read=24 anomalies=none allowed=none"
+    failed = decide(a_run(), replace(audit(), failures={"duplicate": "it raised"}), closing())
+    assert result_lines(failed.to_json(), repro="x")[0].endswith("anomalies=? allowed=?")
 
 
 def test_the_object_has_the_keys_of_the_contract() -> None:

@@ -4,8 +4,9 @@ Definition. In the final leader's log, from its start to the limit, the batches 
 order of their offsets, without control batches: a batch whose base sequence is not the successor of the last sequence
 of the one before (2147483647 is followed by 0). Cause ``skipped`` if it lies ahead of it, on the nearer side of the
 circle, and ``backwards`` if behind; cause ``first`` if an epoch's first batch does not begin at 0. That is legal where
-the log's start has moved, for what came before may be deleted, and under ``gapless.unknown.producer=kafka``, which
-takes any first sequence. Legal too: a new epoch that begins at 0 after anything. Found also when all replicas agree.
+the log's start has moved, because the earlier batches may have been deleted, and under
+``gapless.unknown.producer=kafka``, which takes any first sequence. Legal too: a new epoch that begins at 0 after
+anything. Found also when all replicas agree.
 
     log: [p7 e0 seq 0..9] [p7 e0 seq 20..29]        sequences 10..19 of producer 7 were skipped
 """

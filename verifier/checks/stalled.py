@@ -7,10 +7,10 @@ writes, so only a partition that does not is waited for. A partition in which no
 If the replicas do not come back into sync, there is no phase ``recovery``, and the run is unknown.
 
     heal ends at 50 s      t-0: acknowledged at 50.2 s      t-1: 40 records sent, nothing acknowledged until 60 s
-
-Found in this process, from the accounts of the histories: a partition that is stalled has no sentinel, and with it no
-place in the tables that Spark asks. Pure.
 """
+
+# Found in this process, from the accounts of the histories: a partition that is stalled has no sentinel, and with it no
+# place in the tables that Spark asks. Pure.
 
 from __future__ import annotations
 

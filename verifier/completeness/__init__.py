@@ -28,8 +28,12 @@ from verifier.facts import Facts
 
 
 def incomplete(run: RunModel, facts: Facts, closing: Closing) -> list[Doubt]:
-    """Why the evidence does not suffice; empty if it does. The same reason is given once."""
+    """Why the evidence does not suffice; empty if it does. The same reason is given once.
+
+    What the run itself says went wrong comes first: the rest often follows from it.
+    """
     found = [
+        *experiment.problems(run),
         *sealed.doubts(closing),
         *clock.doubts(closing),
         *settings.doubts(run, closing),

@@ -19,10 +19,17 @@ HARNESS_LOOPS = ("proxy", "conductor")
 OF_HARNESS = frozenset(("warden", "proxy", "zookeeper"))
 
 
-def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
-    """What kept the run from being an experiment that proves something."""
+def problems(run: RunModel) -> Iterator[Doubt]:
+    """What the run itself says went wrong. The first says whether the run broke off: all else may follow from it."""
+    complete = {phase.name for phase in run.phases} >= set(PHASES)
+    follows = "" if complete else "; the run broke off, so what is missing below may only follow from this"
     for problem in [*run.problems, *run.harness.problems]:
-        yield Doubt(problem)
+        yield Doubt(problem + follows)
+        follows = ""
+
+
+def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
+    """What kept the run from being an experiment that proves something, besides what it says itself."""
     if run.interrupted:
         yield Doubt("the run was interrupted")
     for reason in [*_overloaded(run, closing), *_phases(run), *_children(run, closing), *_alarms(closing)]:
@@ -78,7 +85,8 @@ def _overloaded(run: RunModel, closing: Closing) -> Iterator[str]:
         if lag_s > limit_s:
             yield (
                 f"harness overloaded: the event loop of {process} stood still for {lag_s:.2f} s, "
-                f"more than half of {of_what} ({limit_s:.2f} s)"
+                f"more than half of {of_what} ({limit_s:.2f} s); "
+                "repeat the run on an idle machine, or with a lower --rate"
             )
     own_proxy = any(child.name == "proxy" for child in run.children)
     wanted = ["conductor", *(["proxy"] if own_proxy else [])]

@@ -21,7 +21,7 @@ def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
     if run.final and run.producer_ids_below is None:
         # the check that needs them judges only those that no cluster hands out: it accuses nobody falsely
         yield Doubt("run.json does not say which producer ids were handed out")
-    for reason in [*_contradictions(run), *_topic_ids(run, closing)]:
+    for reason in [*_contradictions(run), *_topic_ids(run, closing), *_below_what_was_told(run, closing)]:
         yield Doubt(reason, FINAL)
 
 
@@ -58,6 +58,23 @@ def _unsettled(run: RunModel, final: FinalPartition) -> Iterator[str]:
         yield "it has no acknowledged sentinel"
     elif final.sentinel_offset >= final.high_watermark:
         yield f"its sentinel at {final.sentinel_offset} is not below the high watermark {final.high_watermark}"
+
+
+def _below_what_was_told(run: RunModel, closing: Closing) -> Iterator[str]:
+    """What is committed stays, and so does how far it reaches, unless an unclean election took it back."""
+    if run.settings.unclean_leader_election:
+        return
+    told: dict[tuple[str, int], int] = {}
+    for account in closing.accounts:
+        for place, high_watermark in account.watermarks.items():
+            told[place] = max(high_watermark, told.get(place, -1))
+    for final in run.final:
+        high_watermark = told.get((final.topic, final.partition), -1)
+        if final.status == "ok" and high_watermark > final.high_watermark:
+            yield (
+                f"{final.topic}-{final.partition}: a reader was told of a high watermark {high_watermark}, "
+                f"and the last one is {final.high_watermark}"
+            )
 
 
 def _contradictions(run: RunModel) -> Iterator[str]:

@@ -24,26 +24,32 @@ LEAST_OF_ASKED = 0.1
 LEAST_OF_SHARE = 0.1
 #: The least share of a partition's acknowledged records that each live reader must have been handed.
 LEAST_READ_LIVE = 0.5
+#: What is counted in the histories of a role.
+_COUNTED: dict[Role, str] = {"producers": "what was acknowledged", "final": "what was read in the final phase"}
 
 
 def doubts(run: RunModel, facts: Facts, closing: Closing) -> Iterator[Doubt]:
     """Where too little happened for it to prove anything."""
-    roles: tuple[Role, ...] = ("producers", "final")
-    uncounted = {role: unreadable(run, closing, role) for role in roles}
-    for role, what in zip(roles, ("what was acknowledged", "what was read in the final phase"), strict=True):
-        if names := uncounted[role]:
-            yield Doubt(f"{what} could not be counted: there is no readable history of {', '.join(names)}")
-    if not facts.acked and not uncounted["producers"]:
+    uncounted = uncountable(run, closing)
+    for role, names in uncounted.items():
+        yield Doubt(f"{_COUNTED[role]} could not be counted: there is no readable history of {', '.join(names)}")
+    if not facts.acked and "producers" not in uncounted:
         yield Doubt("nothing was acknowledged")
-    if not facts.final_read and not uncounted["final"]:
+    if not facts.final_read and "final" not in uncounted:
         yield Doubt("nothing was read in the final phase")
     if facts.replicas and not sum(replica.batches for replica in facts.replicas):
         yield Doubt("no batch was found in any segment")
     if facts.malformed_rows:
         yield Doubt(f"the ranges of sequences and offsets do not match in {facts.malformed_rows} rows of the histories")
-    if not uncounted["producers"]:
+    if "producers" not in uncounted:
         for reason in [*_rate(run, facts), *_partitions(run, closing), *_recovered(run, closing)]:
             yield Doubt(reason)
+
+
+def uncountable(run: RunModel, closing: Closing) -> dict[Role, list[str]]:
+    """The roles of which no number can be told, each with the processes whose histories are missing or unreadable."""
+    found = {role: unreadable(run, closing, role) for role in _COUNTED}
+    return {role: names for role, names in found.items() if names}
 
 
 def unreadable(run: RunModel, closing: Closing, role: Role) -> list[str]:

@@ -39,7 +39,8 @@ _ROLES = {
     "sentinel": ("sentinel",),
     "poll": ("readers", "final"),
     "assign": ("readers", "final"),
-    "seek": ("readers", "final"),
+    # a reader that could seek could pass over what it must not read
+    "seek": (),
     "idle": ("readers", "final"),
 }
 
@@ -58,6 +59,11 @@ def strange(account: HistoryAccount, declared: DeclaredProcess | None) -> Iterat
             yield f"the history {account.file} has rows {f}/{outcome}; {f} is always {' or '.join(sorted(known))}"
     if account.polls_without_offset:
         yield f"the history {account.file} has {account.polls_without_offset} rows poll without an offset"
+    if account.polls_without_value:
+        yield (
+            f"the history {account.file} has {account.polls_without_value} rows poll that do not say what was read, "
+            "or why that cannot be told"
+        )
     for session, topic, partition in sorted(account.unassigned)[:5]:
         where = f"{topic}-{partition} in session {session}"
         yield f"the history {account.file} has polls of {where}, which was not assigned it"

@@ -20,6 +20,15 @@ class HistoryError(Exception):
     """A history file is damaged before its tail, or is no history."""
 
 
+def check(rows: pa.Table | pa.RecordBatch) -> None:
+    """Raises ``pa.ArrowInvalid`` for what reading lets pass, and whoever calculates with it does not survive, or
+    overlooks: text beyond its buffer, which ends the process, and nothing where the schema says there is something."""
+    rows.validate(full=True)
+    for column in rows.schema:
+        if not column.nullable and rows.column(column.name).null_count:
+            raise pa.ArrowInvalid(f"the column {column.name} has nothing in some rows")
+
+
 def batch_message(batch: pa.RecordBatch) -> memoryview:
     """One batch as a message of its stream: a stream of its own without its schema and its end."""
     sink = pa.BufferOutputStream()

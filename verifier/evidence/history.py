@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, Protocol, cast
 import numpy as np
 import pyarrow as pa
 
-from verifier.evidence.arrow_stream import END_OF_STREAM, HistoryError, batch_message, split_messages
+from verifier.evidence.arrow_stream import END_OF_STREAM, HistoryError, batch_message, check, split_messages
 
 logger = logging.getLogger(__name__)
 
@@ -318,8 +318,7 @@ def _decode_messages(messages: list[memoryview], path: str) -> tuple[pa.Table, s
         with pa.ipc.open_stream(pa.BufferReader(b"".join([*messages, END_OF_STREAM])), options=_READING) as reader:
             schema = reader.schema
             table = reader.read_all()
-            # an offset beyond its buffer ends the process that follows it
-            table.validate(full=True)
+            check(table)
     except (pa.ArrowException, OSError) as error:
         raise HistoryError(f"{path}: {error}") from error
     if not schema.equals(SCHEMA, check_metadata=False):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -229,7 +229,7 @@ def append_json_line(path: Path, value: Any) -> None:
 
 def read_json(path: Path) -> dict[str, Any]:
     """One JSON object. Raises ``FileNotFoundError``, or ``ValueError`` if it is not an object."""
-    value = json.loads(path.read_text(encoding="utf-8"), parse_float=_number, parse_constant=_constant)
+    value = _parsed(path.read_text(encoding="utf-8"))
     if not isinstance(value, dict):
         raise ValueError(f"{path}: expected a JSON object, found {type(value).__name__}")
     return value
@@ -245,10 +245,18 @@ def read_json_lines(path: Path) -> Iterator[dict[str, Any]]:
         return
     *lines, _unfinished = path.read_text(encoding="utf-8").split("\n")
     for number, line in enumerate(lines, start=1):
-        value = json.loads(line, parse_int=_integer, parse_float=_number, parse_constant=_constant)
+        value = _parsed(line, parse_int=_integer)
         if not isinstance(value, dict):
             raise ValueError(f"{path}:{number}: expected a JSON object")
         yield value
+
+
+def _parsed(text: str, parse_int: Callable[[str], int] = int) -> Any:
+    """Raises ``ValueError``, also for what is nested more deeply than Python follows."""
+    try:
+        return json.loads(text, parse_float=_number, parse_int=parse_int, parse_constant=_constant)
+    except RecursionError:
+        raise ValueError("values are nested too deeply") from None
 
 
 def _integer(text: str) -> int:

@@ -25,7 +25,7 @@ OUTPUTS = frozenset(
     {"run.json", "seal.json", "verdict.json", "report.html", "summary.md", "junit.xml", "verifier.log", "run.log",
      "live.json"}
 )  # fmt: skip
-OUTPUT_DIRECTORIES = frozenset({".verifier", "anomalies"})
+OUTPUT_DIRECTORIES = frozenset({".verifier", ".judged", "anomalies"})
 #: ZooKeeper's own files: it runs until everything else has stopped, and nothing is judged by them.
 _OUTSIDE = ("nodes/zookeeper/",)
 #: Where a file that appears later would be read as evidence.
@@ -79,17 +79,19 @@ def read(directory: RunDirectory) -> Seal:
         raise ValueError(f"{directory.seal_json}: not a seal: {error!r}") from error
 
 
-def compare(directory: RunDirectory, seal: Seal) -> list[Difference]:
-    """Every file that is not what it was, by path; ``run.json`` among them. Raises ``OSError`` or ``ValueError``."""
-    present = _files(directory)
-    differences = [Difference(path, "missing") for path in seal.files.keys() - present]
-    differences += [Difference(path, "new") for path in present - seal.files.keys() if path.startswith(_CLOSED)]
-    same_size = [path for path in sorted(present & seal.files.keys()) if _size(directory, path) == seal.files[path][0]]
+def compare(directory: RunDirectory, seal: Seal, below: str = "") -> list[Difference]:
+    """Every file that is not what it was, by path; ``run.json`` among them. Raises ``OSError`` or ``ValueError``.
+
+    ``below``: read no other files than those whose path begins so, and ``run.json``.
+    """
+    present = {path for path in _files(directory) if path.startswith(below)}
+    sealed = {path for path in seal.files if path.startswith(below)}
+    differences = [Difference(path, "missing") for path in sealed - present]
+    differences += [Difference(path, "new") for path in present - sealed if path.startswith(_CLOSED)]
+    same_size = [path for path in sorted(present & sealed) if _size(directory, path) == seal.files[path][0]]
     found = _hashed(directory, same_size)
     differences += [
-        Difference(path, "changed")
-        for path in present & seal.files.keys()
-        if path not in found or found[path] != seal.files[path]
+        Difference(path, "changed") for path in present & sealed if path not in found or found[path] != seal.files[path]
     ]
     if run_digest(directory.read_run()) != seal.run:
         differences.append(Difference("run.json", "changed"))

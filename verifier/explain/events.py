@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from verifier.evidence.run_model import RunModel
 from verifier.expectation import DISCONNECT, ELECTION, RETRY
+from verifier.wall_clock import clock
 
 
 def event_text(excuse: str, event: Mapping[str, Any], run: RunModel) -> str:
@@ -23,9 +23,4 @@ def event_text(excuse: str, event: Mapping[str, Any], run: RunModel) -> str:
 
 
 def _clock(monotonic_ns: int, run: RunModel) -> str:
-    since_start = timedelta(microseconds=(monotonic_ns - run.started_ns) / 1000)
-    try:
-        moment = datetime.fromisoformat(run.started).astimezone(UTC) + since_start
-    except (ValueError, OverflowError):
-        return f"{since_start.total_seconds():.1f} s after the start"
-    return f"{moment:%H:%M:%S}.{moment.microsecond // 100_000}"
+    return clock(run, monotonic_ns) or f"{(monotonic_ns - run.started_ns) / 1e9:.1f} s after the start"

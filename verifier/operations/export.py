@@ -7,7 +7,7 @@ stream of a producer's incarnation is one, and each session of a reader:
 
 - of sends that were in flight together, each is completed at the latest when the next begins. Sends read nothing, so
   no cycle of operations can come from that;
-- what was reserved and never heard of again is ``info``, by a process of its own;
+- what was reserved and never sent is ``fail``; what was never heard of again is ``info``, by a process of its own;
 - bytes that a reader was handed and that are not a value of the run get a name that no operation sent.
 """
 
@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from verifier.evidence.history import read_history
-from verifier.evidence.values import value_name
+from verifier.evidence.history import history_file, read_history
+from verifier.operations.exported import FORGOTTEN, UNSENT, exported_name
 
 #: Of several outcomes of one value the first of these counts.
 _RANK = {"ok": 0, "info": 1, "fail": 2}
 _LONGEST_RUN = 1 << 24
-_SENDS = ("send", "sentinel")
+_SENDS = ("send", "sentinel", "unsent")
 
 
 @dataclass(slots=True)
@@ -48,25 +48,33 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """The lines of an export, made one by one; and how many rows were left out because they contradict themselves."""
+    """The lines of an export, made one by one.
+
+    ``left_out`` rows contradict themselves. ``unfinished`` are the processes whose history has no proper end.
+    """
 
     lines: Iterator[dict[str, Any]]
     operations: int
     left_out: int
+    unfinished: tuple[str, ...]
 
 
 def export_run(history_directory: Path) -> Export:
     """All histories of a run. Raises ``HistoryError`` for a damaged file, ``OSError``."""
     planned: list[Planned] = []
     left_out = 0
+    unfinished = []
     for path in sorted(history_directory.glob("*.arrow")):
         rows = read_history(path)
+        file = history_file(rows)
+        if not file.closed:
+            unfinished.append(file.process)
         whole, wrong = _sensible(rows)
         left_out += wrong
         planned += _sends(whole)
         planned += _polls(whole)
     _one_at_a_time(planned)
-    return Export(_lines(planned), len(planned), left_out)
+    return Export(_lines(planned), len(planned), left_out, tuple(unfinished))
 
 
 def _sensible(table: pa.Table) -> tuple[list[dict[str, Any]], int]:
@@ -75,7 +83,7 @@ def _sensible(table: pa.Table) -> tuple[list[dict[str, Any]], int]:
     names = ("process", "f", "type", "topic", "partition", "stream", "first_sequence", "last_sequence", "first_offset",
              "last_offset", "invoke_ns", "complete_ns", "incarnation", "error", "phase", "session")  # fmt: skip
     for row in table.select(list(names)).to_pylist():
-        if row["f"] not in ("send", "sentinel", "reserve", "poll"):
+        if row["f"] not in (*_SENDS, "reserve", "poll"):
             continue
         values = row["last_sequence"] - row["first_sequence"]
         offsets = row["last_offset"] - row["first_offset"]
@@ -112,7 +120,7 @@ def _sends(rows: list[dict[str, Any]]) -> list[Planned]:
         for row in reserved[stream]:
             for first, last in _left(row["first_sequence"], row["last_sequence"], heard):
                 silent = {**row, "first_sequence": first, "last_sequence": last, "first_offset": -1, "type": "info",
-                          "error": row["error"] or "reserved, and never heard of again"}  # fmt: skip
+                          "error": row["error"] or FORGOTTEN}  # fmt: skip
                 planned += _send(silent, f"{row['process']}/{key_of(row)}/s{row['stream']}/reserved")
                 heard.append((first, last))
     return planned
@@ -120,12 +128,13 @@ def _sends(rows: list[dict[str, Any]]) -> list[Planned]:
 
 def _send(row: dict[str, Any], process: str) -> Iterator[Planned]:
     begin, end = _times(row)
+    error = UNSENT if row["f"] == "unsent" else row["error"]
     if row["type"] == "ok":
-        yield Planned(process, "send", "ok", begin, end, [row], error=row["error"])
+        yield Planned(process, "send", "ok", begin, end, [row], error=error)
         return
     for sequence in range(row["first_sequence"], row["last_sequence"] + 1):
         one = {**row, "first_sequence": sequence, "last_sequence": sequence, "first_offset": -1}
-        yield Planned(process, "send", row["type"], begin, end, [one], error=row["error"])
+        yield Planned(process, "send", row["type"], begin, end, [one], error=error)
 
 
 def _times(row: dict[str, Any]) -> tuple[int, int]:
@@ -239,7 +248,7 @@ def _value(each: Planned, *, done: bool) -> Any:
 def _sent(row: dict[str, Any], *, done: bool) -> Iterator[list[Any]]:
     key, first = key_of(row), row["first_sequence"]
     for sequence in range(first, row["last_sequence"] + 1):
-        value = value_name(row["stream"], sequence)
+        value = exported_name(row["stream"], sequence)
         if done:
             offset = row["first_offset"] + sequence - first if row["first_offset"] >= 0 else None
             yield ["send", key, [offset, value]]
@@ -255,4 +264,4 @@ def _read(row: dict[str, Any]) -> Iterator[list[Any]]:
         return
     for sequence in range(row["first_sequence"], row["last_sequence"] + 1):
         known = first + sequence - row["first_sequence"] if first >= 0 else None
-        yield [known, value_name(row["stream"], sequence)]
+        yield [known, exported_name(row["stream"], sequence)]

@@ -151,7 +151,7 @@ class HistoryBuilder:
             (
                 _number(index, "index"),
                 _number(time, "time"),
-                process if type(process) is int and -PLAIN < process < PLAIN else self.names.code(process),
+                process if type(process) is int and -PLAIN < process < PLAIN else self.names.code(process, "process"),
                 kind,
                 f,
                 number,
@@ -187,7 +187,13 @@ class HistoryBuilder:
                     told, sent = sent
                     offset = told if type(told) is int and 0 <= told <= MOST_OFFSET else _offset(told)
                 sends.append(
-                    (line, position, key, sent if type(sent) is int and abs(sent) < PLAIN else code(sent), offset)
+                    (
+                        line,
+                        position,
+                        key,
+                        sent if type(sent) is int and abs(sent) < PLAIN else code(sent, "value"),
+                        offset,
+                    )
                 )
             elif name == "poll":
                 if len(mop) == 1 or mop[1] is None:
@@ -202,7 +208,13 @@ class HistoryBuilder:
                     for told, got in pairs:
                         offset = told if type(told) is int and 0 <= told <= MOST_OFFSET else _offset(told)
                         reads.append(
-                            (line, position, known, got if type(got) is int and abs(got) < PLAIN else code(got), offset)
+                            (
+                                line,
+                                position,
+                                known,
+                                got if type(got) is int and abs(got) < PLAIN else code(got, "value"),
+                                offset,
+                            )
                         )
             else:
                 raise ValueError(f"{name!r:.60} is not a micro-operation (send or poll)")
@@ -210,7 +222,7 @@ class HistoryBuilder:
     def _key(self, key: Any) -> int:
         if self.json_keys and type(key) is str and (key.isdecimal() or (key[:1] == "-" and key[1:].isdecimal())):
             key = int(key)
-        return self.names.code(key)
+        return self.names.code(key, "key")
 
 
 def _mapping(value: Any) -> dict[Any, Any] | None:

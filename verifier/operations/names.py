@@ -16,12 +16,12 @@ class Names:
         self._codes: dict[object, int] = {}
         self._names: list[object] = []
 
-    def code(self, value: object) -> int:
-        """The code of a value. Raises ``ValueError`` for what can be neither key nor value."""
+    def code(self, value: object, what: str = "name") -> int:
+        """The code of a name. Raises ``ValueError``, which says ``what`` it is, for neither integer nor string."""
         if type(value) is int and -PLAIN < value < PLAIN:
             return value
         if isinstance(value, bool) or not isinstance(value, int | str):
-            raise ValueError(f"{value!r:.60} is neither an integer nor a string")
+            raise ValueError(f"the {what} {value!r:.60} is neither an integer nor a string")
         code = self._codes.get(value)
         if code is None:
             code = self._codes[value] = -PLAIN - 1 - len(self._names)

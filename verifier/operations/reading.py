@@ -165,8 +165,9 @@ def _chunks(items: Iterator[tuple[int, Any]], size: int) -> Iterator[list[tuple[
 def _json(line: str, number: int, name: str) -> Any:
     try:
         return json.loads(line)
-    except ValueError as error:
-        raise OperationsError(f"{name}:{number}: this is not JSON: {error}") from error
+    except json.JSONDecodeError as error:
+        why = f"column {error.colno}: {error.msg}"
+        raise OperationsError(f"{name}:{number}: this line is not one whole JSON object: {why}") from error
 
 
 def _elements(text: str, name: str) -> Iterator[tuple[int, Any]]:

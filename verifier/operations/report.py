@@ -17,10 +17,11 @@ from verifier.evidence.run_directory import write_json_atomic, write_text_atomic
 from verifier.evidence.texts import encodable
 from verifier.markdown import anomaly, inline, table
 from verifier.operations.anomalies import BY_NAME
+from verifier.operations.exported import asides
 from verifier.operations.findings import Findings
 from verifier.operations.model import IntArray
 from verifier.operations.pairing import Operations
-from verifier.operations.verdict import ClientVerdict
+from verifier.operations.verdict import CANNOT_SEE, ClientVerdict
 from verifier.suites import Suite, suite_xml
 from verifier.verdict import Example
 
@@ -64,10 +65,15 @@ def anomaly_table(operations: Operations, found: Findings) -> pa.Table:
             "other_value": pa.array(text(found.other, operations.values), pa.string()),
             "operation": pa.array(index(found.operation), pa.int64()),
             "earlier_operation": pa.array(index(found.earlier), pa.int64()),
-            "delta": pa.array(found.delta, pa.int64()),
+            "delta": pa.array(found.delta if _is_measured(found.check) else [None] * len(found), pa.int64()),
             "cycle": pa.array(_circles(operations, found), pa.string()),
         }
     )
+
+
+def _is_measured(check: str) -> bool:
+    """Whether -1 is a distance; to other checks it stands for nothing."""
+    return check.endswith(("-skip", "-poll", "-send")) or check in ("lost-write", "duplicate", "inconsistent-offsets")
 
 
 def _circles(operations: Operations, found: Findings) -> list[str | None]:
@@ -95,7 +101,9 @@ def _lines(judged: ClientVerdict) -> Iterator[str]:
         yield ""
     words_of = {"acked": "acknowledged", "unknown": "outcome unknown to the client"}
     names = ("acked", "read", "unknown", "failed", "operations", "processes", "keys")
-    yield from table(("", ""), [(words_of.get(name, name), f"{verdict.stats.get(name, 0):,}") for name in names])
+    beside = {name: f" ({aside})" for name, aside in asides(verdict.stats).items()}
+    rows = [(words_of.get(name, name), f"{verdict.stats.get(name, 0):,}{beside.get(name, '')}") for name in names]
+    yield from table(("", ""), rows)
     for title, chosen in (
         ("Anomalies", [check for check in verdict.checks.values() if check.forbidden_count]),
         ("Allowed by the options", [check for check in verdict.checks.values() if check.allowed_count]),
@@ -109,7 +117,7 @@ def _lines(judged: ClientVerdict) -> Iterator[str]:
     if judged.notes:
         yield "## What this verdict cannot see"
         yield ""
-    for note in judged.notes:
+    for note in judged.notes[: len(CANNOT_SEE)]:
         yield f"- {note}"
 
 

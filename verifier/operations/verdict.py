@@ -18,8 +18,9 @@ from verifier.facts import Found
 from verifier.operations import cycles
 from verifier.operations.anomalies import BY_NAME, NAMES, group
 from verifier.operations.checks import CHECKS
+from verifier.operations.exported import FORGOTTEN, UNSENT, asides, is_sentinel
 from verifier.operations.findings import Findings
-from verifier.operations.model import FAIL, INFO, OK, OperationHistory, OperationsError
+from verifier.operations.model import FAIL, INFO, OK, IntArray, OperationHistory, OperationsError
 from verifier.operations.options import JudgeOptions, allowances
 from verifier.operations.pairing import Operations, pair
 from verifier.operations.reading import read_operations
@@ -35,6 +36,7 @@ CANNOT_SEE = (
     "a client-only verdict cannot see what the brokers stored: logs, replicas that differ, damaged bytes, checkpoints",
     "a client-only verdict cannot tell a value lost at the end of a log from one that was not read yet (unseen)",
     "a client-only verdict cannot tell whether faults were injected, and whether they bit",
+    "a client-only verdict cannot excuse anything: what acks=0, acks=1 or an unclean election makes legal is invalid",
 )
 
 
@@ -51,9 +53,9 @@ class OperationExample(Example):
 
 @dataclass(frozen=True)
 class ClientVerdict:
-    """The verdict of one history. ``notes`` say what it could not see; they do not make it unknown.
+    """The verdict of one history. ``notes`` say what it could not see, and what an exported run counts in another way.
 
-    There are none where nothing was judged.
+    They do not make it unknown. There are none where nothing was judged.
 
     ``findings`` and ``operations`` are what the report writes out; None if the history was not judged.
     """
@@ -117,7 +119,8 @@ def judge(history: OperationHistory, options: JudgeOptions, path: Path) -> Clien
     accused = tuple(accusations(checks, {name: BY_NAME[name].summary for name in NAMES}))
     availability: dict[str, Any] = {"longest_gap_ms": None, "partitions": {}}
     verdict = Verdict(worst(states), accused, tuple(doubts), checks, stats, availability)
-    return ClientVerdict(path, options, verdict, findings=found, operations=operations)
+    notes = (*CANNOT_SEE, *(f"{name}={stats[name]}: {aside}" for name, aside in asides(stats).items()))
+    return ClientVerdict(path, options, verdict, notes, findings=found, operations=operations)
 
 
 def _questions(operations: Operations, order: Versions, options: JudgeOptions) -> list[tuple[tuple[str, ...], Any]]:
@@ -206,8 +209,7 @@ def _stats(operations: Operations, order: Versions) -> dict[str, Any]:
     acked = operations.sent[kind == OK]
     history = operations.history
     info = operations.row[(operations.type == INFO) & (operations.end < len(history))]
-    errors, counts = np.unique(history.error[info], return_counts=True)
-    causes = {str(history.names.name(int(code))): int(n) for code, n in zip(errors, counts, strict=True) if code}
+    causes, refusals = _errors(history, info), _errors(history, operations.row[operations.type == FAIL])
     return {
         "acked": len(acked),
         "read": int(order.ok_read.sum()),
@@ -220,4 +222,13 @@ def _stats(operations: Operations, order: Versions) -> dict[str, Any]:
         "keys": len(operations.keys),
         "lines_skipped": history.skipped,
         "info_causes": causes,
+        "sentinels": sum(map(is_sentinel, history.names.names(operations.values[acked]))),
+        "never_sent": refusals.get(UNSENT, 0),
+        "forgotten": causes.get(FORGOTTEN, 0),
     }
+
+
+def _errors(history: OperationHistory, rows: IntArray) -> dict[str, int]:
+    """How many of these lines have each error."""
+    errors, counts = np.unique(history.error[rows], return_counts=True)
+    return {str(history.names.name(int(code))): int(n) for code, n in zip(errors, counts, strict=True) if code}

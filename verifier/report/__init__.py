@@ -12,6 +12,7 @@ from verifier.evidence.run_directory import RunDirectory, write_json_atomic, wri
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import read_all_series
 from verifier.report.junit import junit_xml
+from verifier.report.occasions import Occasions
 from verifier.report.page import report_html
 from verifier.report.summary import summary_md
 from verifier.report.words import headline
@@ -35,6 +36,7 @@ def write_reports(
     except (OSError, ValueError, TypeError):
         series = []  # the verdict says which of them cannot be read
     write_text_atomic(directory.report_html, report_html(run, injected, verdict, series, around))
-    write_text_atomic(directory.summary_md, summary_md(run, injected, verdict))
-    write_text_atomic(directory.junit_xml, junit_xml(directory.path, run, verdict))
+    occasions = Occasions.of(run, injected, series, around)
+    write_text_atomic(directory.summary_md, summary_md(run, injected, verdict, occasions))
+    write_text_atomic(directory.junit_xml, junit_xml(directory.path, run, verdict, occasions))
     write_json_atomic(directory.verdict_json, {**verdict.to_json(), "headline": headline(verdict)})

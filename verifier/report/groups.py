@@ -9,6 +9,8 @@ from verifier import explain
 from verifier.anomalies import BY_NAME
 from verifier.expectation import EVENTS
 from verifier.facts import Found
+from verifier.reasons import reason_of
+from verifier.report.occasions import Occasions
 from verifier.report.pictures import picture
 from verifier.surroundings.model import Link, Surroundings
 from verifier.verdict import CheckResult, Example, Verdict
@@ -23,8 +25,11 @@ MOST_ALLOWED = 40
 class Cards:
     """Makes the cards of one page; a place that several anomalies share is drawn once and linked from the others."""
 
-    def __init__(self, verdict: Verdict, around: Surroundings, *, pictures: bool = True) -> None:
+    def __init__(
+        self, verdict: Verdict, around: Surroundings, occasions: Occasions | None = None, *, pictures: bool = True
+    ) -> None:
         self._verdict = verdict
+        self._occasions = occasions
         self._around = around
         self._pictures = pictures
         self._drawn: set[str] = set()
@@ -41,22 +46,26 @@ class Cards:
                 found.append({**card, "followers": followers})
         return found
 
-    def allowed(self) -> list[dict[str, Any]]:
-        """What the settings allow, with its reason, one entry per check and reason."""
-        entries: dict[tuple[str, str], dict[str, Any]] = {}
+    def allowed(self) -> tuple[list[dict[str, Any]], int]:
+        """What the settings allow, one entry per check, reason and event, and how many entries were left out."""
+        entries: dict[tuple[str, str, str], dict[str, Any]] = {}
+        left_out: set[tuple[str, str, str]] = set()
         for check in self._verdict.checks.values():
             for example in check.examples:
                 if example.allowed:
-                    key = (check.name, example.allowed)
+                    event = self._event(example.found)
+                    key = (check.name, example.allowed, event)
                     if key not in entries and len(entries) < MOST_ALLOWED:
                         entries[key] = {
-                            "name": check.name, "summary": BY_NAME[check.name].summary, "reason": example.allowed,
-                            "count": 0, "text": example.text, "excuse": _excuse(example.found),
+                            "name": check.name, "summary": BY_NAME[check.name].summary, "reason": reason_of(example),
+                            "count": 0, "text": example.text, "excuse": _excuse(example.found), "event": event,
                             "shown": self._shown([example]), "files": self._files(check.name),
                         }  # fmt: skip
                     if key in entries:
                         entries[key]["count"] += example.found.count
-        return list(entries.values())
+                    else:
+                        left_out.add(key)
+        return list(entries.values()), len(left_out)
 
     def _card(self, check: CheckResult) -> dict[str, Any]:
         forbidden = [example for example in check.examples if not example.allowed]
@@ -79,6 +88,9 @@ class Cards:
             "files": self._files(check.name),
             "shown": self._shown(forbidden),
         }
+
+    def _event(self, found: Found) -> str:
+        return found.event or "" if self._occasions is None else self._occasions.words(found)
 
     def _files(self, check: str) -> list[Link]:
         """The files with every anomaly of a check."""

@@ -6,12 +6,14 @@ from pathlib import Path
 
 from verifier.anomalies import BY_NAME
 from verifier.evidence.run_model import RunModel
+from verifier.report.occasions import Occasions
 from verifier.suites import Suite, suite_xml
 from verifier.verdict import Verdict
 
 
-def junit_xml(path: Path, run: RunModel, verdict: Verdict) -> str:
-    """The document as text."""
+def junit_xml(path: Path, run: RunModel, verdict: Verdict, occasions: Occasions | None = None) -> str:
+    """The document as text. ``occasions`` puts the events that excuse anything into words."""
+    told = occasions or Occasions.of(run, ())
     faults = "+".join(run.faults_requested) or "none"
     suite = Suite(
         name=f"gapless.{run.name}",
@@ -26,5 +28,13 @@ def junit_xml(path: Path, run: RunModel, verdict: Verdict) -> str:
             *((f"version.{name}", version) for name, version in sorted(run.versions.items())),
         ),
         attributes={"timestamp": run.started.removesuffix("Z")},
+        seconds=_seconds(run),
+        event=lambda example: told.words(example.found),
     )
     return suite_xml(suite, verdict)
+
+
+def _seconds(run: RunModel) -> float:
+    """From the start of a run to the end of its last phase; 0 if none ended."""
+    ends = [phase.end_ns for phase in run.phases if phase.end_ns is not None]
+    return round(max(0, max(ends, default=run.started_ns) - run.started_ns) / 1e9, 3)

@@ -21,6 +21,7 @@ from verifier.report import tables
 from verifier.report.groups import Cards, evidence_rows, told_rows
 from verifier.report.html import self_contained
 from verifier.report.lanes import leader_lanes
+from verifier.report.occasions import Occasions
 from verifier.report.tiles import tiles
 from verifier.report.timeline import axis_of, timeline
 from verifier.report.words import headline
@@ -77,11 +78,14 @@ def _page(
     around: Surroundings,
     amount: Amount,
 ) -> str:
-    begin_ns = min((point.time_ns - point.interval_ns for point in series), default=run.started_ns)
-    cards = Cards(verdict, around, pictures=amount.pictures)
+    occasions = Occasions.of(run, injected, series, around)
+    cards = Cards(verdict, around, occasions, pictures=amount.pictures)
     axis = axis_of(injected, series)
     factor = max((topic.replication_factor for topic in run.topics), default=0)
     expectation = Expectation(run.settings).allowances
+    # what counts comes first: a place that both share has its picture there
+    groups = cards.groups()
+    allowed, more_allowed = cards.allowed()
     return self_contained(
         _HERE,
         "report.html.j2",
@@ -91,12 +95,13 @@ def _page(
         reasons=verdict.reasons[: amount.rows],
         more_reasons=max(0, len(verdict.reasons) - amount.rows),
         words=headline(verdict),
-        tiles=tiles(verdict, injected, series, around.outcomes),
+        tiles=tiles(verdict, injected, run.evidence.planned_faults, series, around.outcomes, occasions.first_ack_ms),
         timeline=timeline(run, injected, series, verdict.availability, around.moments),
         leaders=leader_lanes(around.changes, axis, factor) if axis is not None and amount.leaders else None,
         leaders_from=around.leaders_from,
-        groups=cards.groups(),
-        allowed=cards.allowed(),
+        groups=groups,
+        allowed=allowed,
+        more_allowed=more_allowed,
         checks=[(BY_NAME[name], check) for name, check in verdict.checks.items()],
         faults=tables.faults(injected, amount.rows),
         unavailability=tables.unavailability(verdict, amount.rows),
@@ -105,7 +110,8 @@ def _page(
         partitions=tables.partitions(run, verdict, amount.rows),
         around=around,
         less=amount is not AMOUNTS[0],
-        begin_ns=begin_ns,
+        begin_ns=occasions.begin_ns,
+        zero=occasions.zero,
         started=_moment(run.started),
         expectation=expectation[: amount.rows],
         events=EVENTS,
@@ -114,9 +120,19 @@ def _page(
     )
 
 
-def _settings(run: RunModel) -> dict[str, Any]:
+def _settings(run: RunModel) -> dict[str, str]:
     """What was asked for, setting by setting, and with which versions."""
-    return {**asdict(run.settings), **{f"version of {name}": version for name, version in run.versions.items()}}
+    settings = {name: _in_words(value) for name, value in asdict(run.settings).items()}
+    return {**settings, **{f"version of {name}": version for name, version in run.versions.items()}}
+
+
+def _in_words(value: Any) -> str:
+    """A setting as its option is given, not as Python writes it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_in_words, value)) or "none"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _moment(text: str) -> str:

@@ -9,20 +9,27 @@ from verifier.anomalies import BY_NAME
 from verifier.effectiveness import Injected
 from verifier.evidence.run_model import RunModel
 from verifier.markdown import anomaly, inline, table
+from verifier.reasons import by_reason
+from verifier.report.occasions import Occasions
 from verifier.report.words import headline
 from verifier.verdict import UNCOUNTED, CheckResult, Verdict
 
 #: GitHub cuts a step summary at 1024 kB; a page for people is far shorter.
 LONGEST = 60_000
 
+#: Events that are listed under one reason.
+MOST_EVENTS = 40
 
-def summary_md(run: RunModel, injected: Sequence[Injected], verdict: Verdict) -> str:
-    """The page as text."""
-    text = "\n".join(_lines(run, injected, verdict)) + "\n"
+
+def summary_md(
+    run: RunModel, injected: Sequence[Injected], verdict: Verdict, occasions: Occasions | None = None
+) -> str:
+    """The page as text. ``occasions`` puts the events that excuse anything into words."""
+    text = "\n".join(_lines(run, injected, verdict, occasions or Occasions.of(run, injected))) + "\n"
     return text if len(text) <= LONGEST else text[:LONGEST] + "\n\n(cut; the whole is in report.html)\n"
 
 
-def _lines(run: RunModel, injected: Sequence[Injected], verdict: Verdict) -> Iterator[str]:
+def _lines(run: RunModel, injected: Sequence[Injected], verdict: Verdict, occasions: Occasions) -> Iterator[str]:
     yield f"# {verdict.verdict}: {inline(run.name)}, seed {run.seed}"
     yield ""
     yield inline(headline(verdict))
@@ -31,7 +38,7 @@ def _lines(run: RunModel, injected: Sequence[Injected], verdict: Verdict) -> Ite
         yield f"- {inline(reason)}"
     if verdict.reasons:
         yield ""
-    yield from table(("", ""), _numbers(run, injected, verdict))
+    yield from table(("", ""), _numbers(run, injected, verdict, occasions))
     forbidden = [check for check in verdict.checks.values() if check.forbidden_count]
     if forbidden:
         yield "## Anomalies"
@@ -43,9 +50,7 @@ def _lines(run: RunModel, injected: Sequence[Injected], verdict: Verdict) -> Ite
         yield "## Allowed by the settings"
         yield ""
         for check in allowed:
-            for example in check.examples:
-                if example.allowed:
-                    yield f"- **{check.name}** ({example.found.count}): {inline(example.allowed)}"
+            yield from _allowed(check, occasions)
         yield ""
     if injected:
         yield "## Faults"
@@ -54,16 +59,19 @@ def _lines(run: RunModel, injected: Sequence[Injected], verdict: Verdict) -> Ite
     yield f"Repeat the schedule (not the interleaving): `{run.repro}`" if run.repro else ""
 
 
-def _numbers(run: RunModel, injected: Sequence[Injected], verdict: Verdict) -> list[tuple[str, str]]:
+def _numbers(
+    run: RunModel, injected: Sequence[Injected], verdict: Verdict, occasions: Occasions
+) -> list[tuple[str, str]]:
     stats, availability = verdict.stats, verdict.availability
-    longest = availability.get("longest_gap_ms")
+    longest, first = availability.get("longest_gap_ms"), occasions.first_ack_ms
     return [
         ("acknowledged", _counted(stats, "acked")),
         ("read by final readers", _counted(stats, "read")),
-        ("outcome unknown to the client", f"{stats.get('unknown', 0):,}"),
+        ("outcome unknown to the client", _counted(stats, "unknown")),
         *([("deleted by retention or DeleteRecords", f"{stats['deleted']:,}")] if stats.get("deleted") else []),
-        ("faults that bit", f"{sum(each.effective for each in injected)} of {len(injected)}{_by_kind(stats)}"),
-        ("longest time without an acknowledgement", "-" if longest is None else f"{longest:,.0f} ms"),
+        ("faults that bit", f"{bit_of(run, injected)}{_by_kind(stats)}"),
+        *([] if first is None else [("first acknowledgement", f"{first:,.0f} ms after {occasions.since}")]),
+        ("longest time without an acknowledgement since the first", "-" if longest is None else f"{longest:,.0f} ms"),
         ("recoveries after kills", recovery_text(availability.get("recoveries") or {})),
         ("acks, idempotence", f"{run.settings.acks}, {'on' if run.settings.idempotence else 'off'}"),
         ("defects", ", ".join(f"{each.name}:{each.probability:g}" for each in run.defects) or "none"),
@@ -72,6 +80,13 @@ def _numbers(run: RunModel, injected: Sequence[Injected], verdict: Verdict) -> l
 
 def _counted(stats: Mapping[str, Any], name: str) -> str:
     return f"{stats[name]:,}" if name in stats else UNCOUNTED
+
+
+def bit_of(run: RunModel, injected: Sequence[Injected]) -> str:
+    """How many injections bit, of how many; and how many were planned, where that is another number."""
+    planned = run.evidence.planned_faults
+    more = f" ({planned} planned)" if planned != len(injected) else ""
+    return f"{sum(each.effective for each in injected)} of {len(injected)}{more}"
 
 
 def _by_kind(stats: Mapping[str, Any]) -> str:
@@ -95,6 +110,18 @@ def _anomaly(check: CheckResult) -> Iterator[str]:
     examples = (inline(example.text) for example in check.examples if not example.allowed)
     yield from anomaly(check, check.forbidden_count, BY_NAME[check.name].summary, examples)
     yield ""
+
+
+def _allowed(check: CheckResult, occasions: Occasions) -> Iterator[str]:
+    """Each reason once, and below it the events that excuse most."""
+    for reason, examples in by_reason(check).items():
+        yield f"- **{check.name}** ({sum(each.found.count for each in examples):,}): {inline(reason)}"
+        told = [each for each in examples if each.found.event]
+        told.sort(key=lambda each: -each.found.count)
+        for each in told[:MOST_EVENTS]:
+            yield f"  - {each.found.count:,}: {inline(occasions.words(each.found))}"
+        if len(told) > MOST_EVENTS:
+            yield f"  - and {len(told) - MOST_EVENTS:,} more events: see verdict.json"
 
 
 def _bit(injected: Injected) -> str:

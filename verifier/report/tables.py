@@ -97,6 +97,10 @@ def regions(verdict: Verdict, outcomes: Outcomes | None) -> list[dict[str, Any]]
         key = (region["acked"], region["in_log"], region["read"])
         if key != (False, False, False) or outcomes is None:
             rows.append({"told": _MEANING[key][0], "words": _MEANING[key][1], "values": region["values"]})
+    acked = verdict.stats.get("acked")
+    if acked and not any(region["acked"] for region in verdict.stats.get("regions", [])):
+        words = "where they are is not known: there was nothing complete to compare them with"
+        rows.append({"told": "acknowledged", "words": words, "values": acked})
     if outcomes is not None:
         never, failed = outcomes.never_sent, outcomes.failed
         if never:

@@ -14,23 +14,27 @@ from verifier.verdict import UNCOUNTED, Verdict
 
 
 def tiles(
-    verdict: Verdict, injected: Sequence[Injected], series: Sequence[SeriesPoint], outcomes: Outcomes | None
+    verdict: Verdict,
+    injected: Sequence[Injected],
+    planned: int,
+    series: Sequence[SeriesPoint],
+    outcomes: Outcomes | None,
+    first_ack_ms: float | None = None,
 ) -> list[tuple[str, str, str]]:
-    """Value, label, small print."""
+    """Value, label, small print. ``first_ack_ms``: how long the load waited for its first acknowledgement."""
     stats = verdict.stats
     longest = verdict.availability.get("longest_gap_ms")
     worst = max((point.latency_p99_ms for point in series if point.acked and point.latency_p99_ms), default=None)
-    bit = sum(each.effective for each in injected)
     recovered = verdict.availability.get("recoveries") or {}
     found = [
         (_counted(stats, "acked"), "acknowledged", _beside_the_acknowledged(stats, outcomes)),
         (
             _counted(stats, "read"),
             "read at the end",
-            f"{number(stats.get('acked_and_read', 0))} of them acknowledged",
+            f"{_counted(stats, 'acked_and_read')} of them acknowledged",
         ),
-        (f"{bit} / {len(injected)}" if injected else "none", "faults that bit", "each probed at inject and heal"),
-        ("-" if longest is None else duration(longest), "longest ack gap", _where(verdict.availability)),
+        _faults(injected, planned),
+        ("-" if longest is None else duration(longest), "longest ack gap", _where(verdict.availability, first_ack_ms)),
         (
             "-" if not recovered.get("count") else duration(recovered["longest_ms"]),
             "longest log recovery",
@@ -44,22 +48,33 @@ def tiles(
     return found
 
 
+def _faults(injected: Sequence[Injected], planned: int) -> tuple[str, str, str]:
+    bit, label = sum(each.effective for each in injected), "faults that bit"
+    if not injected and planned:
+        return f"0 / {planned}", label, "planned, and never injected"
+    return f"{bit} / {len(injected)}" if injected else "none", label, "each probed at inject and heal"
+
+
 def _counted(stats: Mapping[str, Any], name: str) -> str:
     return number(stats[name]) if name in stats else UNCOUNTED
 
 
-def _where(availability: Mapping[str, Any]) -> str:
+def _where(availability: Mapping[str, Any], first_ack_ms: float | None) -> str:
+    """Where the longest gap was, and what it does not count: the time before the load's first acknowledgement."""
     partitions = availability.get("partitions") or {}
     if not partitions:
         return "of the worst partition"
     name, gap = max(partitions.items(), key=lambda item: item[1]["longest_gap_ms"])
-    return f"in {name}{', where nothing was ever acknowledged' if gap.get('never_acknowledged') else ''}"
+    if gap.get("never_acknowledged"):
+        return f"in {name}, where nothing was ever acknowledged"
+    before = "" if first_ack_ms is None else f", which came after {duration(first_ack_ms)}"
+    return f"in {name}; counted from the load's first acknowledgement{before}"
 
 
 def _beside_the_acknowledged(stats: Mapping[str, Any], outcomes: Outcomes | None) -> str:
-    parts = [f"{number(stats.get('unknown', 0))} of unknown outcome"]
+    parts = [f"{_counted(stats, 'unknown')} of unknown outcome"]
     if outcomes is not None and outcomes.never_sent:
-        parts.append(f"{number(outcomes.never_sent)} reserved and never sent")
+        parts.append(f"{number(outcomes.never_sent)} reserved for sending, but never handed to a client")
     if stats.get("deleted"):
         parts.append(f"{number(stats['deleted'])} deleted by retention or DeleteRecords")
     return "; ".join(parts)

@@ -58,6 +58,10 @@ def find_values(
         if rest.size:
             damaged[rest] = _step_by_step(buffer, starts[rest], ends[rest], counts[rest], first[rest], found)
     batch = np.repeat(np.arange(counts.size, dtype=np.int64), counts)
+    # a record stands where its offset says, and nowhere else
+    damaged[batch[found.offset_delta < 0]] = True
+    behind = (batch[1:] == batch[:-1]) & (found.offset_delta[1:] <= found.offset_delta[:-1])
+    damaged[batch[1:][behind]] = True
     if not damaged.any():
         return Values(batch, found.offset_delta, found.position, found.size, damaged)
     keep = ~damaged[batch]

@@ -9,16 +9,28 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from verifier.anomaly_files import allowances
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Found
 from verifier.segments.rows import SegmentFile, find_segments
 from verifier.surroundings.clients import Heard, Wanted, listen
-from verifier.surroundings.journals import Logs, changes, wall_clock
+from verifier.surroundings.journals import Logs, changes
 from verifier.surroundings.links import anomaly_links, links
-from verifier.surroundings.model import Moments, Name, Place, Spot, Stored, Surroundings, Told
+from verifier.surroundings.model import (
+    ExampleKey,
+    Moments,
+    Name,
+    Place,
+    Spot,
+    Stored,
+    Surroundings,
+    Told,
+    example_key,
+)
 from verifier.surroundings.replicas import Replicas
-from verifier.verdict import CheckResult, Verdict
+from verifier.verdict import CheckResult, Example, Verdict
+from verifier.wall_clock import moment
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,20 +85,33 @@ def _gather(directory: RunDirectory, run: RunModel, verdict: Verdict, tables: Ma
     )
 
 
-def _choose(verdict: Verdict) -> tuple[dict[str, Spot], dict[tuple[str, str | None, str, int], str]]:
-    """The places by their key, and which example is shown by which. What counts is chosen before what is allowed."""
+def _choose(verdict: Verdict) -> tuple[dict[str, Spot], dict[ExampleKey, str]]:
+    """The places by their key, and which example is shown by which. What counts is chosen before what is allowed.
+
+    Of a check's examples those are chosen that stand for most, after the first, which leads its card. Every other
+    example at a place that was chosen is shown by it, too.
+    """
     spots: dict[str, Spot] = {}
-    names: dict[tuple[str, str | None, str, int], str] = {}
+    names: dict[ExampleKey, str] = {}
     found = [check for check in verdict.checks.values() if check.count]
     for check in sorted(found, key=lambda each: (not each.forbidden_count, verdict.leader(each.name) is not None)):
         most = PER_CHECK if verdict.leader(check.name) is None else PER_CONSEQUENCE
-        for example in check.examples[:most]:
+        for example in _largest(check, most):
             spot = spot_of(example.found)
-            if spot is None or (spot.key not in spots and len(spots) >= IN_ALL):
-                continue
-            spots.setdefault(spot.key, spot)
-            names[check.name, example.found.cause, example.found.topic, example.found.partition] = spot.key
+            if spot is not None and (spot.key in spots or len(spots) < IN_ALL):
+                spots.setdefault(spot.key, spot)
+    for example in (example for check in found for example in check.examples):
+        spot = spot_of(example.found)
+        if spot is not None and spot.key in spots:
+            names[example_key(example.found)] = spot.key
     return spots, names
+
+
+def _largest(check: CheckResult, most: int) -> Sequence[Example]:
+    """The examples that stand for most anomalies, what counts before what is allowed; the first one always."""
+    first, *others = check.examples
+    others.sort(key=lambda each: (each.allowed is not None, -each.found.count))
+    return [first, *others][:most]
 
 
 def spot_of(found: Found) -> Spot | None:
@@ -121,26 +146,18 @@ _PLACES = frozenset({"first_read", "last_read", "first_log", "last_log", "after_
 def _wanted(tables: Mapping[str, pa.Table], verdict: Verdict) -> Iterator[Wanted]:
     """All anomalies whose time a client's answer may tell, by check, partition and stream."""
     for check, table in tables.items():
-        result = verdict.checks.get(check)
-        allowed = _allowed_places(result)
         groups: dict[tuple[Name, int | None, bool], list[tuple[int, int]]] = defaultdict(list)
         columns = (table[name].to_pylist() for name in ("topic", "partition", "stream", "sequence", "offset"))
-        rows = zip(*columns, table["cause"].to_pylist(), table["count"].to_pylist(), strict=True)
-        for topic, partition, stream, sequence, offset, cause, count in rows:
+        rows = zip(*columns, table["count"].to_pylist(), allowances(check, table, verdict), strict=True)
+        for topic, partition, stream, sequence, offset, count, allowed in rows:
             key = sequence if stream is not None and sequence is not None else offset
             if key is not None:
                 by = stream if stream is not None and sequence is not None else None
-                groups[(topic, partition), by, (topic, partition, cause) in allowed].append((key, count))
+                groups[(topic, partition), by, allowed is not None].append((key, count))
         for (name, stream, let), keyed in groups.items():
             keyed.sort()
             keys, counts = (np.array(column, dtype=np.int64) for column in zip(*keyed, strict=True))
             yield Wanted(check, name, stream, keys, counts, let)
-
-
-def _allowed_places(result: CheckResult | None) -> set[tuple[str, int, str | None]]:
-    examples = () if result is None else result.examples
-    let = {(each.found.topic, each.found.partition, each.found.cause) for each in examples if each.allowed}
-    return let - {(each.found.topic, each.found.partition, each.found.cause) for each in examples if not each.allowed}
 
 
 def _moments(wanted: Sequence[Wanted]) -> Iterator[Moments]:
@@ -179,7 +196,7 @@ def _place(run: RunModel, brokers: list[int], spot: Spot, heard: Heard, replicas
         if each.offset is not None and any(each.offset <= at < each.offset + each.values for at in spot.places)
     ]  # fmt: skip
     at_ns = min([time for time in own if time >= 0] or [time for time in at_place if time >= 0], default=None)
-    at = None if at_ns is None else wall_clock(run, at_ns)
+    at = None if at_ns is None else moment(run, at_ns)
     lines = () if at is None else logs.around(at, brokers, f"{spot.topic}-{spot.partition}")
     return Place(spot, told, tuple(stored), at_ns, lines)
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from verifier.evidence.run_directory import RunDirectory, read_json_lines
-from verifier.evidence.run_model import RunModel
 from verifier.surroundings.model import Change, LogLines
 
 LEADERS = "leaders.jsonl"
@@ -73,17 +72,6 @@ def _changes(entries: Iterable[Mapping[str, Any]], time: str) -> list[Change]:
 
 def _sorted(found: Iterable[Change]) -> list[Change]:
     return sorted(found, key=lambda each: (each.time_ns, each.name))
-
-
-def wall_clock(run: RunModel, time_ns: int) -> datetime | None:
-    """A monotonic time of the run as UTC; None if ``run.json`` does not tell."""
-    try:
-        started = datetime.fromisoformat(run.started)
-    except ValueError:
-        return None
-    if started.tzinfo is None:
-        started = started.replace(tzinfo=UTC)
-    return started.astimezone(UTC) + timedelta(microseconds=(time_ns - run.started_ns) / 1000)
 
 
 class Logs:

@@ -12,8 +12,8 @@ from verifier.surroundings.model import Link
 MOST_ALIKE = 40
 
 _ALONE = (
-    "verdict.json", "summary.md", "junit.xml", "run.json", "schedule.yaml", "faults.jsonl", "leaders.jsonl",
-    "resources.jsonl", "run.log", "proxy.log", "verifier.log",
+    "verdict.json", "summary.md", "junit.xml", "run.json", "seal.json", "schedule.yaml", "faults.jsonl",
+    "leaders.jsonl", "resources.jsonl", "run.log", "proxy.log", "verifier.log",
 )  # fmt: skip
 _MANY = (
     "history/*.arrow", "nodes/*/broker.log", "nodes/*/control.jsonl", "nodes/*/defects.jsonl", "loadgen/*.series.jsonl",
@@ -37,7 +37,8 @@ def anomaly_links(directory: RunDirectory) -> Iterator[Link]:
     """The files with every anomaly."""
     for path in sorted(directory.anomalies_dir.glob("*")):
         if path.suffix in (".csv", ".parquet", ".json"):
-            yield _link(path.relative_to(directory.path).as_posix())
+            # by their place in the end: they may not be there yet
+            yield _link(path.relative_to(directory.anomalies_dir.parent).as_posix())
 
 
 def _link(path: str) -> Link:

@@ -16,6 +16,14 @@ from verifier.facts import Found
 #: (topic, partition)
 Name = tuple[str, int]
 
+#: What tells an example from all others of its run: check, cause, topic, partition, excuse and event.
+ExampleKey = tuple[str, str | None, str, int, str | None, str | None]
+
+
+def example_key(found: Found) -> ExampleKey:
+    """A verdict has one example of each kind, so that each of two elections in a partition has its own."""
+    return found.check, found.cause, found.topic, found.partition, found.excuse, found.event
+
 
 @dataclass(frozen=True, slots=True)
 class Spot:
@@ -185,7 +193,7 @@ class Surroundings:
     """
 
     places: Mapping[str, Place] = field(default_factory=dict)
-    spots: Mapping[tuple[str, str | None, str, int], str] = field(default_factory=dict)
+    spots: Mapping[ExampleKey, str] = field(default_factory=dict)
     moments: tuple[Moments, ...] = ()
     changes: tuple[Change, ...] = ()
     leaders_from: str = ""
@@ -197,4 +205,4 @@ class Surroundings:
 
     def place_of(self, found: Found) -> Place | None:
         """The place of an example, if it was looked at."""
-        return self.places.get(self.spots.get((found.check, found.cause, found.topic, found.partition), ""))
+        return self.places.get(self.spots.get(example_key(found), ""))

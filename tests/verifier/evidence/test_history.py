@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.seams.clock import ManualClock
-from tests.support.histories import read_histories, write_beyond_its_buffer
+from tests.support.histories import read_histories, write_beyond_its_buffer, write_without
 from verifier.evidence.history import (
     END_OF_STREAM,
     FLUSH_INTERVAL_NS,
@@ -155,6 +155,15 @@ def test_text_that_lies_outside_of_its_buffer_is_an_error(tmp_path: Path) -> Non
     written(path := tmp_path / "final-1.arrow", [[row(0), row(1)]])
     write_beyond_its_buffer(path)
     with pytest.raises(HistoryError, match="out of bounds"):
+        read_history(path)
+
+
+@pytest.mark.parametrize("column", ["stream", "last_offset", "process"])
+def test_nothing_where_the_schema_has_something_is_an_error(tmp_path: Path, column: str) -> None:
+    """A row that is neither this nor that would drop out of every check."""
+    written(path := tmp_path / "final-1.arrow", [[row(0), row(1)]])
+    write_without(path, column)
+    with pytest.raises(HistoryError, match=f"the column {column} has nothing in some rows"):
         read_history(path)
 
 

@@ -12,6 +12,7 @@ from tests.verifier.planted import PLANTED, planted_story
 from verifier.evidence.run_directory import RunDirectory
 from verifier.operations.export import export_run
 from verifier.operations.options import JudgeOptions
+from verifier.operations.report import summary_md
 from verifier.operations.verdict import ClientVerdict, judge_file
 from verifier.operations.writing import FORMS
 
@@ -25,6 +26,9 @@ _ONE_READER = "a run compares each final reader with the log; here any reader's 
 
 #: Planted runs of losses and copies that a setting permits in one place and not in the other: alike without settings.
 _CUT_OFF = (
+    "committed, as a reader was told before the election",
+    "above what was committed",
+    "committed, as it was told after the election",
     "cut off by an election",
     "one offset below the epoch",
     "further up than a log can have reached",
@@ -190,6 +194,35 @@ def test_what_was_reserved_and_forgotten_is_info(tmp_path: Path) -> None:
     found = judged(story.write(tmp_path / "run"))
     assert found.verdict.reasons == ()
     assert found.verdict.stats["unknown"] == 3
+
+
+def test_numbers_that_the_run_counts_otherwise_are_explained(tmp_path: Path) -> None:
+    """Sentinels have their name, what was never sent failed, and both are told beside the numbers."""
+    story = clean(partitions=2, streams=1)
+    rows = story.rows["producer-1"]
+    (reserved, *_rest) = [row for row in rows if row.f == "reserve"]
+    more = {"first_sequence": reserved.last_sequence + 1, "last_sequence": reserved.last_sequence + 4}
+    silent = reserved._replace(**more)
+    unsent = silent._replace(f="unsent", type="fail", complete_ns=silent.invoke_ns + 9)
+    story.rows["producer-1"] = [*rows, silent, unsent]
+    directory = story.write(tmp_path / "run")
+    found = judged(directory)
+    stats = found.verdict.stats
+    assert found.verdict.reasons == ()
+    assert (stats["sentinels"], stats["unknown"], stats["failed"], stats["never_sent"]) == (2, 0, 4, 4)
+    assert f"acked={stats['acked']}: 2 of them sentinels, which the run does not count (nor as read)" in found.notes
+    text = summary_md(found)
+    assert f"{stats['acked']} (2 of them sentinels" in text
+    assert "4 (4 of them reserved and never sent, which the run counts apart)" in text
+    lines = list(export_run(directory.history_dir).lines)
+    sent = {mop[2] for line in lines if line["f"] == "send" and line["type"] == "invoke" for mop in line["value"]}
+    assert {name for name in sent if name.startswith("sentinel")} == {"sentinel-0/0", "sentinel-0/1"}
+
+
+def test_an_export_of_what_was_lost_legally_is_told_to_know_no_excuses(tmp_path: Path) -> None:
+    """acks=1 and an election excuse nothing in the export; the verdict says so."""
+    found = judged(planted_story("lost at the tail").write(tmp_path / "run"))
+    assert any("cannot excuse anything: what acks=0, acks=1" in note for note in found.notes)
 
 
 def test_processes_do_one_thing_at_a_time(tmp_path: Path) -> None:

@@ -84,10 +84,17 @@ GOOD: Line = {"process": 0, "type": "invoke", "f": "send", "value": [["send", 1,
         ("a.edn", "[1 2]", "a.edn:1: an operation is a map"),
         ("a.edn", "{:process 0, :type :ok, :f :send, :value [[:write 1 7]]}", "'write' is not a micro-operation"),
         ("a.edn", "{:process 0, :type :ok, :f :send, :value [[:send 1 [-5 7]]]}", "a.edn:1: -5 is not an offset"),
-        ("a.edn", "{:process 0, :type :ok, :f :send, :value [[:send 1 [0 7.5]]]}", "7.5 is neither an integer nor"),
+        (
+            "a.edn",
+            "{:process 0, :type :ok, :f :send, :value [[:send 1 [0 7.5]]]}",
+            "the value 7.5 is neither an integer nor",
+        ),
+        ("a.edn", "{:process 0, :type :ok, :f :send, :value [[:send 1.5 [0 7]]]}", "the key 1.5 is neither an"),
+        ("a.edn", "{:process 0, :type :ok, :f :poll, :value [[:poll {1 [[0 true]]}]]}", "the value True is neither"),
+        ("a.edn", "{:process 0.5, :type :ok, :f :send}", "the process 0.5 is neither an integer nor a string"),
         ("a.edn", "{:process 0, :type :ok, :f :poll, :value [[:poll [1 2]]]}", "a poll's result is a map of keys"),
         ("a.edn", "{:process 0, :type :invoke, :f :poll, :value [[:poll {1 [[0 7]]}]]}", "cannot have read anything"),
-        ("a.jsonl", json.dumps(GOOD) + '\n{"process": 0, "ty', "a.jsonl:2: this is not JSON"),
+        ("a.jsonl", json.dumps(GOOD) + '\n{"process": 0, "ty', "a.jsonl:2: this line is not one whole JSON obj"),
         ("a.jsonl", json.dumps(GOOD | {"index": "x"}), "a.jsonl:1: index must be an integer"),
         ("a.json", "[" + json.dumps(GOOD), "a.json:1: the file ends within its array"),
         ("a.json", f"[\n{json.dumps(GOOD)}\n{json.dumps(GOOD)}]", "a.json:3: expected , or ]"),
@@ -123,3 +130,17 @@ def test_keys_of_json_objects_are_integers_where_they_read_so(tmp_path: Path) ->
     ]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert judge_file(path, JudgeOptions()).verdict.verdict == "valid"
+
+
+def test_a_completed_send_may_have_no_offset(tmp_path: Path) -> None:
+    """It is acknowledged, and its place is not known: the same as an offset that is null."""
+    lines = [
+        {"process": 0, "type": "invoke", "f": "send", "value": [["send", 1, 7]]},
+        {"process": 0, "type": "ok", "f": "send", "value": [["send", 1, 7]]},
+    ]
+    read = []
+    for name, sent in (("bare.jsonl", 7), ("null.jsonl", [None, 7])):
+        lines[1]["value"] = [["send", 1, sent]]
+        (tmp_path / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+        read.append(columns(read_operations(tmp_path / name)))
+    assert read[0] == read[1]

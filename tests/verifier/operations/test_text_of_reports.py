@@ -38,4 +38,7 @@ def test_odd_text_of_a_history_reaches_every_file(tmp_path: Path, odd: str) -> N
     assert "phantom" in (tmp_path / "out" / "summary.md").read_text(encoding="utf-8")
     verdict = json.loads((tmp_path / "out" / "verdict.json").read_text(encoding="utf-8"))
     assert verdict["checks"]["phantom"]["examples"][0]["detail"]["value"] == encodable(odd)
-    assert pq.read_table(tmp_path / "out" / "anomalies" / "phantom.parquet")["value"].to_pylist() == [encodable(odd)]
+    rows = pq.read_table(tmp_path / "out" / "anomalies" / "phantom.parquet")
+    assert rows["value"].to_pylist() == [encodable(odd)]
+    # a distance would be a number: -1 is one back
+    assert rows["delta"].to_pylist() == [None]

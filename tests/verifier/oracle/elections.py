@@ -20,6 +20,7 @@ class Election(NamedTuple):
     until: int
     logs: int  # that can have been cut off at its start
     reach: int  # from here on, if not from its start
+    before: int  # it had not begun then
 
 
 def told(evidence: Evidence) -> list[dict[str, Any]]:
@@ -199,12 +200,14 @@ def elections(evidence: Evidence) -> list[Election]:
         earliest = min(max([looks[0]["before_ns"], *sent]), latest)
         since, until = near(evidence, looks[0]["leader_epoch"], earliest, latest)
         below = max((batch.leader_epoch for batch in batches if batch.leader_epoch < epoch), default=0)
-        found.append(Election(epoch, start, start + room, latest, since, until, max(epoch - below, 1), start))
+        found.append(Election(epoch, start, start + room, latest, since, until, max(epoch - below, 1), start, earliest))
         gone = next((e["before_ns"] for e in epochs_seen(evidence) if e["leader_epoch"] > below), None)
         if epoch - below > 1 and gone is not None:  # of an epoch between them nothing is left
             standing = any(batch.leader_epoch == below for batch in batches)
             reach = min(batch.base_offset for batch in batches if batch.leader_epoch >= below) if standing else 0
-            found.append(Election(epoch, start, start, latest, gone - 3 * SECOND, until, epoch - below - 1, reach))
+            found.append(
+                Election(epoch, start, start, latest, gone - 3 * SECOND, until, epoch - below - 1, reach, gone)
+            )
     return found
 
 
@@ -266,6 +269,15 @@ def cut_off(evidence: Evidence) -> Iterator[tuple[Value, int | None, Election]]:
             yield value, offset, election
 
 
+def committed(evidence: Evidence, election: Election) -> int:
+    """Below what no clean election cuts off: the highest watermark that a reader was told before it."""
+    told_of = [
+        row["high_watermark"] for row in evidence.rows
+        if row["f"] in ("poll", "idle") and row["type"] == "ok" and row["complete_ns"] <= election.before
+    ]  # fmt: skip
+    return 0 if evidence.run.settings.unclean_leader_election else max(told_of, default=0)
+
+
 def within_reach(evidence: Evidence) -> Iterator[tuple[int, Value, int | None, Election]]:
     """The same before that: which row, value, offset and election."""
     for election in elections(evidence):
@@ -281,6 +293,6 @@ def within_reach(evidence: Evidence) -> Iterator[tuple[int, Value, int | None, E
                 if first is not None and sequence >= first:
                     continue
                 if (offset is None and (last is None or sequence > last)) or (
-                    offset is not None and election.reach <= offset < election.end
+                    offset is not None and max(election.reach, committed(evidence, election)) <= offset < election.end
                 ):
                     yield number, (stream, sequence), offset, election

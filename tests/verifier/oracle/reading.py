@@ -178,6 +178,8 @@ def read_records(data: bytes, count: int) -> list[tuple[int, bytes | None]]:
         headers, at = varint(data, at + max(value_size, 0), 5)
         if key_size < -1 or value_size < -1 or headers < 0 or at > end or (headers == 0 and at != end):
             raise ValueError("record")
+        if delta < 0 or (found and delta <= found[-1][0]):
+            raise ValueError("order")
         found.append((delta, value))
         position = end
     if position != len(data):

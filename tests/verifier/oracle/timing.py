@@ -73,7 +73,7 @@ def epochs(evidence: Evidence) -> list[tuple[int, int, int]]:
             begins[batch.leader_epoch] = min(begins.get(batch.leader_epoch, batch.base_offset), batch.base_offset)
     ordered = sorted(begins.items(), key=lambda item: item[1])
     ends = [begin for _, begin in ordered[1:]] + [1 << 62]
-    return [(epoch, begin, end) for (epoch, begin), end in zip(ordered, ends, strict=True)]
+    return [(epoch, begin, end) for (epoch, begin), end in zip(ordered, ends, strict=True)] if ordered else []
 
 
 def watermark_regression(evidence: Evidence) -> Iterator[Anomaly]:

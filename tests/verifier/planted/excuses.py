@@ -84,6 +84,18 @@ def election(start_offset: int = 6, asked: RunSettings = EARLY, **looks: Any) ->
     return plant
 
 
+def committed(high_watermark: int, *, late: bool = False) -> Callable[[Story], None]:
+    """The same, and a live reader was told this high watermark before the election, or long after it."""
+
+    def plant(story: Story) -> None:
+        election()(story)
+        at_ns = story.leaders[-1]["time_ns"] + SECOND if late else story.leaders[-1]["before_ns"]
+        idle = row("idle", "ok", 0, -1, -1, -1, -1)
+        story.rows["reader-1"].append(idle._replace(complete_ns=at_ns, invoke_ns=at_ns, high_watermark=high_watermark))
+
+    return plant
+
+
 def without_offsets(*, lost_from: int = 3, start_offset: int = 6) -> Callable[[Story], None]:
     """The same with acks=0: nobody was told an offset."""
 
@@ -201,6 +213,11 @@ def excused(found: Expected, excuse: str | None) -> Expected:
 PLANTED: Mapping[str, Planted] = {
     "cut off by an election": Planted(election(), excused(LOSSES, "election")),
     "one offset below the epoch": Planted(election(9), excused(LOSSES, None), neighbor="cut off by an election"),
+    "committed, as a reader was told before the election": Planted(
+        committed(9), excused(LOSSES, None), neighbor="above what was committed"
+    ),
+    "above what was committed": Planted(committed(6), excused(LOSSES, "election")),
+    "committed, as it was told after the election": Planted(committed(9, late=True), excused(LOSSES, "election")),
     "further up than a log can have reached": Planted(
         further_up, excused(FURTHER, None), neighbor="cut off by an election"
     ),

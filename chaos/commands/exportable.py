@@ -1,0 +1,67 @@
+"""Whether a run's histories are all there, so that an export of them may be judged. Owns the refusal of what is not.
+
+Without what producers were told, every value that was read looks like one that nobody sent: an export of some of the
+evidence accuses a good cluster. So there is none of a run whose histories are missing, altered or cut short. A process
+that the run itself killed leaves a history without an end, and that is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from chaos.exits import BadRequest
+from verifier.completeness.killed import KILLED
+from verifier.evidence import seal
+from verifier.evidence.run_directory import RunDirectory
+from verifier.evidence.run_model import RunModel
+from verifier.expectation import Expectation
+from verifier.operations.anomalies import NAMES
+
+#: Why nothing is exported.
+BLAMED = "judged by what is left, a correct cluster looks guilty, so nothing was exported; put the original back"
+MOST_NAMED = 6
+
+
+def excused(directory: RunDirectory) -> list[str]:
+    """What the run's settings may make legal, and its export does not show."""
+    allowances = Expectation(RunModel.from_json(directory.read_run()).settings).allowances
+    checks = [check for check in dict.fromkeys(each.check for each in allowances) if check in NAMES]
+    if not checks:
+        return []
+    why = "; ".join(dict.fromkeys(each.reason for each in allowances if each.check in checks))
+    return [f"the run's settings may excuse {', '.join(checks)} ({why}); excuses do not travel with the export"]
+
+
+def check_files(given: Path, directory: RunDirectory) -> list[str]:
+    """What is to be told of the histories' files. Raises BadRequest if one is missing or not as it was sealed."""
+    declared = RunModel.from_json(directory.read_run()).evidence.processes
+    absent = [f"history/{each.name}.arrow" for each in declared if not directory.history(each.name).is_file()]
+    if absent:
+        raise BadRequest(f"{given}: run.json declares {_named(absent)}, and there is no such file; {BLAMED}")
+    try:
+        differences = seal.compare(directory, seal.read(directory), "history/")
+    except FileNotFoundError:
+        return ["whether the histories are as the run left them is not known: there is no seal.json"]
+    except (OSError, ValueError) as error:
+        return [f"whether the histories are as the run left them is not known: {error}"]
+    if differences:
+        altered = _named([f"{each.path} ({each.what})" for each in differences])
+        raise BadRequest(f"{given}: altered since the run was sealed: {altered}; {BLAMED}")
+    return []
+
+
+def check_ends(given: Path, directory: RunDirectory, unfinished: Sequence[str]) -> Iterator[str]:
+    """What is to be told of histories without a proper end. Raises BadRequest if their processes were not killed."""
+    run = RunModel.from_json(directory.read_run())
+    killed = {child.name for child in run.children if child.exit_code == KILLED}
+    for name in unfinished:
+        declared = run.evidence.process(name)
+        if declared is None or declared.child not in killed:
+            raise BadRequest(f"{given}: history/{name}.arrow has no end, and run.json has no kill of {name}; {BLAMED}")
+        yield f"the run killed {name}: its last half second may not be in history/{name}.arrow"
+
+
+def _named(words: Sequence[str]) -> str:
+    more = f" and {len(words) - MOST_NAMED} more" if len(words) > MOST_NAMED else ""
+    return f"{', '.join(words[:MOST_NAMED])}{more}"

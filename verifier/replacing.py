@@ -1,0 +1,87 @@
+"""The files of a judgment take the place of the former ones at its end, together. Owns the order, not the contents.
+
+While a run is judged, its former verdict stays: whoever ends the verifier loses nothing, and tells by ``verdict.json``
+not having changed that nothing was judged.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from verifier.evidence.run_directory import RunDirectory, read_json
+
+#: Where the new files lie until all of them are there, inside the run directory: a rename must not cross file systems.
+BESIDE = ".judged"
+
+
+class _Beside(RunDirectory):
+    """The same evidence, and a place of its own for what is written about it."""
+
+    __slots__ = ()
+
+    @property
+    def place(self) -> Path:
+        return self.path / BESIDE
+
+    @property
+    def verdict_json(self) -> Path:
+        return self.place / "verdict.json"
+
+    @property
+    def anomalies_dir(self) -> Path:
+        return self.place / "anomalies"
+
+    @property
+    def report_html(self) -> Path:
+        return self.place / "report.html"
+
+    @property
+    def summary_md(self) -> Path:
+        return self.place / "summary.md"
+
+    @property
+    def junit_xml(self) -> Path:
+        return self.place / "junit.xml"
+
+
+@contextlib.contextmanager
+def replacing(directory: RunDirectory) -> Iterator[RunDirectory]:
+    """The run directory to write results to. They replace the former ones when the context ends without an exception.
+
+    Until then the former ones stay as they are. Raises ``OSError``.
+    """
+    beside = _Beside(directory.path)
+    shutil.rmtree(beside.place, ignore_errors=True)
+    beside.place.mkdir()
+    try:
+        yield beside
+        _put(directory, beside)
+    finally:
+        shutil.rmtree(beside.place, ignore_errors=True)
+
+
+def _put(directory: RunDirectory, beside: _Beside) -> None:
+    # no verdict from here until the last rename: a former one must never stand beside files that are not its own
+    directory.verdict_json.unlink(missing_ok=True)
+    shutil.rmtree(directory.anomalies_dir, ignore_errors=True)
+    for new, old in (
+        (beside.anomalies_dir, directory.anomalies_dir),
+        (beside.report_html, directory.report_html),
+        (beside.summary_md, directory.summary_md),
+        (beside.junit_xml, directory.junit_xml),
+        (beside.verdict_json, directory.verdict_json),
+    ):
+        if new.exists():
+            new.replace(old)
+
+
+def recorded(directory: RunDirectory) -> str | None:
+    """The verdict that stands in ``verdict.json``; None if there is none, or it cannot be read."""
+    try:
+        verdict = read_json(directory.verdict_json).get("verdict")
+    except (OSError, ValueError):
+        return None
+    return verdict if isinstance(verdict, str) else None

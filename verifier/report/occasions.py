@@ -1,0 +1,110 @@
+"""The events that excuse anomalies, for people: where, when, who led, and which fault came before. Pure.
+
+``Found.event`` says what the event was, for programs too; what is added here comes from the leaders' record and the
+faults. It decides nothing. Owns the zero of all seconds in the reports, and when the first acknowledgement came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from verifier.effectiveness import Injected
+from verifier.evidence.run_model import RunModel
+from verifier.evidence.series import SeriesPoint
+from verifier.expectation import ELECTION
+from verifier.facts import Found
+from verifier.report.timeline import axis_of
+from verifier.surroundings.model import Change, Surroundings
+from verifier.wall_clock import clock
+from verifier.witness import SLACK_NS
+
+
+@dataclass(frozen=True, slots=True)
+class Occasions:
+    """Puts events into words. All seconds count from ``begin_ns``, which is ``since`` in words.
+
+    ``acked_ns`` is the first acknowledgement of the load, None if it is not known.
+    """
+
+    run: RunModel
+    begin_ns: int
+    since: str
+    injected: Sequence[Injected] = ()
+    changes: Sequence[Change] = ()
+    acked_ns: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        run: RunModel,
+        injected: Sequence[Injected],
+        series: Sequence[SeriesPoint] = (),
+        around: Surroundings | None = None,
+    ) -> Occasions:
+        """Of a run whose time line begins with its load; without one, with its first fault or its own start."""
+        axis = axis_of(injected, series)
+        begin_ns = run.started_ns if axis is None else axis.start_ns
+        since = "the start of the load" if series else "the first fault" if injected else "the start of the run"
+        known = Surroundings() if around is None else around
+        acked_ns = min((int(times[0]) for times in known.acks.values() if times.size), default=None)
+        return cls(run, begin_ns, since, injected, known.changes, acked_ns)
+
+    @property
+    def first_ack_ms(self) -> float | None:
+        """How long it took from then to the first acknowledgement; None if nothing tells."""
+        return None if self.acked_ns is None else max(0.0, (self.acked_ns - self.begin_ns) / 1e6)
+
+    @property
+    def zero(self) -> str:
+        """One sentence that says when the seconds begin."""
+        at = clock(self.run, self.begin_ns)
+        return f"Seconds count from {self.since}{'' if at is None else f', {at} UTC'}."
+
+    def words(self, found: Found) -> str:
+        """Partition, event, time, leaders before and after an election, and the fault before; only what is known."""
+        if found.event is None:
+            return ""
+        what, when = found.event, ""
+        if found.event_ns is not None:
+            at = clock(self.run, found.event_ns)
+            after_s = (found.event_ns - self.begin_ns) / 1e9
+            when = f", about {after_s:.1f} s after {self.since}{'' if at is None else f' ({at} UTC)'}"
+        if found.excuse == ELECTION and when:
+            # the time stands in ``when``
+            what = what.rpartition(", about ")[0] or what
+        parts = [f"{found.topic}-{found.partition}: {what}{when}", self._led(found), self._fault(found.event_ns)]
+        return "; ".join(part for part in parts if part)
+
+    def _led(self, found: Found) -> str:
+        """Who led before an election, and after it."""
+        if found.excuse != ELECTION or found.epoch is None:
+            return ""
+        seen = [each for each in self.changes if each.name == (found.topic, found.partition)]
+        before = next((each for each in reversed(seen) if each.leader_epoch < found.epoch), None)
+        after = next((each for each in seen if each.leader_epoch >= found.epoch), None)
+        told = [f"{_leader(each)} {when}" for each, when in ((before, "before"), (after, "after")) if each is not None]
+        return f"led by {', by '.join(told)}" if told else ""
+
+    def _fault(self, event_ns: int | None) -> str:
+        """The fault that began last before an event, if it lasted until shortly before it."""
+        near = [
+            each
+            for each in self.injected
+            if event_ns is not None
+            and not each.skipped
+            and each.start_ns <= event_ns
+            and (each.end_ns is None or event_ns <= each.end_ns + SLACK_NS)
+        ]
+        if event_ns is None or not near:
+            return ""
+        last = max(near, key=lambda each: each.start_ns)
+        told = f"{last.fault} ({last.target}) began {(event_ns - last.start_ns) / 1e9:.1f} s earlier"
+        if last.healed_ns is None or last.healed_ns > event_ns:
+            return told
+        return f"{told}, its healing {(event_ns - last.healed_ns) / 1e9:.1f} s earlier"
+
+
+def _leader(change: Change) -> str:
+    who = "no broker" if change.leader < 0 else f"broker {change.leader}"
+    return f"{who} (epoch {change.leader_epoch})"
