@@ -141,7 +141,7 @@ class Outbox:
             self._stop_waiting()
 
     def _send_range(self, part: FileRange, most: int) -> int:
-        """Send at most so many bytes of the file range at the head of the queue. Raises ``BlockingIOError`` if the
+        """Send at most ``most`` bytes of the file range at the head of the queue. Raises ``BlockingIOError`` if the
         socket takes none."""
         file = part.file
         part.check()

@@ -77,7 +77,7 @@ def seeds(most: int) -> Iterator[int]:
 
 
 def find(name: str, most: int, workers: int) -> Caught | None:
-    """The first seed that shows it; None if none of so many does."""
+    """The first of ``most`` seeds that shows it, or None."""
     done = outcomes((case(name, seed) for seed in seeds(most)), workers)
     try:
         for tried, (shown, findings, _) in enumerate(done, 1):

@@ -17,7 +17,7 @@ from cluster.protocol.produce import ProduceResult
 
 #: The grain of the wheel: a wait may last this much longer than asked, and a tick ends all that are due at once.
 TICK_MS = 5
-#: Empty buckets are swept out when there are so many of them, and as many as others.
+#: Empty buckets are swept out at this number, once they are as many as the others.
 _SWEEP_AT = 1024
 
 #: The answer for one partition of a request.
