@@ -118,7 +118,7 @@ class _Progress:
 
 
 def _stamp(directory: RunDirectory) -> tuple[int, int] | None:
-    """What tells one ``verdict.json`` from the next; None if there is none."""
+    """What tells one ``verdict.json`` from the next; None without one."""
     try:
         status = directory.verdict_json.stat()
     except OSError:

@@ -94,7 +94,7 @@ class MemoryTree:
         client.session_ended(session_id)
 
     def look_at(self, path: str) -> Seen | None:
-        """A node as it is now; None if there is none."""
+        """A node as it is now, or None."""
         node = self._nodes.get(path)
         return None if node is None else Seen(node.data, node.stat(), frozenset(node.children))
 

@@ -10,7 +10,6 @@ import re
 import signal
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -71,14 +70,15 @@ def test_a_verifier_that_dies_leaves_the_run_unknown(
 
 
 def interrupted(directory: RunDirectory, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    """Have it judged by this script, and interrupt that as soon as it has touched a file."""
-    begun = directory.path / "begun"
-    script = f"import pathlib, time; {script}; pathlib.Path({str(begun)!r}).touch(); time.sleep(600)"
+    """Have it judged by this script, and interrupt that as soon as it has opened a pipe."""
+    begun = directory.path.with_name("begun")
+    os.mkfifo(begun)
+    # it never ends by itself: the interrupt must
+    script = f"import pathlib, time; {script}; open({str(begun)!r}, 'w').close(); time.sleep(600)"
     monkeypatch.setattr(judge, "_command", lambda *_: [sys.executable, "-c", script])
 
     def interrupt() -> None:
-        while not begun.exists():
-            time.sleep(0.01)
+        begun.open().close()
         os.kill(os.getpid(), signal.SIGINT)
 
     waiting = threading.Thread(target=interrupt, daemon=True)

@@ -17,7 +17,7 @@ FILE = Path(__file__).parent / "corpus.txt"
 HEADER = "# Seeds, and what each reaches that those above do not. Written by make simulate."
 #: Seeds in the file, at most.
 MOST = 40
-#: Rare is what at most one of so many seeds reaches: the gate's other seeds will hardly show it.
+#: Rare is what at most one seed in this many reaches: the gate's other seeds will hardly show it.
 RARE = 20
 #: Fewer seeds do not show what is rare.
 LEAST_SEEDS = 200

@@ -2,7 +2,7 @@
 
 Owns that: leader epochs do not fall, and a leader epoch has one leader. Two controllers that overwrite each other break
 it long before a record is lost. It also knows the unclean elections, by what they are: the new leader was not in sync.
-Where nobody allowed them there are none: the oracle would excuse what they cut off.
+One that no setting allows is a finding, since the oracle would otherwise excuse what it cut off.
 """
 
 from __future__ import annotations
