@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Smallest(Generic[T]):
-    """What was found, in how many ``trials``. ``is_minimal``: without any one of the items, or two, it does not fail."""
+    """What was found, in how many ``trials``. ``is_minimal``: without any one item, or any two, it does not fail."""
 
     items: tuple[T, ...]
     trials: int
