@@ -90,6 +90,12 @@ def greatest(rows: pa.Table, name: str) -> dict[Where, int]:
     return {(each["topic"], each["partition"]): each[f"{name}_max"] for each in grouped.to_pylist()}
 
 
+def earliest(rows: pa.Table, name: str) -> dict[Where, int]:
+    """The value of a column in the first row of each partition."""
+    grouped = by_key(rows, ["topic", "partition"]).aggregate([(name, "first")])
+    return {(each["topic"], each["partition"]): each[f"{name}_first"] for each in grouped.to_pylist()}
+
+
 def deleted_below(rows: pa.Table) -> dict[Where, int]:
     """Up to where records were to be deleted; a request of unknown outcome may have been carried out."""
     asked = _compute.and_(_compute.equal(rows["f"], "delete"), _compute.not_equal(rows["type"], "fail"))

@@ -24,6 +24,7 @@ from verifier.account_columns import (
     column,
     deleted_below,
     distinct,
+    earliest,
     errors_of,
     greatest,
     grouped,
@@ -99,6 +100,8 @@ class HistoryAccount:
     has_offsets: bool = False
     #: (session, topic, partition) that was polled and never assigned.
     unassigned: frozenset[tuple[int, str, int]] = frozenset()
+    #: Where the first assignment of each partition began.
+    began: Mapping[Where, int] = field(default_factory=dict)
     #: The last offset that a poll brought; the last one that had been acknowledged at a given time.
     reached: Mapping[Where, int] = field(default_factory=dict)
     due: Mapping[Where, int] = field(default_factory=dict)
@@ -145,6 +148,7 @@ class _Sums:
     def __init__(self, due_ns: int) -> None:
         self._due_ns = due_ns
         self._sessions: dict[str, set[tuple[int, str, int]]] = {"assign": set(), "poll": set()}
+        self._began: dict[Where, int] = {}
         self._reached: dict[Where, int] = {}
         self._due: dict[Where, int] = {}
         self._watermarks: dict[Where, int] = {}
@@ -198,6 +202,8 @@ class _Sums:
             sessions |= {(each["session"], each["topic"], each["partition"]) for each in keys}
             if f == "poll":
                 _keep_greatest(self._reached, greatest(own, "last_offset"))
+            else:
+                self._began = earliest(own, "first_offset") | self._began
         _keep_greatest(
             self._due, greatest(acked.filter(_compute.less_equal(acked["complete_ns"], self._due_ns)), "last_offset")
         )
@@ -257,6 +263,7 @@ class _Sums:
             has_producer_ids=self._producer_id >= 0,
             has_offsets=self._offset >= 0,
             unassigned=frozenset(self._sessions["poll"] - self._sessions["assign"]),
+            began=self._began,
             reached=self._reached,
             due=self._due,
             watermarks=self._watermarks,

@@ -83,8 +83,11 @@ def _readers(run: str, model: RunModel, rows: Sequence[dict[str, Any]]) -> list[
 def ask_segments(segments: DataFrame) -> DataFrame:
     """What was read of every replica."""
     is_file, is_batch = F.col("kind") == "file", F.col("kind") == "batch"
+    sound = F.col("problem").isNull()
+    of_load = (F.col("kind") == "run") & ~F.col("sentinel") & F.col("value_problem").isNull() & sound
+    numbered = (F.col("producer_id") >= 0) & (F.col("producer_epoch") >= 0) & (F.col("base_sequence") >= 0)
     return (
-        segments.filter(is_file | is_batch)
+        segments.filter(is_file | is_batch | of_load)
         .groupBy(*NAMED, "broker")
         .agg(
             F.count(F.when(is_file, 1)).alias("files"),
@@ -92,7 +95,10 @@ def ask_segments(segments: DataFrame) -> DataFrame:
             F.sum(F.when(is_file, F.col("position")).otherwise(0)).alias("walked_bytes"),
             F.count(F.when(is_batch, 1)).alias("batches"),
             F.sum(F.when(is_batch, F.col("size_bytes")).otherwise(0)).alias("batch_bytes"),
-            F.max("next_offset").alias("next_offset"),
+            F.max(F.when(is_file | is_batch, F.col("next_offset"))).alias("next_offset"),
+            F.coalesce(F.max(F.when(is_batch & sound, F.col("leader_epoch"))), F.lit(-1)).alias("leader_epoch"),
+            F.count(F.when(of_load & numbered, 1)).alias("numbered"),
+            F.count(F.when(of_load & ~numbered, 1)).alias("unnumbered"),
         )
     )
 

@@ -17,8 +17,8 @@ from pyspark.sql import functions as F
 from verifier.checks.copies import TIMED_OUT
 from verifier.claims import well_formed
 from verifier.elections import Elections
-from verifier.event_rows import Grounds, event, in_bouts, of_bout, ranges, told
-from verifier.expectation import DISCONNECT, ELECTION, RETRY
+from verifier.event_rows import Grounds, event, in_bouts, of_bout, ranges, told, unanswered
+from verifier.expectation import DISCONNECT, ELECTION, RETRY, UNANSWERED
 from verifier.tables import Tables
 from verifier.witness import CLOSED_NS, CONNECTION_NS, SLACK_NS, Span
 
@@ -57,6 +57,8 @@ class Events:
             return self.elections.cut_off
         if kind == DISCONNECT:
             return self._disconnected
+        if kind == UNANSWERED:
+            return self._unanswered
         return self._retried if kind == RETRY else self._timed_out
 
     @cached_property
@@ -132,6 +134,13 @@ class Events:
         joined = sends.drop("error").join(timeouts, ["place", "stream"]).filter(outstanding)
         events = joined.select(*columns, event(F.col("at"), text=F.col("text")))
         return ranges(events.groupBy(*columns).agg(F.min("event").alias("event")))
+
+    @cached_property
+    def _unanswered(self) -> DataFrame:
+        """What nobody knows the outcome of, where the settings let it arrive late: these very sequences."""
+        sent = unanswered(self._tables, self.grounds)
+        given_up = event(F.col("complete_ns"), text=F.col("error"))
+        return ranges(sent.select("place", "stream", "first_sequence", "last_sequence", given_up.alias("event")))
 
 
 def _named(span: Span) -> str:

@@ -15,6 +15,7 @@ Each event is a stretch of sequences of one stream:
 - ``retry``      sequences that the client sent again, or may have, by its own account. No more copies than the attempts
   that failed had records: of retries that overlap, all count together, and if they excuse more, they excuse none.
 - ``timeout``    sequences that were outstanding when a delivery of their stream timed out (``TIMEOUT_NS`` around it).
+- ``unanswered`` sequences whose outcome their client never learned, where the settings let them arrive late.
 
 Polls and batch headers have no single value to go by: see ``verifier.by_partition``.
 
@@ -44,7 +45,7 @@ from verifier.by_partition import by_partition, unexcused
 from verifier.claims import ACK, LOG, READ, cut, pieces
 from verifier.event_rows import EVENT
 from verifier.events import Events
-from verifier.expectation import DISCONNECT, ELECTION, RETRY, TIMEOUT
+from verifier.expectation import DISCONNECT, ELECTION, RETRY, TIMEOUT, UNANSWERED
 from verifier.tables import Tables
 
 #: The identity of a claim: by how much its offset is ahead of its sequence; this one if its offset is unknown.
@@ -126,7 +127,9 @@ class Excuses:
         return _result(parts, F.col("offset") - F.col("whole.offset"), F.col("values"), F.col("whole.size"))
 
     def _kinds(self, check: str) -> tuple[str, ...]:
-        return (ELECTION, DISCONNECT) if check in _LOST else (ELECTION, RETRY, TIMEOUT)
+        if check in _LOST:
+            return ELECTION, DISCONNECT
+        return (ELECTION, RETRY, TIMEOUT) if check in _COPIED else (ELECTION, RETRY, TIMEOUT, UNANSWERED)
 
     def _events(self, kind: str, first: str) -> DataFrame:
         frame = self._source.of(kind)
@@ -181,7 +184,7 @@ def _pieces(together: DataFrame, key: list[str], first: str) -> DataFrame:
         *(who(kind).alias(f"who_{kind}") for kind in (ELECTION, DISCONNECT)),
         *(
             F.min(F.when(F.col("kind") == kind, F.col("event"))).alias(kind)
-            for kind in (ELECTION, DISCONNECT, RETRY, TIMEOUT)
+            for kind in (ELECTION, DISCONNECT, RETRY, TIMEOUT, UNANSWERED)
         ),
     )
     return parts.withColumn("stretch", F.coalesce(stands, F.lit(-1))).filter(F.col("whole").isNotNull())
@@ -205,10 +208,12 @@ def _judged(parts: DataFrame, check: str) -> DataFrame:
     elif check == _AT_OFFSETS:
         excuse = F.when(elected, ELECTION)
     else:
-        excuse = F.when(vanished, ELECTION).when(resent, TIMEOUT).when(retried, RETRY).when(timed_out, TIMEOUT)
+        late = F.col(UNANSWERED).isNotNull()
+        excuse = F.when(vanished, ELECTION).when(resent, TIMEOUT).when(late, UNANSWERED)
+        excuse = excuse.when(retried, RETRY).when(timed_out, TIMEOUT)
     event = reduce(
         lambda column, kind: column.when(F.col("excuse") == kind, F.col(kind)),
-        (DISCONNECT, RETRY, TIMEOUT),
+        (DISCONNECT, RETRY, TIMEOUT, UNANSWERED),
         F.when(F.col("excuse") == ELECTION, F.col(ELECTION)),
     )
     return parts.withColumn("excuse", excuse).withColumn("event", event)

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from verifier.evidence.run_model import RunSettings
 
 #: The events: an election cut the value off; a connection that carried it was lost; the client sent it again; a
-#: delivery of its stream timed out while it was outstanding.
-ELECTION, DISCONNECT, RETRY, TIMEOUT = "election", "disconnect", "retry", "timeout"
-EXCUSES = (ELECTION, DISCONNECT, RETRY, TIMEOUT)
+#: delivery of its stream timed out while it was outstanding; its client never learned what became of it.
+ELECTION, DISCONNECT, RETRY, TIMEOUT, UNANSWERED = "election", "disconnect", "retry", "timeout", "unanswered"
+EXCUSES = (ELECTION, DISCONNECT, RETRY, TIMEOUT, UNANSWERED)
 
 #: What each event is for people.
 EVENTS: Mapping[str, str] = {
@@ -26,6 +26,7 @@ EVENTS: Mapping[str, str] = {
     DISCONNECT: "a connection that the client lost",
     RETRY: "a retry by the client",
     TIMEOUT: "a delivery that timed out",
+    UNANSWERED: "a send whose outcome the client never learned",
 }
 
 
@@ -53,9 +54,9 @@ class Expectation:
         """Why this anomaly is allowed, having this event in the evidence, or None if it is not."""
         return next((each.reason for each in self._of(check, cause) if each.excuse == excuse), None)
 
-    def can_allow(self, check: str) -> bool:
-        """Whether any event could excuse anything of this check: only then does one need to look for events."""
-        return any(each.check == check for each in self.allowances)
+    def can_allow(self, check: str, excuse: str | None = None) -> bool:
+        """Whether any event, or this one, could excuse anything of this check: only then need one look for events."""
+        return any(each.check == check and excuse in (None, each.excuse) for each in self.allowances)
 
     def _of(self, check: str, cause: str | None) -> Iterator[Allowance]:
         return (each for each in self.allowances if each.check == check and each.cause in (None, cause))
@@ -67,6 +68,7 @@ class Expectation:
 def _rules(settings: RunSettings) -> Iterator[Allowance]:
     yield from _acknowledged_early(settings)
     yield from _repeated(settings)
+    yield from _late(settings)
     yield from _unclean(settings)
     if settings.client == "confluent" and settings.retries > 0:
         for check in ("duplicate", "log-duplicate"):
@@ -119,6 +121,18 @@ def _repeated(settings: RunSettings) -> Iterator[Allowance]:
             ("sequence-gap", None),
         ):
             yield Allowance(check, cause, RETRY, reason)
+
+
+def _late(settings: RunSettings) -> Iterator[Allowance]:
+    """Without idempotence a broker takes whatever arrives, however late: also what its client has given up."""
+    if settings.idempotence:
+        return
+    reason = (
+        "idempotence is off: a request that its client gave up may still be on its way, and arrives behind what was "
+        "sent later on another connection"
+    )
+    yield Allowance("nonmonotonic-send", None, UNANSWERED, reason)
+    yield Allowance("log-reorder", "values", UNANSWERED, reason)
 
 
 def _appended_again(settings: RunSettings) -> str:

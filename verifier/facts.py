@@ -30,7 +30,12 @@ class ReaderReach:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaFiles:
-    """What was read of one replica. The walks ended after ``walked_bytes``; the batches sum to ``batch_bytes``."""
+    """What was read of one replica. The walks ended after ``walked_bytes``; the batches sum to ``batch_bytes``.
+
+    ``leader_epoch`` is the highest of any sound batch, -1 if there is none. Of the load's values, of which those of
+    leaders alone are read, runs of ``numbered`` ones stand in batches with a producer id, an epoch and a sequence; of
+    ``unnumbered`` ones in batches that lack one of them.
+    """
 
     broker: int
     topic: str
@@ -41,6 +46,9 @@ class ReplicaFiles:
     batches: int
     batch_bytes: int
     next_offset: int
+    leader_epoch: int = -1
+    numbered: int = 0
+    unnumbered: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,26 @@ def test_spark_and_the_oracle_agree(judged: dict[str, Judged], twins: dict[str, 
     assert {key[0] for each in wanted.values() for key in each} == set(NAMES), "a check was never put to use"
 
 
+@pytest.mark.parametrize(
+    ("name", "numbered", "unnumbered", "leader_epoch"),
+    [
+        ("clean", 8, 0, 1),
+        ("epochs that grow", 8, 0, 5),
+        ("repeated without an identity", 8, 1, 1),
+        ("cut off by an election", 0, 7, 2),
+    ],
+)
+def test_what_the_load_wrote_is_counted_by_whether_it_is_numbered(
+    judged: dict[str, Judged], name: str, numbered: int, unnumbered: int, leader_epoch: int
+) -> None:
+    """The sentinel's batch is not counted, and of the values those of the final leader alone are read."""
+    files = judged[f"planted: {name}"].audit.facts.replicas
+    leader = judged[f"planted: {name}"].story.partitions[0].leader
+    for each in files:
+        counted = (numbered, unnumbered) if each.broker == leader else (0, 0)
+        assert (each.numbered, each.unnumbered, each.leader_epoch) == (*counted, leader_epoch)
+
+
 def test_no_check_failed(audits: dict[str, Audit]) -> None:
     """None of the runs makes a check raise, the doctored ones neither."""
     assert not {name: each.failures for name, each in audits.items() if each.failures}

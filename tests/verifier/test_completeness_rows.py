@@ -83,6 +83,8 @@ CASES: dict[str, Callable[[], Closing]] = {
     "final-1.arrow has 1 rows poll that do not say what was read": rows("final-1", "poll", first_sequence=1),
     "reader-1.arrow has rows seek": also("reader-1", HistoryRow("seek", "ok", TOPIC, 0, first_offset=9)),
     "final-1.arrow has rows seek": also("final-1", HistoryRow("seek", "ok", TOPIC, 0, first_offset=9, phase="final")),
+    "reader-1 was first assigned t-0 at offset 3, not at 0": rows("reader-1", "assign", first_offset=3, last_offset=3),
+    "final-1 was first assigned t-0 at offset 9, not at 0": rows("final-1", "assign", first_offset=9, last_offset=9),
     "reader-1.arrow has rows that hermes-1 wrote": lambda: written_as("reader-1", "hermes-1"),
     "reader-1.arrow has rows poll of the phase final": rows("reader-1", "poll", phase="final"),
     "final-1.arrow has rows poll of the phase load": rows("final-1", "poll", phase="load"),
@@ -117,3 +119,9 @@ def test_every_kind_of_row_has_its_outcomes() -> None:
 
     assert set(OUTCOMES) | {"total"} == set(get_args(history.Function))
     assert set().union(*OUTCOMES.values()) == set(get_args(history.Outcome))
+
+
+def test_a_later_assignment_may_begin_where_its_reader_had_come() -> None:
+    """Only the first one of a partition must begin at 0."""
+    story: Story = said_by("reader-1", HistoryRow("assign", "ok", TOPIC, 0, first_offset=25, last_offset=25, session=2))
+    assert [doubt.reason for doubt in incomplete(RUN, FACTS, closing_of(story)) if "assigned" in doubt.reason] == []

@@ -23,7 +23,7 @@ from verifier.doubts import JOURNALS, Doubt
 from verifier.effectiveness import FaultRecord, Injected
 from verifier.evidence.run_model import RunModel, RunSettings
 from verifier.evidence.seal import Difference
-from verifier.expectation import DISCONNECT, ELECTION, EXCUSES, RETRY, TIMEOUT, Expectation
+from verifier.expectation import DISCONNECT, ELECTION, EXCUSES, RETRY, TIMEOUT, UNANSWERED, Expectation
 from verifier.facts import Audit, Facts, Found, Gap, ReaderReach, Region, ReplicaFiles
 from verifier.report.summary import summary_md
 from verifier.report.tiles import tiles
@@ -378,6 +378,7 @@ EARLY = {
 UNHEARD = {("lost-write", None, DISCONNECT), ("log-gap", "sequences", DISCONNECT)}
 REPEATED = {("duplicate", None, RETRY), ("log-duplicate", None, RETRY)}
 REORDERED = {("nonmonotonic-send", None, RETRY), ("log-reorder", "values", RETRY)}
+LATE = {("nonmonotonic-send", None, UNANSWERED), ("log-reorder", "values", UNANSWERED)}
 FORGOTTEN = {("sequence-duplicate", None, RETRY), ("sequence-gap", None, RETRY)}
 UNCLEAN = {
     ("lost-write", None, ELECTION),
@@ -398,13 +399,13 @@ UNCLEAN = {
         (STRICT, set()),
         (run_settings(acks="1"), EARLY),
         (run_settings(acks="0"), EARLY | UNHEARD),
-        (run_settings(idempotence=False, max_in_flight=1, client="native"), REPEATED),
+        (run_settings(idempotence=False, max_in_flight=1, client="native"), REPEATED | LATE),
         # librdkafka changes the order of refused batches even then.
-        (run_settings(idempotence=False, max_in_flight=1, client="confluent"), REPEATED | REORDERED),
-        (run_settings(idempotence=False), REPEATED | REORDERED),
-        (run_settings(idempotence=False, retries=0, client="native"), set()),
+        (run_settings(idempotence=False, max_in_flight=1, client="confluent"), REPEATED | REORDERED | LATE),
+        (run_settings(idempotence=False), REPEATED | REORDERED | LATE),
+        (run_settings(idempotence=False, retries=0, client="native"), LATE),
         # librdkafka does not count every time it sends a batch again as a retry.
-        (run_settings(idempotence=False, retries=0, client="confluent"), REPEATED | REORDERED),
+        (run_settings(idempotence=False, retries=0, client="confluent"), REPEATED | REORDERED | LATE),
         (run_settings(unknown_producer="kafka"), REPEATED | REORDERED | FORGOTTEN),
         (run_settings(unknown_producer="kafka", retries=0), set()),
         (run_settings(unclean_leader_election=True), UNCLEAN),

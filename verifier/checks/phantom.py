@@ -4,8 +4,9 @@ Definition. (a) A sequenced value of this run, in the final leader's log or in a
 reserved for its stream and partition; cause ``never-reserved``; (b) one whose only outcome was ``fail``: its send
 certainly failed; cause ``failed``; (c) in the log, a value that is not a sequenced value or belongs to another run;
 cause ``foreign``; (d) an offset at which a reader was handed bytes that are not a value of this run, although the log's
-bytes there are intact; cause ``undecodable``. Jepsen's check raises here; a transaction's aborted value is ``G1a``, not
-this.
+bytes there are intact; cause ``undecodable``; (e) in the log, a batch whose attributes no producer of a run asks for: a
+transaction, a control batch, a delete horizon (nothing is compacted), or a bit without a meaning; cause ``attributes``.
+Jepsen's check raises here; a transaction's aborted value is ``G1a``, not this.
 
     reserved: s1/0..s1/4095         log: ... 17:(s9/3) ...                                  there is no s9
 """
@@ -19,10 +20,13 @@ from verifier.checks.common import anomalies
 from verifier.claims import LONGEST_RUN, unfold
 from verifier.tables import Tables
 
+#: All but the codec and the type of the timestamp: a run has no transactions, and nothing in it is compacted.
+UNASKED = ~0x0F
+
 
 def find(tables: Tables) -> DataFrame:
-    """One anomaly per value, foreign value or delivery."""
-    return _values(tables).union(_foreign(tables)).union(_undecodable(tables))
+    """One anomaly per value, foreign value, delivery or batch."""
+    return _values(tables).union(_foreign(tables)).union(_undecodable(tables)).union(_unasked(tables))
 
 
 def _values(tables: Tables) -> DataFrame:
@@ -71,4 +75,25 @@ def _undecodable(tables: Tables) -> DataFrame:
         stream=None,
         sequence=None,
         detail=["process", "error"],
+    )
+
+
+def _unasked(tables: Tables) -> DataFrame:
+    attributes = F.col("attributes").bitwiseAND(UNASKED)
+    batches = tables.segments.filter(
+        F.col("is_leader")
+        & (F.col("kind") == "batch")
+        & F.col("problem").isNull()
+        & (attributes != 0)
+        & (F.col("next_offset") > F.col("start"))
+        & (F.col("base_offset") < F.col("limit"))
+    )
+    return anomalies(
+        batches,
+        cause=F.lit("attributes"),
+        stream=None,
+        sequence=None,
+        offset="base_offset",
+        size=F.col("next_offset") - F.col("base_offset"),
+        detail=["broker", "segment", "position", "attributes", "producer_id"],
     )

@@ -37,14 +37,28 @@ def _replicas(run: RunModel, facts: Facts) -> Iterator[str]:
                 reason = f"{files.batch_bytes} of {files.walked_bytes} bytes on broker {broker} were accounted for"
             elif final.status == "ok" and files.next_offset != end:
                 reason = f"its log on broker {broker} ends at {files.next_offset}, and ended at {end} when last asked"
+            elif final.status == "ok" and files.leader_epoch > final.leader_epoch:
+                held = f"broker {broker} has a batch of leader epoch {files.leader_epoch}"
+                reason = f"{held}, and the last one is {final.leader_epoch}"
             else:
                 continue
             complaints.append((f"{final.topic}-{final.partition}", reason))
+    complaints += _producers(run, facts)
     for topic, partition, broker in sorted(read):
         name = f"{topic}-{partition}"
         if broker not in run.evidence.replicas.get(name, []):
             complaints.append((name, f"broker {broker} has a log of it but is not one of its replicas"))
     yield from together(complaints)
+
+
+def _producers(run: RunModel, facts: Facts) -> Iterator[tuple[str, str]]:
+    """Batches look as the settings make them, as acknowledgements do."""
+    for each in facts.replicas:
+        name = f"{each.topic}-{each.partition}"
+        if run.settings.idempotence and each.unnumbered:
+            yield name, "its log has batches without a producer id or a sequence, and the producers are idempotent"
+        elif not run.settings.idempotence and each.numbered:
+            yield name, "its log has batches with producer ids and sequences, and the producers are not idempotent"
 
 
 def _readers(run: RunModel, facts: Facts, closing: Closing) -> Iterator[str]:

@@ -67,6 +67,10 @@ def strange(account: HistoryAccount, declared: DeclaredProcess | None) -> Iterat
     for session, topic, partition in sorted(account.unassigned)[:5]:
         where = f"{topic}-{partition} in session {session}"
         yield f"the history {account.file} has polls of {where}, which was not assigned it"
+    for (topic, partition), offset in sorted(account.began.items())[:5]:
+        # a run's readers begin at 0: below a later beginning nobody would miss anything
+        if offset != 0:
+            yield f"{account.process} was first assigned {topic}-{partition} at offset {offset}, not at 0"
     if others := sorted(account.writers - {account.process}):
         yield f"the history {account.file} has rows that {', '.join(others[:5])} wrote, not {account.process}"
     if declared is not None:

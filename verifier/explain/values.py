@@ -119,6 +119,9 @@ def _phantom(found: Found) -> str:
         return f"{found.detail['process']} was handed at offset {found.offset}: {found.detail['error']}"
     if found.cause == "foreign":
         return f"the value at offset {found.offset} is not of this run's load"
+    if found.cause == "attributes":
+        attributes = int(found.detail["attributes"]) & 0xFFFF
+        return f"the batch at offset {found.offset} has attributes {attributes:#06x}, which no producer of the run sets"
     why = "no load process reserved it" if found.cause == "never-reserved" else "its send certainly failed"
     return f"{_own(found)} is at offset {found.offset}, and {why}"
 

@@ -43,7 +43,7 @@ def excused(evidence: Evidence, found: Anomaly) -> Anomaly:
     elif found.check == "inconsistent-offsets" and found.offset is not None:
         excuse = excuses.of_offset(evidence, found.offset)
     elif found.check in REPEATED and found.stream is not None and found.sequence is not None:
-        excuse = excuses.of_repeated(evidence, (found.stream, found.sequence), found.cause)
+        excuse = excuses.of_repeated(evidence, (found.stream, found.sequence), found.check, found.cause)
     elif found.excuse is None:
         return found._replace(excuse=excuses.of_headers(evidence, found.check))
     return found if excuse is None else found._replace(excuse=excuse.kind, epoch=excuse.epoch)

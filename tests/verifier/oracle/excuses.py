@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from tests.verifier.oracle.elections import SECOND, Election, cut_off, holding_up, retried, retries, told
+from tests.verifier.oracle.elections import SECOND, Election, cut_off, given_up, holding_up, retried, retries, told
 from tests.verifier.oracle.model import Anomaly, Evidence, Value, makes_sense
 
 
@@ -154,8 +154,8 @@ def of_offset(evidence: Evidence, offset: int) -> Excuse | None:
     return None
 
 
-def of_repeated(evidence: Evidence, value: Value, cause: str | None) -> Excuse | None:
-    """Sent again; or of ``vanished`` copies, cut off."""
+def of_repeated(evidence: Evidence, value: Value, check: str, cause: str | None) -> Excuse | None:
+    """Sent again, or given up and late; or of ``vanished`` copies, cut off."""
     if cause == "vanished":
         by_election = [(offset, election) for cut, offset, election in cut_off(evidence) if cut == value]
         strays = set(evidence.reads()[value]) - {offset for offset, _ in evidence.copies().get(value, [])}
@@ -163,6 +163,13 @@ def of_repeated(evidence: Evidence, value: Value, cause: str | None) -> Excuse |
             return _earliest(election for _, election in by_election)
     if cause == "client-resend-after-error" and value in timed_out(evidence):
         return Excuse("timeout")
+    late = {
+        (row["stream"], sequence)
+        for row in given_up(evidence)
+        for sequence in range(row["first_sequence"], row["last_sequence"] + 1)
+    }
+    if value in late and check in ("nonmonotonic-send", "log-reorder"):
+        return Excuse("unanswered")
     if value in retried(evidence):
         return Excuse("retry")
     return Excuse("timeout") if value in timed_out(evidence) else None

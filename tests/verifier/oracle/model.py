@@ -53,6 +53,7 @@ class Batch:
     timestamps: tuple[int, int] = (0, 0)  # base and newest
     base_sequence: int = -1
     control: bool = False
+    attributes: int = 0
     position: int = 0
     slots: list[Slot] = field(default_factory=list)
 

@@ -129,6 +129,7 @@ def read_batch(data: bytes, segment: int, run_id: int) -> Batch:
     batch = Batch(
         segment, base_offset, base_offset + delta + 1, len(data), epoch, crc, crc_ok,
         (producer_id, producer_epoch), problem, (first_time, newest_time), sequence, bool(attributes & 0x20),
+        attributes,
     )  # fmt: skip
     if magic != 2 or attributes & 0x20 or (codec and not crc_ok):
         return batch

@@ -291,6 +291,12 @@ def phantom(evidence: Evidence) -> Iterator[Anomaly]:
     for slot, batch in evidence.log():
         if slot.problem in ("foreign", "run") and batch.crc_ok:
             yield Anomaly("phantom", "foreign", partition, None, None, slot.offset)
+    final = evidence.final
+    for batch in evidence.leader.batches:
+        judged = batch.next_offset > final.log_start_offset and batch.base_offset < final.high_watermark
+        if judged and batch.problem is None and batch.attributes not in range(16):
+            size = batch.next_offset - batch.base_offset
+            yield Anomaly("phantom", "attributes", partition, None, None, batch.base_offset, size)
     undecodable = set()
     for row in evidence.rows:
         if row["f"] == "poll" and row["type"] == "ok" and row["stream"] < 0 and row["error"]:

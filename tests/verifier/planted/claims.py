@@ -102,7 +102,7 @@ PLANTED: Mapping[str, Planted] = {
         neighbor="failed, then acknowledged",
     ),
     "a foreign value": Planted(
-        foreign_value, {("phantom", "foreign"): {"count": 2, "offset": 25}}, neighbor="a marker without a sequence"
+        foreign_value, {("phantom", "foreign"): {"count": 2, "offset": 25}}, neighbor="the broker's own time"
     ),
     "handed out as garbage": Planted(
         undecodable_read, {("phantom", "undecodable"): {"count": 1, "offset": 1}}, neighbor="read again where it is"

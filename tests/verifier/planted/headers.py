@@ -96,7 +96,7 @@ def log_start_moved(story: Story) -> None:
 
 
 def control_batch(story: Story) -> None:
-    """Legal: a transaction's marker stands among a producer's batches, without a sequence of its own."""
+    """A transaction's marker stands among a producer's batches, without a sequence of its own."""
     place = story.partitions[0]
     marker = Batch(place.high_watermark, (), producer_id=1001, raw_values=(b"\0\0\0\0\0\0",), attributes=0x30)
     for batches in place.replicas.values():
@@ -176,7 +176,21 @@ PLANTED: Mapping[str, Planted] = {
     "any first sequence behind a moved log start": Planted(
         both(log_start_moved, sequences_of(2, [30, 33, 36, 39])),
     ),
-    "a marker without a sequence": Planted(control_batch),
+    "a marker without a sequence": Planted(
+        control_batch,
+        {("phantom", "attributes"): {"count": 1, "size": 1, "offset": 25}},
+        neighbor="the broker's own time",
+    ),
+    "a batch of a transaction": Planted(
+        everywhere(2, attributes=0x10), {("phantom", "attributes"): {"count": 1, "size": 3, "offset": 6}}
+    ),
+    "a time of deletion where nothing is compacted": Planted(
+        everywhere(2, attributes=0x48), {("phantom", "attributes"): {"count": 1, "size": 3, "offset": 6}}
+    ),
+    "attributes that mean nothing": Planted(
+        everywhere(2, attributes=-0x8000), {("phantom", "attributes"): {"count": 1, "size": 3, "offset": 6}}
+    ),
+    "the broker's own time": Planted(everywhere(2, attributes=0x08)),
     "one sequence at two offsets": Planted(
         sequences_of(2, [0, 3, 6, 6]),
         {

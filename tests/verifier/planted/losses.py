@@ -84,7 +84,7 @@ def hole_in_a_compacted_topic(story: Story) -> None:
 
 
 def pass_over_a_marker(story: Story) -> None:
-    """Legal: one poll brings a final reader what stands on both sides of a transaction's marker."""
+    """One poll brings a final reader what stands on both sides of a transaction's marker: it skipped nothing."""
     place = story.partitions[0]
     marker = Batch(place.high_watermark, (), producer_id=1001, raw_values=(b"\0\0\0\0\0\0",), attributes=0x30)
     behind = Batch(marker.next_offset, ((1, 12),), producer_id=1001, base_sequence=12)
@@ -146,5 +146,7 @@ PLANTED: Mapping[str, Planted] = {
     "gone at the tail, and never acknowledged": Planted(never_acknowledged(lose_with_unknown_offset, (2, 9))),
     "gone in the middle, and never acknowledged": Planted(never_acknowledged(lose_acked, (1, 3))),
     "a hole in a compacted topic": Planted(hole_in_a_compacted_topic),
-    "a poll passes over a marker": Planted(pass_over_a_marker),
+    "a poll passes over a marker": Planted(
+        pass_over_a_marker, {("phantom", "attributes"): {"count": 1, "size": 1, "offset": 25}}
+    ),
 }
