@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import resource
 import struct
 import warnings
+import zlib
 from pathlib import Path
 from typing import Any
 
+import cramjam
 import crc32c
 import numpy as np
 import pyarrow as pa
@@ -17,8 +20,8 @@ from hypothesis import strategies as st
 from tests.support.batches import CODECS, BatchFields, Record, encode_batch
 from tests.verifier.oracle import reading as oracle
 from verifier.evidence.values import encode
-from verifier.segments import walk
-from verifier.segments.compression import DecompressionError, decompress
+from verifier.segments import runs, walk
+from verifier.segments.compression import MAX_DECOMPRESSED_BYTES, DecompressionError, decompress
 from verifier.segments.records import find_values
 from verifier.segments.rows import SegmentFile, find_segments, read_segment
 from verifier.segments.runs import Chunk, find_runs
@@ -263,21 +266,20 @@ def test_what_does_not_decompress_says_so(codec: int, blob: bytes) -> None:
 
 def test_raw_snappy_is_read_as_well() -> None:
     """librdkafka writes snappy without Java's framing."""
-    cramjam = pytest.importorskip("cramjam")
     plain = b"abc" * 100
     assert decompress(2, bytes(cramjam.snappy.compress_raw(plain))) == plain
 
 
 def test_a_compressed_batch_with_a_wrong_crc_is_not_decompressed() -> None:
     """Its bytes cannot be trusted; a plain one is still read for what it tells."""
-    for codec, runs in (("none", 1), ("zstd", 0)):
+    for codec, found in (("none", 1), ("zstd", 0)):
         data = encode_batch([Record(encode(77, 1, 0, 1))], BatchFields(codec=codec, extra={"crc": 1}))
         buffer = np.frombuffer(data, dtype=np.uint8)
         positions, sizes = np.array([0]), np.array([len(data)])
         fields = walk.headers(buffer, positions)
         crc_ok = walk.check_crcs(buffer, positions, sizes, fields["crc"])
         chunk = Chunk(buffer, positions, sizes, fields, crc_ok, walk.problems(fields, crc_ok))
-        assert find_runs(77, chunk).batch.size == runs
+        assert find_runs(77, chunk).batch.size == found
         assert chunk.problems == ["the CRC does not match the bytes"]
 
 
@@ -290,6 +292,50 @@ def test_batches_of_which_none_decompresses_are_damaged(tmp_path: Path, codec: i
     problems = [row["problem"] for row in rows_of(tmp_path / "00000000000000000000.log", bytes(data)) if row["problem"]]
     assert problems, "nothing was said"
     assert all("its records do not decompress" in problem for problem in problems)
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_what_unpacks_to_too_much_is_damage_and_takes_no_memory(codec: int) -> None:
+    """Half a gigabyte of zeros fits into a few megabytes."""
+    packed = packed_zeros(codec, blocks=32)
+    before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(DecompressionError):
+        decompress(codec, packed)
+    used_bytes = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb) << 10
+    assert used_bytes < MAX_DECOMPRESSED_BYTES * 3 // 2
+
+
+def packed_zeros(codec: int, blocks: int) -> bytes:
+    """So many times 16 MB of zeros, without ever holding more than one of them."""
+    block = bytes(16 << 20)
+    if codec == 1:
+        gzip = zlib.compressobj(1, wbits=31)
+        return b"".join(gzip.compress(block) for _ in range(blocks)) + gzip.flush()
+    if codec == 2:
+        raw = bytes(cramjam.snappy.compress_raw(block))
+        return b"\x82SNAPPY\x00" + bytes(8) + (struct.pack(">i", len(raw)) + raw) * blocks
+    compressor = (cramjam.lz4 if codec == 3 else cramjam.zstd).Compressor()
+    for _ in range(blocks):
+        compressor.compress(block)
+    return bytes(compressor.finish())
+
+
+@pytest.mark.parametrize("unpacked_bytes", [1, 200, 1 << 20])
+def test_compressed_batches_are_read_in_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unpacked_bytes: int
+) -> None:
+    """However many are unpacked at a time, the same values are found."""
+    monkeypatch.setattr(runs, "UNPACKED_BYTES", unpacked_bytes)
+    batches = [
+        encode_batch(
+            [Record(encode(77, 1, 10 * number + step, 1)) for step in range(3)],
+            BatchFields(base_offset=3 * number, codec="zstd" if number % 3 else "none"),
+        )
+        for number in range(7)
+    ]
+    found = rows_of(tmp_path / "00000000000000000000.log", b"".join(batches))
+    stretches = [(row["first_offset"], row["first_sequence"], row["stream"]) for row in found if row["kind"] == "run"]
+    assert stretches == [(3 * number, 10 * number, 1) for number in range(7)]
 
 
 @given(st.integers(0, 400), st.integers(1, 255))

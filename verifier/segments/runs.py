@@ -7,6 +7,7 @@ decompressed one by one, unless their CRC is wrong.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +45,9 @@ class Runs(NamedTuple):
     problem: NDArray[np.int8]
 
 
+#: So much is decompressed at a time, however well the batches of a chunk were compressed.
+UNPACKED_BYTES = 64 << 20
+
 _NONE = np.zeros(0, dtype=np.int64)
 #: Of a chunk whose records are not looked into.
 NO_RUNS = Runs(_NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE.astype(np.bool_), _NONE.astype(np.int8))
@@ -57,10 +61,9 @@ def find_runs(run_id: int, chunk: Chunk) -> Runs:
     plain = np.flatnonzero(is_data & (codec == 0))
     packed = np.flatnonzero(is_data & (codec != 0) & chunk.crc_ok)
     starts, ends = chunk.positions + walk.HEADER_BYTES, chunk.positions + chunk.sizes
-    parts = [
-        _runs(run_id, chunk, plain, chunk.data, starts[plain], ends[plain]),
-        _runs(run_id, chunk, packed, *_decompress(chunk, packed, codec)),
-    ]
+    parts = [_runs(run_id, chunk, plain, chunk.data, starts[plain], ends[plain])]
+    for some, unpacked in _decompress(chunk, packed, codec):
+        parts.append(_runs(run_id, chunk, some, *_in_one_buffer(unpacked)))
     joined = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
     order = np.lexsort((joined[1], joined[0]))
     return Runs(*(column[order] for column in joined))
@@ -68,16 +71,26 @@ def find_runs(run_id: int, chunk: Chunk) -> Runs:
 
 def _decompress(
     chunk: Chunk, chosen: NDArray[np.int64], codec: NDArray[np.int64]
-) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """The plain records of the chosen batches in one buffer, with the start and end of each."""
+) -> Iterator[tuple[NDArray[np.int64], list[bytes]]]:
+    """The chosen batches in groups of about ``UNPACKED_BYTES``, at least one each, with the plain records of each."""
     plain: list[bytes] = []
-    for index in chosen.tolist():
+    first = unpacked_bytes = 0
+    for number, index in enumerate(chosen.tolist()):
+        if unpacked_bytes > UNPACKED_BYTES:
+            yield chosen[first:number], plain
+            plain, first, unpacked_bytes = [], number, 0
         start, end = int(chunk.positions[index]) + walk.HEADER_BYTES, int(chunk.positions[index] + chunk.sizes[index])
         try:
             plain.append(compression.decompress(int(codec[index]), bytes(chunk.data.data[start:end])))
         except compression.DecompressionError as error:
             chunk.problems[index] = f"its records do not decompress: {error}"
             plain.append(b"")
+        unpacked_bytes += len(plain[-1])
+    yield chosen[first:], plain
+
+
+def _in_one_buffer(plain: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """All of them, with the start and end of each."""
     lengths = np.array([len(blob) for blob in plain], dtype=np.int64)
     ends = np.cumsum(lengths)
     return np.frombuffer(b"".join(plain), dtype=np.uint8), ends - lengths, ends
