@@ -95,10 +95,11 @@ class FollowerLog:
         if isinstance(records, memoryview) and len(records):
             self._append_records(records)
             self._traffic.replication_bytes_in += len(records)
-        if result.log_start_offset > log.log_start_offset:
-            log.advance_log_start_offset(min(result.log_start_offset, log.log_end_offset))
         self.lag = max(0, result.high_watermark - log.log_end_offset)
         self.high_watermark = follower_high_watermark(self.high_watermark, result.high_watermark, log.log_end_offset)
+        # first the watermark, as in Kafka: the start never passes it, not even where the disk fails on the way
+        if result.log_start_offset > log.log_start_offset:
+            log.advance_log_start_offset(min(result.log_start_offset, log.log_end_offset))
 
     def _append_records(self, records: memoryview) -> None:
         log = self._log

@@ -96,6 +96,21 @@ def test_what_fails_after_the_new_beginning_leaves_nothing_committed(monkeypatch
     assert (log.log_start_offset, log.log_end_offset, found.high_watermark) == (0, 0, 0)
 
 
+def test_a_start_that_cannot_be_written_does_not_pass_the_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The leader's start moved with its watermark, and our disk fails between the two."""
+    found, log = follower(0)
+    move = log.advance_log_start_offset
+
+    def fail(offset: int) -> None:
+        move(offset)
+        raise StorageFailed("no space left")
+
+    monkeypatch.setattr(log, "advance_log_start_offset", fail)
+    with pytest.raises(StorageFailed):
+        apply(found, log, make_batch(20, base_offset=0, leader_epoch=1))
+    assert log.log_start_offset == START <= found.high_watermark == WATERMARK
+
+
 def test_a_log_is_cut_below_its_own_start() -> None:
     """The leader may end there: it was elected uncleanly, or began on a new disk. What it has, we lack."""
     found, log = follower(15)
