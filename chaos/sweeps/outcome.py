@@ -19,7 +19,10 @@ Status = Literal["judged", "failed", "not run", "inapplicable"]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One cell. ``found`` counts each effect; ``allowed`` holds the expectation matrix' reason, where there is one."""
+    """One cell. ``found`` counts each effect; ``allowed`` holds the expectation matrix' reason, where there is one.
+
+    What could not be counted, for lack of evidence, is absent from ``found``; ``acked`` and ``read`` are None then.
+    """
 
     status: Status
     verdict: str = ""
@@ -27,8 +30,8 @@ class Outcome:
     found: Mapping[str, int] = field(default_factory=dict)
     allowed: Mapping[str, str] = field(default_factory=dict)
     forbidden: Mapping[str, int] = field(default_factory=dict)
-    acked: int = 0
-    read: int = 0
+    acked: int | None = None
+    read: int | None = None
     records_per_s: float | None = None
     longest_gap_ms: float | None = None
     faults_injected: int = 0
@@ -71,20 +74,24 @@ def outcome_of(directory: RunDirectory) -> Outcome:
     expectation = Expectation(run.settings)
     allowed = {effect.name: expectation.permitted(effect.check, effect.cause) for effect in EFFECTS}
     faults = stats.get("faults") or {}
-    counts = [*(int(checks[effect.check]["count"]) for effect in EFFECTS), int(stats.get("unknown", 0))]
+    found: dict[str, int | None] = {
+        effect.name: None if checks[effect.check].get("withheld") else checks[effect.check]["count"]
+        for effect in EFFECTS
+    }
+    found[UNKNOWN] = stats.get("unknown")
     return Outcome(
         status="judged",
         verdict=str(verdict["verdict"]),
         exit_status=run.exit_status,
-        found=dict(zip(COUNTED, counts, strict=True)),
+        found={name: found[name] or 0 for name in COUNTED if found[name] is not None},
         allowed={name: reason for name, reason in allowed.items() if reason is not None},
         forbidden={
             name: int(check["count"] - check["allowed_count"])
             for name, check in checks.items()
             if check["count"] > check["allowed_count"]
         },
-        acked=int(stats.get("acked", 0)),
-        read=int(stats.get("read", 0)),
+        acked=stats.get("acked"),
+        read=stats.get("read"),
         records_per_s=throughput(run.phases, read_all_series(directory.loadgen_dir)),
         longest_gap_ms=verdict["availability"].get("longest_gap_ms"),
         faults_injected=int(faults.get("injected", 0)),

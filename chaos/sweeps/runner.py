@@ -174,7 +174,8 @@ def _sentence(outcome: Outcome) -> str:
         return f"{outcome.status}: {'; '.join(outcome.reasons)}"
     found = ", ".join(f"{name} {outcome.found[name]:,}" for name in COUNTED if outcome.found.get(name))
     speed = "" if outcome.records_per_s is None else f", {outcome.records_per_s:,.0f} records/s"
-    return f"{outcome.verdict}: {found or 'nothing lost, duplicated or out of order'}{speed}"
+    nothing = "not counted" if len(outcome.found) < len(COUNTED) else "nothing lost, duplicated or out of order"
+    return f"{outcome.verdict}: {found or nothing}{speed}"
 
 
 def _now(clock: Clock) -> str:

@@ -26,6 +26,7 @@ class Row:
     labels: Mapping[str, str]
     claims: tuple[str, ...]
     verdicts: tuple[str, ...]
+    #: What could not be counted in every seed is absent.
     found: Mapping[str, int]
     allowed: Mapping[str, str]
     forbidden: Mapping[str, int]
@@ -33,6 +34,7 @@ class Row:
     records_per_s: tuple[float, ...]
     rate_asked: int | None
     faults: tuple[int, int]
+    judged: bool = False
     inapplicable: str = ""
     reasons: tuple[str, ...] = ()
 
@@ -91,7 +93,12 @@ def _row(cells: Sequence[Cell], outcomes: Sequence[Outcome], across: str) -> Row
         labels={name: value for name, value in first.labels.items() if name != SEED or across == SEED},
         claims=first.claims,
         verdicts=tuple(_verdict(outcome) for outcome in outcomes if _verdict(outcome)),
-        found={name: sum(each.found.get(name, 0) for each in judged) for name in COUNTED if judged},
+        found={
+            name: sum(each.found[name] for each in judged)
+            for name in COUNTED
+            if judged and all(name in each.found for each in judged)
+        },
+        judged=bool(judged),
         allowed=judged[0].allowed if judged else {},
         forbidden=forbidden,
         shown=true,

@@ -238,7 +238,7 @@ def test_the_page_says_which_event_each_allowance_needs(acks: str) -> None:
     rows = re.findall(r'<td class="mono nowrap">([\w-]+).*?</td><td class="nowrap">(.*?)</td><td>', table)
     allowances = Expectation(run.settings).allowances
     assert rows == [(each.check, EVENTS[each.excuse]) for each in allowances]
-    assert len({event for _, event in rows}) == {"0": 3, "1": 2, "all": 1}[acks] + (run.settings.client == "confluent")
+    assert len({event for _, event in rows}) == {"0": 4, "1": 3, "all": 2}[acks] + (run.settings.client == "confluent")
 
 
 ACKS_1 = run_settings(acks="1", idempotence=False, rate=0.0)

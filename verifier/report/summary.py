@@ -101,7 +101,10 @@ def recovery_text(found: Mapping[str, Any]) -> str:
         return "-"
     ratio = found.get("worst_s_per_100_mb")
     over = (
-        f", at worst {ratio:,.2f} s per 100 MB (over {found['worst_unflushed_bytes'] / 1e6:,.1f} MB)" if ratio else ""
+        f"; at worst {ratio:,.2f} s for each 100 MB of log that was not synced, "
+        f"from a recovery over {found['worst_unflushed_bytes'] / 1e6:,.1f} MB"
+        if ratio
+        else ""
     )
     return f"{found['count']}, the longest {found['longest_ms']:,.0f} ms{over}"
 

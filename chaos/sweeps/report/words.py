@@ -12,8 +12,8 @@ HEADINGS = ("verdict", *COUNTED, "settings allow", "seeds say", "shown", "record
 
 
 def figures(row: Row) -> list[str]:
-    """The columns of ``HEADINGS``."""
-    counts = [f"{row.found[name]:,}" if row.found else "" for name in COUNTED]
+    """The columns of ``HEADINGS``. A question mark stands for what could not be counted."""
+    counts = [f"{row.found[name]:,}" if name in row.found else "?" if row.judged else "" for name in COUNTED]
     return [verdict(row), *counts, allowed(row), said(row), shown(row), speed(row), bit(row)]
 
 
@@ -27,7 +27,7 @@ def verdict(row: Row) -> str:
 
 def allowed(row: Row) -> str:
     """What the expectation matrix lets pass."""
-    return (", ".join(row.allowed) or "nothing") if row.found else ""
+    return (", ".join(row.allowed) or "nothing") if row.judged else ""
 
 
 def said(row: Row) -> str:

@@ -26,8 +26,12 @@ def finish(
     forbidden: Mapping[str, int] | None = None,
     records_per_s: int = 1_000,
     interrupted: bool = False,
+    counted: bool = True,
 ) -> None:
-    """Leave the run directory of a cell that came to a verdict; ``allowed`` and ``forbidden`` count by check."""
+    """Leave the run directory of a cell that came to a verdict; ``allowed`` and ``forbidden`` count by check.
+
+    ``counted`` False: a history is missing, so that checks are withheld and nothing is known of what was told.
+    """
     let_off, not_let_off = dict(allowed or {}), dict(forbidden or {})
     run = directory.run(cell)
     run.path.mkdir()
@@ -52,6 +56,7 @@ def finish(
             "count": let_off.get(name, 0) + not_let_off.get(name, 0),
             "allowed_count": let_off.get(name, 0),
             "allowed": name in let_off and name not in not_let_off,
+            "withheld": not counted and name == "lost-write",
         }
         for name in NAMES
     }
@@ -61,6 +66,8 @@ def finish(
         "unknown": 5,
         "faults": {"injected": 3, "effective": 2},
     }
+    if not counted:
+        stats = {"faults": stats["faults"]}
     reasons = [] if verdict == "valid" else [f"{verdict} on purpose"]
     written = {"verdict": verdict, "reasons": reasons, "checks": checks, "stats": stats}
     write_json_atomic(run.verdict_json, {**written, "availability": {"longest_gap_ms": 12.5}})

@@ -15,7 +15,7 @@ from chaos.sweeps.catalogue import find_sweep
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, Wanted
 from chaos.sweeps.outcome import Outcome, is_judged, outcome_of, shows_what_is_claimed
-from chaos.sweeps.report import write_reports
+from chaos.sweeps.report import words, write_reports
 from chaos.sweeps.report.plots import matrix, throughputs
 from chaos.sweeps.report.table import table
 from chaos.sweeps.summary import claims_line, exit_status, rows_of, sweep_json
@@ -58,6 +58,19 @@ def test_an_outcome_is_what_the_run_left(directory: SweepDirectory) -> None:
     assert outcome.forbidden == {}
     assert outcome.records_per_s == 500.0
     assert (outcome.faults_injected, outcome.faults_effective) == (3, 2)
+
+
+def test_what_was_not_counted_is_no_zero(directory: SweepDirectory) -> None:
+    """One seed whose evidence is incomplete leaves a question mark in the row of all, and in the table of cells."""
+    finish(directory, LOSING[0], verdict="unknown", counted=False)
+    finish(directory, LOSING[1], allowed={"lost-write": 9})
+    outcome = outcome_of(directory.run(LOSING[0]))
+    assert outcome.found == {"duplicated": 0, "out of order": 0}
+    assert (outcome.acked, outcome.read) == (None, None)
+    row = next(each for each in rows_of(SWEEP, _outcomes(directory)) if each.judged)
+    assert words.figures(row)[1:5] == ["?", "0", "0", "?"]
+    write_reports(directory, SWEEP, _outcomes(directory))
+    assert "<td>?</td>" in directory.sweep_html.read_text(encoding="utf-8")
 
 
 def test_a_run_that_was_interrupted_is_not_judged(directory: SweepDirectory) -> None:
