@@ -51,7 +51,8 @@ class Observer:
         self._metrics.pop(broker_id, None)
 
     def control_addresses(self) -> list[str]:
-        return list(self._control.values())
+        """``host:port`` of each known control listener, in the order of the brokers' ids."""
+        return [self._control[broker] for broker in sorted(self._control)]
 
     def admin(self, timeout_ms: int) -> AsyncAdmin:
         """An admin client over all known control listeners."""

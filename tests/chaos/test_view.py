@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
+from chaos.conductor.observer import Observer
 from chaos.conductor.view import BrokerView, PartitionView, merge
 
 
@@ -37,3 +40,11 @@ def test_no_answers_make_an_empty_view() -> None:
     assert view.alive == frozenset()
     assert view.controller is None
     assert not view.in_sync(1)
+
+
+def test_brokers_are_named_in_their_order() -> None:
+    """Whichever was ready first, or was started again."""
+    observer = Observer(Mock(), Mock(), "t")
+    for broker in (3, 1, 2, 10):
+        observer.set_addresses(broker, f"localhost:{9000 + broker}", "")
+    assert observer.control_addresses() == [f"localhost:{9000 + broker}" for broker in (1, 2, 3, 10)]
