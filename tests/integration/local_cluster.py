@@ -22,7 +22,7 @@ START_S = 30.0
 
 
 class LocalCluster:
-    """``properties`` are added to every broker's; ``defects`` are planted in every broker."""
+    """``properties`` are added to every broker's; ``defects`` are planted in every broker; ``target`` runs one."""
 
     def __init__(
         self,
@@ -30,6 +30,7 @@ class LocalCluster:
         brokers: int = 3,
         properties: Mapping[str, str] | None = None,
         defects: tuple[str, ...] = (),
+        target: str = "cluster.broker.main:serve",
     ) -> None:
         self.directory = directory
         self.broker_ids = tuple(range(1, brokers + 1))
@@ -37,6 +38,7 @@ class LocalCluster:
         self.ports: dict[int, dict[str, int]] = {}
         self._properties = dict(properties or {})
         self._defects = defects
+        self._target = target
         self._supervisor = Supervisor(directory)
         self._zookeeper: ZooKeeperHandle | None = None
 
@@ -94,7 +96,7 @@ class LocalCluster:
             "seed": 1,
         }
         return self._supervisor.start_python(
-            f"broker-{node}", "cluster.broker.main:serve", arguments, os.path.join(self.node(node), "output")
+            f"broker-{node}", self._target, arguments, os.path.join(self.node(node), "output")
         )
 
     def _wait_started(self, broker_id: int) -> None:
@@ -118,6 +120,14 @@ class LocalCluster:
         """Start a broker that has ended, on its own data directory and ports."""
         self._spawn(broker_id)
         self._wait_started(broker_id)
+
+    def start_in_vain(self, broker_id: int) -> None:
+        """Start a broker whose disk lets it end, sooner or later."""
+        self._spawn(broker_id)
+        child = self.children[broker_id]
+        while child.wait_message(START_S)["event"] != "failed":
+            pass
+        assert child.wait(20) == 1
 
     def start_all(self) -> None:
         """Start all brokers, none of which is running, at the same time."""
