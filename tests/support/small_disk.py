@@ -1,4 +1,4 @@
-"""A broker process on a disk that is as large as a file says: a wrapper of the storage seam. Owns no broker and no test.
+"""A broker process on a disk that is as large as a file says: a wrapper of the storage seam. Owns no broker, no test.
 
 The disk holds what the data directory holds. A write that finds too little room is done in part, as a full disk does
 it, and fails with ENOSPC. Whoever writes another number into the file makes the disk smaller or larger at once.
@@ -105,6 +105,6 @@ class SmallDisk(OsStorage):
 def serve(arguments: dict[str, Any], channel: ChildChannel) -> None:
     """``cluster.broker.main:serve`` on such a disk."""
     _ROOM.data = arguments["properties"]["log.dirs"]
-    main.OsStorage = SmallDisk  # type: ignore[misc]
-    os_storage.OsFile = SmallFile  # type: ignore[misc]
+    vars(main)["OsStorage"] = SmallDisk
+    vars(os_storage)["OsFile"] = SmallFile
     main.serve(arguments, channel)
