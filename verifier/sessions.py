@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from verifier.plain_paths import PlainPaths
+
 if TYPE_CHECKING:
     from verifier.spark import Session
 
@@ -31,6 +33,7 @@ class Sessions:
         self._session: Session | None = None
         self._scratch: Path | None = None
         self._held = contextlib.ExitStack()
+        self._plain = PlainPaths()
 
     def get(self, scratch: Path, evidence_bytes: int) -> Session:
         """The running session. Raises ``SparkUnavailable``."""
@@ -40,9 +43,13 @@ class Sessions:
             self.abort()
         if self._session is None:
             expected_bytes = max(evidence_bytes, self._expected_bytes)
-            self._session = start(scratch, self.master, expected_bytes, archive=True)
+            self._session = start(self.plain(scratch), self.master, expected_bytes, archive=True)
             self._scratch = scratch
         return self._session
+
+    def plain(self, scratch: Path) -> Path:
+        """The same directory by a path that Spark takes as it is, as long as the session lives. Raises ``OSError``."""
+        return self._plain.to(scratch.parent) / scratch.name
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
@@ -92,6 +99,7 @@ class Sessions:
             if self._scratch is not None:
                 shutil.rmtree(self._scratch, ignore_errors=True)
                 self._scratch = None
+            self._plain.close()
             self._held.close()
 
     def __enter__(self) -> Sessions:

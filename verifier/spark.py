@@ -145,7 +145,7 @@ def session(
 
 def start(scratch: Path, master: str = "local[2]", evidence_bytes: int = 0, *, archive: bool = False) -> Session:
     """Start a session, to be ended by ``Session.close``. Raises ``SparkUnavailable``."""
-    scratch = scratch.resolve()
+    scratch = scratch.absolute()
     scratch.mkdir(parents=True, exist_ok=True)
     java_home = _java_home()
     classes = _classes(java_home)
@@ -255,6 +255,8 @@ def _environment(scratch: Path, master: str, java_home: str) -> Iterator[None]:
             # the workers import this very package, however it was found
             "PYTHONPATH": os.pathsep.join(filter(None, [root, before.get("PYTHONPATH", "")])),
             "TMPDIR": str(scratch),
+            # else Java, where no locale is set, finds no file with a name of other letters
+            "LC_ALL": "C.UTF-8",
         }
         if is_local(master):
             os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"

@@ -196,7 +196,8 @@ def _audit(
             # the files are read while Spark starts; its workers read them where this process cannot share any
             rows = None
             if is_local(sessions.master):
-                rows = reader.submit(staged, scratch / "evidence", [evidence], progress, abandoned)
+                staging = sessions.plain(scratch) / "evidence"
+                rows = reader.submit(staged, staging, [evidence], progress, abandoned)
             gathering = reader.submit(gather, directory, run)
             progress(f"starting Spark ({sessions.master})")
             started = sessions.get(scratch, evidence.size_bytes)

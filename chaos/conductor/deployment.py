@@ -279,7 +279,9 @@ class Deployment:
             "gapless.peer.addresses": self.topology.peer_addresses(broker_id),
             "gapless.metrics.port": "0",
             "zookeeper.connect": self.topology.zookeeper_connect(broker_id),
-            "log.dirs": os.path.join(str(self._directory.node(broker_id)), "data"),
+            # not log.dirs, which is a list: a comma in the path would part it
+            "log.dirs": "",
+            "log.dir": os.path.join(str(self._directory.node(broker_id)), "data"),
         }
 
 

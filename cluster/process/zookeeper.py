@@ -114,7 +114,7 @@ def _launch(supervisor: Supervisor, directory: str, java: JavaHome, port: int) -
     """Start the configured server and wait until it serves; None if somebody has its port. Raises ZooKeeperFailure."""
     log_path = _log_path(directory)
     said = os.path.getsize(log_path) if os.path.exists(log_path) else 0
-    child = supervisor.start_program("zookeeper", _command(directory, java), None, directory, log_path, service=True)
+    child = supervisor.start_program("zookeeper", _command(java), None, directory, log_path, service=True)
     served = until(lambda: serves(port) or not child.is_running(), _START_S)
     if child.is_running() and served:
         return child
@@ -152,7 +152,8 @@ def _write_configuration(directory: str, port: int, tick_ms: int) -> None:
         "minSessionTimeout": 2 * tick_ms,
         # Its default of 20 ticks would cut Kafka's own 18 s down to 4.
         "maxSessionTimeout": _LONGEST_SESSION_MS,
-        "dataDir": os.path.join(directory, "data"),
+        # It runs in ``directory``. Java reads this file as Latin-1: no path of ours, whatever its name, may stand here.
+        "dataDir": "./data",
         "clientPort": port,
         "clientPortAddress": HOST,
         "maxClientCnxns": 0,
@@ -168,7 +169,8 @@ def _write_configuration(directory: str, port: int, tick_ms: int) -> None:
         file.writelines(f"{name}={value}\n" for name, value in settings.items())
 
 
-def _command(directory: str, java: JavaHome) -> list[str]:
+def _command(java: JavaHome) -> list[str]:
+    """To be run in the server's directory."""
     return [
         java.executable,
         "-Xmx96m",
@@ -178,14 +180,14 @@ def _command(directory: str, java: JavaHome) -> list[str]:
         "-XX:+ExitOnOutOfMemoryError",
         # Without it a killed JVM leaves a file in the system's temporary directory.
         "-XX:-UsePerfData",
-        f"-Djava.io.tmpdir={os.path.join(directory, 'tmp')}",
+        "-Djava.io.tmpdir=tmp",
         "-Djava.net.preferIPv4Stack=true",
         "-Dzookeeper.jmx.log4j.disable=true",
         *_LOGGING,
         "-cp",
         os.pathsep.join(_jars()),
         "org.apache.zookeeper.server.ZooKeeperServerMain",
-        os.path.join(directory, "zoo.cfg"),
+        "zoo.cfg",
     ]
 
 

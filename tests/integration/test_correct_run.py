@@ -75,7 +75,9 @@ def newest(place: Place) -> Path:
 def correct(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """A run of a correct cluster with killed leaders and lost responses, that has ended by itself."""
     require("java")
-    with Place(tmp_path_factory.mktemp("correct")) as place:
+    odd = tmp_path_factory.mktemp("correct") / "größe, 50% [x]"
+    odd.mkdir()
+    with Place(odd) as place:
         status = place.run("run", *CORRECT, timeout_s=RUN_S)
         assert status == 0, place.out + place.err
         place.assert_nothing_left(within_s=1.0)

@@ -23,6 +23,8 @@ from verifier.evidence.run_model import RunModel
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).resolve().parents[2]
+#: A directory name of which Java's properties, log4j, Hadoop and Spark would each misread something.
+ODD = 'größe, 50% [x] $HOME "q"'
 
 
 def start(run_directory: Path) -> subprocess.Popen[str]:
@@ -62,14 +64,16 @@ class Several:
 
 @pytest.fixture(scope="module")
 def several(tmp_path_factory: pytest.TempPathFactory) -> Several:
-    """One job of three runs, for a job costs half a minute."""
-    home = tmp_path_factory.mktemp("several")
+    """One job of three runs, for a job costs half a minute. Their directory has a name that Java would misread."""
+    home = tmp_path_factory.mktemp("several") / ODD
+    home.mkdir()
     one, two = faulty_story().write(home / "one"), clean().write(home / "two")
     broken = RunDirectory(home / "broken")
     broken.path.mkdir()
     broken.run_json.write_text("{}")
     before, outcomes = {path.name for path in one.path.iterdir()}, home / "outcomes.jsonl"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    unset = ("LANG", "LC_ALL", "LC_CTYPE")
+    environment = {name: value for name, value in os.environ.items() if name not in unset} | {"PYTHONPATH": str(ROOT)}
     argv = [sys.executable, "-m", "verifier.job", *(str(each.path) for each in (one, broken, two))]
     done = subprocess.run(
         [*argv, "--outcomes", str(outcomes)], env=environment, text=True, capture_output=True, check=False, timeout=500
@@ -97,6 +101,7 @@ def test_a_run_directory_is_judged_and_reported(several: Several) -> None:
     }  # fmt: skip
     assert "lost-write" in directory.summary_md.read_text()
     assert "s1/3" in directory.report_html.read_text()
+    assert [path.name for path in directory.path.parent.parent.iterdir()] == [ODD], "a second directory was made"
     added = {path.name for path in directory.path.iterdir()} - several.before
     assert added == {"verdict.json", "summary.md", "junit.xml", "report.html", "anomalies"}
     with (directory.anomalies_dir / "lost-write.csv").open(newline="") as file:
