@@ -23,6 +23,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("name", ["plain", "a dir", "a.b_c-d+e@f=g"])
 def test_a_plain_directory_stands_for_itself(tmp_path: Path, temporary: Path, name: str) -> None:
+    """No link is made."""
     assert PlainPaths().to(tmp_path / name) == tmp_path / name
     assert list(temporary.iterdir()) == []
 
@@ -42,9 +43,10 @@ def test_an_odd_one_gets_a_link_until_the_end(tmp_path: Path, temporary: Path, n
 
 
 def test_an_odd_temporary_directory_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A link in it would be no plainer."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "größe"))
     paths = PlainPaths()
     plain = paths.to(tmp_path / "größe")
-    assert str(plain).startswith("/tmp/gapless-")
+    assert str(plain).isascii() and plain.parent.parent == Path("/tmp")
     paths.close()
     assert not plain.parent.exists()
