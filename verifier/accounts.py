@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from verifier.account import INTERVAL_NS, HistoryAccount, Kind
 from verifier.account_columns import (
     Where,
     by_partition,
@@ -36,85 +36,13 @@ from verifier.evidence.arrow_stream import HistoryError
 from verifier.evidence.history import stream_history
 from verifier.ranges import Coverage, Ranges, joined, ranges, without
 
-#: Attempts are counted by intervals of this length.
-INTERVAL_NS = 100_000_000
-
 #: Sequences of these functions have an outcome.
 _OUTCOMES = ("send", "sentinel", "unsent")
 #: At most this many complaints of a kind are reported of one history.
 MOST_COMPLAINTS = 5
 
-#: A function and an outcome.
-Kind = tuple[str, str]
-
 #: pyarrow's functions take and give more kinds of value than their stubs can say.
 _compute: Any = pyarrow.compute
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryAccount:
-    """One history: what it holds, and what it says it holds."""
-
-    process: str
-    file: str
-    #: ``closed``, ``torn`` or ``damaged``; ``error`` says how it is damaged.
-    state: str
-    torn_bytes: int = 0
-    error: str | None = None
-    #: (function, outcome) -> (rows, values), as counted, and as the file's last rows say.
-    rows: Mapping[Kind, tuple[int, int]] = field(default_factory=dict)
-    totals: Mapping[Kind, tuple[int, int]] = field(default_factory=dict)
-    #: Sequences that were reserved twice, have two outcomes, or an outcome and no reservation.
-    complaints: tuple[str, ...] = ()
-    #: Reserved sequences without an outcome. A process that is killed leaves some.
-    unanswered: tuple[str, ...] = ()
-    #: (outcome, name) -> values of ``send`` rows.
-    errors: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    #: Values that were acknowledged, and that were read.
-    acked: Mapping[Where, int] = field(default_factory=dict)
-    read: Mapping[Where, int] = field(default_factory=dict)
-    #: Spans of intervals (their first and last number) in which records were under way.
-    attempts: tuple[tuple[int, int], ...] = ()
-    #: Those with a row.
-    streams: frozenset[int] = frozenset()
-    #: Below which offset DeleteRecords was asked for.
-    deleted: Mapping[Where, int] = field(default_factory=dict)
-    #: When something was last acknowledged; when something was last to be sent, or had an outcome.
-    last_acked_ns: Mapping[Where, int] = field(default_factory=dict)
-    last_tried_ns: Mapping[Where, int] = field(default_factory=dict)
-    #: Where something was acknowledged, read or deleted; where an acknowledgement came without an offset.
-    partitions: frozenset[Where] = frozenset()
-    partitions_without_offsets: frozenset[Where] = frozenset()
-    #: The processes that rows name as theirs.
-    writers: frozenset[str] = frozenset()
-    #: (function, phase) of all rows.
-    phases: frozenset[tuple[str, str]] = frozenset()
-    #: How many polls have no offset.
-    polls_without_offset: int = 0
-    #: How many say neither what they brought, a sequence for each offset, nor why that cannot be told.
-    polls_without_value: int = 0
-    #: When the last row's outcome was known.
-    last_ns: int = -1
-    #: Whether any acknowledgement has a producer id, and whether any has an offset.
-    has_producer_ids: bool = False
-    has_offsets: bool = False
-    #: (session, topic, partition) that was polled and never assigned.
-    unassigned: frozenset[tuple[int, str, int]] = frozenset()
-    #: Where the first assignment of each partition began.
-    began: Mapping[Where, int] = field(default_factory=dict)
-    #: The last offset that a poll brought; the last one that had been acknowledged at a given time.
-    reached: Mapping[Where, int] = field(default_factory=dict)
-    due: Mapping[Where, int] = field(default_factory=dict)
-    #: The highest high watermark that a reader was told.
-    watermarks: Mapping[Where, int] = field(default_factory=dict)
-
-    def values(self, f: str, *outcomes: str) -> int:
-        """How many values the rows of a function are about."""
-        return sum(
-            values
-            for (name, outcome), (_, values) in self.rows.items()
-            if name == f and outcome in (outcomes or (outcome,))
-        )
 
 
 def accounts(paths: Iterable[Path], due_ns: int = -1) -> tuple[HistoryAccount, ...]:
@@ -155,6 +83,7 @@ class _Sums:
         self._rows: dict[Kind, tuple[int, int]] = {}
         self._totals: dict[Kind, tuple[int, int]] = {}
         self._reserved, self._outcomes = Coverage(), Coverage()
+        self._without_offset, self._retried = Coverage(), Coverage()
         self._backwards: set[tuple[int, int, int]] = set()
         self._errors: Counter[tuple[str, str]] = Counter()
         self._acked: Counter[Where] = Counter()
@@ -168,7 +97,7 @@ class _Sums:
         self._partitions_without_offsets: set[Where] = set()
         self._writers: set[str] = set()
         self._phases: set[tuple[str, str]] = set()
-        self._polls_without_offset = self._polls_without_value = 0
+        self._polls_without_offset = self._polls_without_value = self._polls_with_watermark = 0
         self._last_ns = -1
         self._producer_id = self._offset = -1
 
@@ -217,11 +146,18 @@ class _Sums:
         polls = rows.filter(_compute.equal(rows["f"], "poll"))
         self._polls_without_offset += without_offset(polls)
         self._polls_without_value += without_value(polls)
+        self._polls_with_watermark += int(np.count_nonzero(column(polls, "high_watermark") >= 0))
         self._last_ns = max(self._last_ns, int(column(rows, "complete_ns").max(initial=-1)))
         self._producer_id = max(self._producer_id, int(column(acked, "producer_id").max(initial=-1)))
         self._offset = max(self._offset, int(column(acked, "first_offset").max(initial=-1)))
-        for functions, coverage in ((("reserve",), self._reserved), (_OUTCOMES, self._outcomes)):
-            coverage.add(self._sequences(rows, functions))
+        unplaced = acked.filter(_compute.less(acked["first_offset"], 0))
+        for some, functions, coverage in (
+            (rows, ("reserve",), self._reserved),
+            (rows, _OUTCOMES, self._outcomes),
+            (rows, ("retry",), self._retried),
+            (unplaced, ("send",), self._without_offset),
+        ):
+            coverage.add(self._sequences(some, functions))
 
     def _sequences(self, rows: pa.Table, functions: tuple[str, ...]) -> Ranges:
         """The sequences of the rows of these functions. A range that ends before it begins holds none."""
@@ -259,9 +195,13 @@ class _Sums:
             phases=frozenset(self._phases),
             polls_without_offset=self._polls_without_offset,
             polls_without_value=self._polls_without_value,
+            polls_with_watermark=self._polls_with_watermark,
             last_ns=self._last_ns,
             has_producer_ids=self._producer_id >= 0,
             has_offsets=self._offset >= 0,
+            unplaced=tuple(
+                _told(without(self._without_offset.once, self._retried.once), "acknowledged without an offset")
+            ),
             unassigned=frozenset(self._sessions["poll"] - self._sessions["assign"]),
             began=self._began,
             reached=self._reached,

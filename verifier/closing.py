@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from verifier.accounts import HistoryAccount, accounts
+from verifier.account import HistoryAccount
+from verifier.accounts import accounts
 from verifier.effectiveness import FaultRecord, fault_record
 from verifier.evidence import seal as seals
 from verifier.evidence.phases import RECOVERY

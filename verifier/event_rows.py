@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
@@ -10,8 +9,6 @@ from pyspark.sql import functions as F
 
 from verifier.claims import well_formed
 from verifier.evidence.run_model import RunSettings
-from verifier.expectation import UNANSWERED, Expectation
-from verifier.tables import Tables
 from verifier.witness import Witness
 
 #: The fields of ``event``; ``at_ns`` comes first, so that the least of several is the earliest. Retries that overlap,
@@ -40,17 +37,6 @@ def told(history: DataFrame) -> DataFrame:
         "place", "stream", "f", "first_sequence", "last_sequence", "invoke_ns", "complete_ns",
         F.when(F.col("first_offset") >= 0, F.col("first_offset")).alias("first_offset"),
     )  # fmt: skip
-
-
-def unanswered(tables: Tables, grounds: Mapping[str, Grounds]) -> DataFrame:
-    """The rows of sends without an outcome, of the places whose settings let such a one arrive late."""
-    places = [
-        number
-        for number, place in enumerate(tables.places)
-        if Expectation(grounds[place.run].settings).can_allow("nonmonotonic-send", UNANSWERED)
-    ]
-    sends = (F.col("f") == "send") & (F.col("type") == "info") & (F.col("stream") >= 0) & well_formed()
-    return tables.history.filter(F.col("place").isin(places) & sends)
 
 
 def event(

@@ -15,7 +15,8 @@ Each event is a stretch of sequences of one stream:
 - ``retry``      sequences that the client sent again, or may have, by its own account. No more copies than the attempts
   that failed had records: of retries that overlap, all count together, and if they excuse more, they excuse none.
 - ``timeout``    sequences that were outstanding when a delivery of their stream timed out (``TIMEOUT_NS`` around it).
-- ``unanswered`` sequences whose outcome their client never learned, where the settings let them arrive late.
+- ``unanswered`` sequences whose outcome their client never learned, under way when it lost a connection, where the
+  settings let them arrive late; not if something later was acknowledged before they were given up.
 
 Polls and batch headers have no single value to go by: see ``verifier.by_partition``.
 

@@ -128,8 +128,8 @@ def _late(settings: RunSettings) -> Iterator[Allowance]:
     if settings.idempotence:
         return
     reason = (
-        "idempotence is off: a request that its client gave up may still be on its way, and arrives behind what was "
-        "sent later on another connection"
+        "idempotence is off: a request that its client gave up with its connection may still be on its way, and "
+        "arrives behind what was sent later on another one"
     )
     yield Allowance("nonmonotonic-send", None, UNANSWERED, reason)
     yield Allowance("log-reorder", "values", UNANSWERED, reason)
@@ -179,4 +179,5 @@ def _unclean(settings: RunSettings) -> Iterator[Allowance]:
     for check in ("poll-skip", "int-poll-skip", "nonmonotonic-poll", "int-nonmonotonic-poll"):
         cut_off = f"{reason}; a reader whose position is cut off goes on where the log has something"
         yield Allowance(check, None, ELECTION, cut_off)
-    yield Allowance("watermark-regression", None, ELECTION, f"{reason}; the high watermark goes back with them")
+    for check in ("watermark-regression", "read-above-watermark"):
+        yield Allowance(check, None, ELECTION, f"{reason}; the high watermark goes back with them")

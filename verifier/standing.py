@@ -1,8 +1,7 @@
 """What of a stream stands before an election, and what in its epoch or a later one. Judges nothing.
 
 A value behind the first that stands in an epoch was sent when its producer had found the new leader: that election did
-not cut it off (``verifier.elections``). A batch that was sent again, or arrived when its client had given it up, may
-be such a first one by its sequence alone.
+not cut it off (``verifier.elections``). A batch that was sent again may be such a first one by its sequence alone.
 """
 
 from __future__ import annotations
@@ -13,12 +12,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from verifier.claims import well_formed
-from verifier.event_rows import Grounds, in_bouts, unanswered
+from verifier.event_rows import Grounds, in_bouts
 from verifier.expectation import RETRY, Expectation
 from verifier.tables import Tables
-
-#: Later than anything that was handed over.
-EVER = 2**62
 
 
 def standing(tables: Tables, grounds: Mapping[str, Grounds], epochs: DataFrame) -> DataFrame:
@@ -67,7 +63,7 @@ def standing(tables: Tables, grounds: Mapping[str, Grounds], epochs: DataFrame) 
 
 
 def _out_of_turn(tables: Tables, grounds: Mapping[str, Grounds]) -> DataFrame:
-    """Stretches of sequences that may have come behind later ones: all of a stream that touch, as one.
+    """Stretches of sequences that may have come behind later ones: all retries of a stream that touch, as one.
 
     Several batches are in flight, the first is refused by a leader that knows of its successor, and stands in the
     next epoch when it is sent again: the second, which the old leader took, is then cut off though it is later.
@@ -80,12 +76,8 @@ def _out_of_turn(tables: Tables, grounds: Mapping[str, Grounds]) -> DataFrame:
     retries = tables.history.filter(
         F.col("place").isin(places) & (F.col("f") == "retry") & (F.col("stream") >= 0) & well_formed()
     )
-    columns = ("place", "stream", "first_sequence", "last_sequence")
-    # what nobody knows the outcome of may arrive at any time
-    late = unanswered(tables, grounds).select(*columns, F.lit(EVER).alias("complete_ns"))
-    # stretches that touch each other are one
-    out_of_turn = retries.select(*columns, "complete_ns").unionByName(late)
-    together = in_bouts(out_of_turn, F.col("first_sequence"), F.col("last_sequence") + 1)
+    # retries that touch each other are one stretch
+    together = in_bouts(retries, F.col("first_sequence"), F.col("last_sequence") + 1)
     return together.groupBy("place", "stream", "bout").agg(
         F.min("first_sequence").alias("first"),
         F.max("last_sequence").alias("last"),

@@ -214,9 +214,19 @@ def sightings(entries: Iterable[Mapping[str, object]], topics: Sequence[str]) ->
         known, leader = found[topic, partition], entry.get("leader")
         if not (isinstance(before_ns, int) or (before_ns is None and not known)):
             raise TypeError(f"only the first look at a partition has none before it: {entry!r:.200}")
+        if known and epoch < known[-1].epoch:
+            # the conductor notes no epoch but the newest: this is not its record
+            raise ValueError(f"{topic}-{partition} goes from leader epoch {known[-1].epoch} back to {epoch}")
+        if known and epoch == known[-1].epoch and len(leaders := _named(known[-1].leader) | _named(leader)) > 1:
+            raise ValueError(f"{topic}-{partition} has leaders {sorted(leaders)} in epoch {epoch}")
         if not known or epoch > known[-1].epoch:
             known.append(Sighting(epoch, before_ns, time_ns, leader if isinstance(leader, int) else None))
     return dict(found)
+
+
+def _named(leader: object) -> set[int]:
+    """A leader, unless none is known (None, or Kafka's -1)."""
+    return {leader} if isinstance(leader, int) and leader >= 0 else set()
 
 
 def spans(happened: Iterable[Injected]) -> tuple[Span, ...]:

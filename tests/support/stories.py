@@ -325,7 +325,8 @@ def clean(
                 values = tuple((stream, first + step) for step in range(size))
                 log.append(Batch(base, values, producer_id=1000 + stream, base_sequence=first, codec=codec))
                 rows["producer-1"].append(_row("send", "ok", index, stream, first, first + size - 1, base))
-                rows["reader-1"].append(_row("poll", "ok", index, stream, first, first + size - 1, base))
+                polled = _row("poll", "ok", index, stream, first, first + size - 1, base)
+                rows["reader-1"].append(polled._replace(high_watermark=base + size))
         sentinel = log[-1].next_offset if log else 0
         log.append(Batch(sentinel, ((SENTINEL_STREAM, index),), producer_id=2000, base_sequence=0, sentinel=True))
         rows["sentinel"].append(_row("reserve", "invoke", index, SENTINEL_STREAM, index, index, -1, phase="final"))
@@ -371,6 +372,7 @@ def final_polls(partition: int, log: list[Batch]) -> list[HistoryRow]:
         for run_offset, (stream, sequence) in enumerate(batch.values):
             offset = batch.base_offset + run_offset
             polled = _row("poll", "ok", partition, stream, sequence, sequence, offset, phase="final")
+            polled = polled._replace(high_watermark=log[-1].next_offset)
             rows.append(polled if run_offset == 0 else polled._replace(op=0))
     return rows
 

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from tests.support.stories import TOPIC
 from tests.verifier.test_ranges import fewest
 from verifier import accounts as accounts_module
-from verifier.accounts import INTERVAL_NS, MOST_COMPLAINTS, HistoryAccount, account_of
+from verifier.account import INTERVAL_NS, HistoryAccount
+from verifier.accounts import MOST_COMPLAINTS, account_of
 from verifier.evidence import history as history_module
 from verifier.evidence.history import (
     MAX_PENDING_ROWS,

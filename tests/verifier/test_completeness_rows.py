@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.support.stories import TOPIC, Story, clean
-from tests.verifier.test_completeness import FACTS, RUN, said_by, told
+from tests.verifier.test_completeness import FACTS, RUN, a_run_of, said_by, told
 from tests.verifier.test_verdict import closing_of
 from verifier.closing import Closing, gather
 from verifier.completeness import incomplete
@@ -65,6 +65,20 @@ def also(process: str, row: HistoryRow) -> Callable[[], Closing]:
     return lambda: closing_of(said_by(process, row))
 
 
+def without_watermarks() -> Story:
+    """The live reader never learned one."""
+    story = clean()
+    story.rows["reader-1"] = [each._replace(high_watermark=-1) for each in story.rows["reader-1"]]
+    return story
+
+
+def placed_nowhere(process: str, *more: HistoryRow) -> Story:
+    """The first batch of stream 1 was acknowledged, and nobody was told where it stands."""
+    story = told(process, "send", 0, first_offset=-1, last_offset=-1)
+    story.rows[process] += more
+    return story
+
+
 CASES: dict[str, Callable[[], Closing]] = {
     "producer-1.arrow has rows unsent/info": lambda: unsent("info"),
     "producer-1.arrow has rows unsent/invoke": lambda: unsent("invoke"),
@@ -83,6 +97,7 @@ CASES: dict[str, Callable[[], Closing]] = {
     "final-1.arrow has 1 rows poll that do not say what was read": rows("final-1", "poll", first_sequence=1),
     "reader-1.arrow has rows seek": also("reader-1", HistoryRow("seek", "ok", TOPIC, 0, first_offset=9)),
     "final-1.arrow has rows seek": also("final-1", HistoryRow("seek", "ok", TOPIC, 0, first_offset=9, phase="final")),
+    "reader-1.arrow has 8 rows poll of which 0 tell a high watermark": lambda: closing_of(without_watermarks()),
     "reader-1 was first assigned t-0 at offset 3, not at 0": rows("reader-1", "assign", first_offset=3, last_offset=3),
     "final-1 was first assigned t-0 at offset 9, not at 0": rows("final-1", "assign", first_offset=9, last_offset=9),
     "reader-1.arrow has rows that hermes-1 wrote": lambda: written_as("reader-1", "hermes-1"),
@@ -125,3 +140,30 @@ def test_a_later_assignment_may_begin_where_its_reader_had_come() -> None:
     """Only the first one of a partition must begin at 0."""
     story: Story = said_by("reader-1", HistoryRow("assign", "ok", TOPIC, 0, first_offset=25, last_offset=25, session=2))
     assert [doubt.reason for doubt in incomplete(RUN, FACTS, closing_of(story)) if "assigned" in doubt.reason] == []
+
+
+WHOLE, PARTS = ((0, 2),), ((0, 1), (2, 2))
+
+
+@pytest.mark.parametrize(
+    ("acks", "idempotence", "sent_again", "reason"),
+    [
+        ("all", True, (), "s1/0..2 acknowledged without an offset, and never sent again"),
+        ("all", True, PARTS[:1], "s1/2 acknowledged without an offset, and never sent again"),
+        ("all", True, WHOLE, None),
+        ("all", True, PARTS, None),
+        ("all", False, WHOLE, "has acknowledgements without an offset in t-0"),
+        ("1", False, (), "has acknowledgements without an offset in t-0"),
+        ("0", False, (), None),
+    ],
+)
+def test_an_acknowledgement_without_an_offset_needs_a_retry(
+    acks: str, idempotence: bool, sent_again: tuple[tuple[int, int], ...], reason: str | None
+) -> None:
+    """Only a batch that the broker had already has no place: it was sent before. With acks=0 nothing has one."""
+    again = [HistoryRow("retry", "info", TOPIC, 0, 1, *each, count=3) for each in sent_again]
+    closing = closing_of(placed_nowhere("producer-1", *again))
+    doubts = incomplete(a_run_of(idempotence=idempotence, acks=acks), FACTS, closing)
+    found = [each for each in doubts if "without an offset" in each.reason]
+    assert [each.blinds for each in found] == ([] if reason is None else [HISTORIES])
+    assert reason is None or reason in found[0].reason

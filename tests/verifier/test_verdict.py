@@ -390,6 +390,7 @@ UNCLEAN = {
     ("nonmonotonic-poll", None, ELECTION),
     ("int-nonmonotonic-poll", None, ELECTION),
     ("watermark-regression", None, ELECTION),
+    ("read-above-watermark", None, ELECTION),
 }
 
 

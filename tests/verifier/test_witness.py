@@ -137,6 +137,17 @@ def test_only_the_first_look_at_a_partition_has_none_before_it() -> None:
         sightings([{**first, "before_ns": "5"}], ["t"])
 
 
+def test_a_record_of_leaders_that_cannot_be_is_none() -> None:
+    """The conductor notes the newest epoch alone, and one has one leader; it may have none for a while."""
+    first = {"partition": 0, "leader_epoch": 1, "before_ns": None, "time_ns": 5, "leader": 1}
+    later = {**first, "leader_epoch": 3, "before_ns": 6, "time_ns": 7}
+    with pytest.raises(ValueError, match="from leader epoch 3 back to 2"):
+        sightings([first, later, {**later, "leader_epoch": 2}], ["t"])
+    with pytest.raises(ValueError, match=r"leaders \[1, 2\] in epoch 3"):
+        sightings([first, later, {**later, "leader": 2}], ["t"])
+    assert len(sightings([first, later, {**later, "leader": -1}, {**later, "leader": None}], ["t"])["t", 0]) == 2
+
+
 def test_looks_at_two_topics_are_told_apart() -> None:
     """Each line names its topic; one that does not is about the only topic of the run, and cannot be of several."""
     at = {"partition": 0, "before_ns": None, "time_ns": 5}

@@ -21,12 +21,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from verifier.checks.acks import standing
 from verifier.checks.common import anomalies
+from verifier.checks.epochs import epochs
 from verifier.tables import Tables
-
-#: Later than any time.
-_ALWAYS_NS = (1 << 63) - 1
 
 
 def find(tables: Tables) -> DataFrame:
@@ -41,7 +38,7 @@ def find(tables: Tables) -> DataFrame:
         .filter((F.col("high_watermark") < F.col("before")) & (F.col("complete_ns") >= 0))
     )
     within = (F.col("before") - 1 >= F.col("begins")) & (F.col("before") - 1 < F.col("ends"))
-    back = told.join(F.broadcast(_epochs(tables)), "place").filter(within & (F.col("complete_ns") < F.col("until_ns")))
+    back = told.join(F.broadcast(epochs(tables)), "place").filter(within & (F.col("complete_ns") < F.col("until_ns")))
     return anomalies(
         back,
         stream=None,
@@ -50,23 +47,3 @@ def find(tables: Tables) -> DataFrame:
         size=F.col("before") - F.col("high_watermark"),
         detail=["process", "session", "before", "leader_epoch", "before_ns", "complete_ns"],
     )
-
-
-def _epochs(tables: Tables) -> DataFrame:
-    """The leader epochs of the final log: from which offset to which, and until when each was surely in office."""
-    by_offset = Window.partitionBy("place").orderBy("begins")
-    epochs = (
-        tables.segments.filter(
-            F.col("is_leader") & (F.col("kind") == "batch") & F.col("crc_ok") & (F.col("base_offset") < F.col("limit"))
-        )
-        .groupBy("place", "leader_epoch", "final_epoch")
-        .agg(F.min("base_offset").alias("begins"))
-        .withColumn("ends", F.coalesce(F.lead("begins").over(by_offset), F.lit(_ALWAYS_NS)))
-    )
-    written = F.col("first_offset").between(F.col("begins"), F.col("ends") - 1)
-    sent = standing(tables).join(F.broadcast(epochs), "place").filter(written)
-    latest = sent.groupBy("place", "leader_epoch").agg(F.max("invoke_ns").alias("sent_ns"))
-    until = F.when(F.col("leader_epoch") >= F.col("final_epoch"), _ALWAYS_NS).otherwise(
-        F.coalesce("sent_ns", F.lit(-1))
-    )
-    return epochs.join(latest, ["place", "leader_epoch"], "left").withColumn("until_ns", until)

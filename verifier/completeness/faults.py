@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from verifier.accounts import INTERVAL_NS
+from verifier.account import INTERVAL_NS
 from verifier.closing import Closing
 from verifier.completeness.load import unreadable
 from verifier.completeness.together import together

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from verifier.accounts import HistoryAccount
+from verifier.account import HistoryAccount
 from verifier.closing import Closing
 from verifier.completeness.killed import torn
 from verifier.completeness.rows import strange
@@ -52,6 +52,8 @@ def _each(run: RunModel, closing: Closing) -> Iterator[str]:
             yield from _totals(account)
             yield from (f"{account.file}: sequences {each}" for each in account.unanswered)
         yield from (f"{account.file}: sequences {each}" for each in account.complaints)
+        if run.settings.acks != "0":
+            yield from _unplaced(run, account)
         yield from _places(run, account)
         yield from strange(account, declared)
         if declared is not None:
@@ -73,6 +75,15 @@ def _totals(account: HistoryAccount) -> Iterator[str]:
                 f"the history {account.file} has {found[0]} rows {kind[0]}/{kind[1]} with {found[1]} values, "
                 f"and says that it has {told[0]} with {told[1]}"
             )
+
+
+def _unplaced(run: RunModel, account: HistoryAccount) -> Iterator[str]:
+    """A broker says where a batch stands unless it had it already: it knows sequences, and the batch was sent again."""
+    if run.settings.idempotence:
+        yield from (f"{account.file}: sequences {each}, and never sent again" for each in account.unplaced)
+    elif account.partitions_without_offsets:
+        where = ", ".join(f"{topic}-{number}" for topic, number in sorted(account.partitions_without_offsets)[:5])
+        yield f"the history {account.file} has acknowledgements without an offset in {where}"
 
 
 def _places(run: RunModel, account: HistoryAccount) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from verifier.accounts import HistoryAccount
+from verifier.account import HistoryAccount
 from verifier.closing import Closing
 from verifier.effectiveness import Injected
 from verifier.evidence.history import FLUSH_INTERVAL_NS

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from verifier.accounts import HistoryAccount
+from verifier.account import HistoryAccount
 from verifier.evidence.declared import DeclaredProcess
 from verifier.evidence.values import SENTINEL_STREAM
 
@@ -49,6 +49,10 @@ _PHASES = {"producers": "load", "readers": "load", "sentinel": "final", "final":
 _OF_A_PHASE = frozenset(("send", "sentinel", "poll", "assign", "seek", "idle"))
 
 
+#: The least share of polls that tell a high watermark. librdkafka tells none after an error, until the next answer.
+LEAST_WITH_WATERMARK = 0.5
+
+
 def strange(account: HistoryAccount, declared: DeclaredProcess | None) -> Iterator[str]:
     """What this history holds and cannot hold, one line each. Roles are judged only for a declared process."""
     for f, outcome in sorted(account.rows):
@@ -63,6 +67,12 @@ def strange(account: HistoryAccount, declared: DeclaredProcess | None) -> Iterat
         yield (
             f"the history {account.file} has {account.polls_without_value} rows poll that do not say what was read, "
             "or why that cannot be told"
+        )
+    polls = account.rows.get(("poll", "ok"), (0, 0))[0]
+    if account.polls_with_watermark < LEAST_WITH_WATERMARK * polls:
+        yield (
+            f"the history {account.file} has {polls} rows poll of which {account.polls_with_watermark} tell a high "
+            "watermark, and every client knows one as soon as it is handed something"
         )
     for session, topic, partition in sorted(account.unassigned)[:5]:
         where = f"{topic}-{partition} in session {session}"

@@ -38,8 +38,17 @@ def _watermark_regression(found: Found) -> str:
     )
 
 
+def _read_above_watermark(found: Found) -> str:
+    detail = found.detail
+    return (
+        f"{detail['process']} (session {detail['session']}) was handed offset {found.offset} when the high watermark "
+        f"was {detail['high_watermark']}, in leader epoch {detail['leader_epoch']}"
+    )
+
+
 SENTENCES: Mapping[str, Callable[[Found], str]] = {
     "read-before-send": _read_before_send,
     "realtime-order": _realtime_order,
     "watermark-regression": _watermark_regression,
+    "read-above-watermark": _read_above_watermark,
 }

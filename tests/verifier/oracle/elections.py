@@ -44,15 +44,6 @@ def retried(evidence: Evidence) -> set[Value]:
     }
 
 
-def given_up(evidence: Evidence) -> list[dict[str, Any]]:
-    """What nobody knows the outcome of: without idempotence it may arrive behind what was sent later."""
-    return [
-        row for row in evidence.rows
-        if not evidence.run.settings.idempotence
-        and row["f"] == "send" and row["type"] == "info" and row["stream"] >= 0 and makes_sense(row)
-    ]  # fmt: skip
-
-
 def first_in(evidence: Evidence, stream: int, epoch: int, without: frozenset[Value] = frozenset()) -> int | None:
     """The first sequence of a stream that stands in this epoch or a later one."""
     found = [
@@ -77,20 +68,18 @@ def first_for(evidence: Evidence, stream: int, epoch: int, invoke_ns: int) -> in
 
 
 def out_of_turn(evidence: Evidence) -> dict[Value, int]:
-    """What may come behind what is sent later; and until when that is handed over, the last time of all that touch."""
+    """What was sent again where that may come behind what is sent later; and when, the last time of all that touch."""
     settings = evidence.run.settings
     librdkafka = settings.client == "confluent"
     if settings.idempotence or not (settings.retries > 0 or librdkafka):
         reorders = settings.unknown_producer != "gapless" and settings.retries > 0
     else:
         reorders = settings.max_in_flight > 1 or librdkafka
-    moved = [(row, row["complete_ns"]) for row in retries(evidence) if reorders]
-    moved += [(row, 2**62) for row in given_up(evidence)]
     found: dict[Value, int] = {}
-    for stream in {row["stream"] for row, _ in moved}:
+    for stream in {row["stream"] for row in retries(evidence)} if reorders else ():
         stretches: list[list[int]] = []  # first, last, time
-        for row, time in sorted(moved, key=lambda each: (each[0]["first_sequence"], each[0]["last_sequence"])):
-            first, last = row["first_sequence"], row["last_sequence"]
+        for row in sorted(retries(evidence), key=lambda row: (row["first_sequence"], row["last_sequence"])):
+            first, last, time = row["first_sequence"], row["last_sequence"], row["complete_ns"]
             if row["stream"] == stream and stretches and first <= stretches[-1][1] + 1:
                 stretches[-1] = [stretches[-1][0], max(last, stretches[-1][1]), max(time, stretches[-1][2])]
             elif row["stream"] == stream:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from tests.verifier.oracle.elections import SECOND, Election, cut_off, given_up, holding_up, retried, retries, told
+from tests.verifier.oracle.elections import SECOND, Election, cut_off, holding_up, retried, retries, told
 from tests.verifier.oracle.model import Anomaly, Evidence, Value, makes_sense
 
 
@@ -126,6 +126,28 @@ def timed_out(evidence: Evidence) -> set[Value]:
     return found
 
 
+def given_up(evidence: Evidence) -> set[Value]:
+    """What may arrive late without idempotence: its client lost a connection then, and never learned its outcome."""
+    sends = [row for row in evidence.rows if row["f"] == "send" and row["stream"] >= 0 and makes_sense(row)]
+    found = set()
+    for row in sends if not evidence.run.settings.idempotence else ():
+        if row["type"] != "info":
+            continue
+        lost = [
+            each for each in evidence.rows
+            if each["f"] == "disconnect" and each["stream"] == row["stream"]
+            and row["invoke_ns"] <= each["complete_ns"] <= row["complete_ns"] + 2 * SECOND
+        ]  # fmt: skip
+        overtaken = [
+            each for each in sends
+            if each["type"] == "ok" and each["stream"] == row["stream"]
+            and each["first_sequence"] > row["first_sequence"] and each["complete_ns"] < row["complete_ns"]
+        ]  # fmt: skip
+        if lost and not overtaken:
+            found |= {(row["stream"], sequence) for sequence in range(row["first_sequence"], row["last_sequence"] + 1)}
+    return found
+
+
 def _earliest(found: Iterable[Election]) -> Excuse:
     return Excuse("election", min((each.about, each.epoch) for each in found)[1])
 
@@ -163,12 +185,7 @@ def of_repeated(evidence: Evidence, value: Value, check: str, cause: str | None)
             return _earliest(election for _, election in by_election)
     if cause == "client-resend-after-error" and value in timed_out(evidence):
         return Excuse("timeout")
-    late = {
-        (row["stream"], sequence)
-        for row in given_up(evidence)
-        for sequence in range(row["first_sequence"], row["last_sequence"] + 1)
-    }
-    if value in late and check in ("nonmonotonic-send", "log-reorder"):
+    if value in given_up(evidence) and check in ("nonmonotonic-send", "log-reorder"):
         return Excuse("unanswered")
     if value in retried(evidence):
         return Excuse("retry")

@@ -46,13 +46,22 @@ def load(directory: RunDirectory, run: RunModel, rows: list[dict[str, Any]]) -> 
 
 
 def read_looks(directory: RunDirectory, only: str) -> list[dict[str, Any]]:
-    """What the conductor saw of leaders; nothing if any look but the first at a partition has none before it."""
-    looks, seen = directory.read_leaders(), set()
+    """What the conductor saw of leaders; nothing if its record cannot be.
+
+    Only the first look at a partition has none before it, no epoch comes after a later one, and none has two leaders.
+    """
+    looks: list[dict[str, Any]] = directory.read_leaders()
+    newest: dict[tuple[str, int], tuple[int, int | None]] = {}
     for look in looks:
-        place = (look.get("topic", only), look["partition"])
-        if look["before_ns"] is None and place in seen:
+        place, now = (look.get("topic", only), look["partition"]), (look["leader_epoch"], look.get("leader"))
+        before = newest.get(place)
+        if before is None or now[0] > before[0]:
+            newest[place] = now
+        if before is None:
+            continue
+        other = now[0] == before[0] and now[1] != before[1] and not {None, -1} & {now[1], before[1]}
+        if look["before_ns"] is None or now[0] < before[0] or other:
             return []
-        seen.add(place)
     return looks
 
 

@@ -98,4 +98,22 @@ def watermark_regression(evidence: Evidence) -> Iterator[Anomaly]:
                     yield Anomaly("watermark-regression", None, *place, excuse)
 
 
-CHECKS = (read_before_send, realtime_order, watermark_regression)
+def read_above_watermark(evidence: Evidence) -> Iterator[Anomaly]:
+    acks = standing(evidence)
+    for row in evidence.rows:
+        watermark, last = row["high_watermark"], row["last_offset"]
+        if row["f"] != "poll" or row["type"] != "ok" or row["first_offset"] < 0 or row["complete_ns"] < 0:
+            continue
+        if not 0 <= watermark <= last:
+            continue
+        for epoch, begin, end in epochs(evidence):
+            if begin <= last < end:
+                in_office = [ack["invoke_ns"] for ack in acks if begin <= ack["first_offset"] < end]
+                if epoch >= evidence.final.leader_epoch or any(row["complete_ns"] < time for time in in_office):
+                    excuse = moved(evidence, row["complete_ns"], row["complete_ns"], last + 1)
+                    above = max(row["first_offset"], watermark)
+                    place = (evidence.final.partition, None, None, above, last - above + 1)
+                    yield Anomaly("read-above-watermark", None, *place, excuse)
+
+
+CHECKS = (read_before_send, realtime_order, watermark_regression, read_above_watermark)

@@ -99,10 +99,14 @@ def reverse_stream(story: Story) -> None:
 
 
 def read_in_order(story: Story) -> None:
-    """Readers are handed what the log holds in the order of its offsets."""
+    """Readers are handed what the log holds in the order of its offsets, live ones all that is committed."""
     for process, rows in story.rows.items():
         if process.startswith(("reader", "final")):
-            story.rows[process] = sorted(rows, key=lambda each: (each.f == "poll", each.first_offset))
+            rows = sorted(rows, key=lambda each: (each.f == "poll", each.first_offset))
+            story.rows[process] = [
+                each._replace(high_watermark=each.last_offset + 1) if (each.f, each.phase) == ("poll", "load") else each
+                for each in rows
+            ]
 
 
 def hole_of_unknowns(story: Story) -> None:

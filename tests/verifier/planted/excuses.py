@@ -89,6 +89,7 @@ def committed(high_watermark: int, *, late: bool = False) -> Callable[[Story], N
 
     def plant(story: Story) -> None:
         election()(story)
+        story.rows["reader-1"] = [each._replace(high_watermark=-1) for each in story.rows["reader-1"]]
         at_ns = story.leaders[-1]["time_ns"] + SECOND if late else story.leaders[-1]["before_ns"]
         idle = row("idle", "ok", 0, -1, -1, -1, -1)
         story.rows["reader-1"].append(idle._replace(complete_ns=at_ns, invoke_ns=at_ns, high_watermark=high_watermark))

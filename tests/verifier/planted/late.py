@@ -18,13 +18,16 @@ LATE = {"count": 3, "stream": 1, "sequence": 3, "offset": 12}
 REORDERED = {("log-reorder", "values"): LATE, ("nonmonotonic-send", None): LATE}
 
 
-def give_up(story: Story, sequence: int) -> None:
-    """The client of stream 1 waits for this batch in vain."""
+def give_up(story: Story, sequence: int, at_ns: int = 13 * SECOND // 10, lost_ns: int = 13 * SECOND // 10) -> None:
+    """The client of stream 1 waits for this batch in vain, and closes the connection."""
     error = "REQUEST_TIMED_OUT: no answer"
-    change(story, "send", (1, sequence), type="info", first_offset=-1, last_offset=-1, error=error)
+    told = {"type": "info", "first_offset": -1, "last_offset": -1, "error": error, "complete_ns": at_ns}
+    change(story, "send", (1, sequence), **told)
+    lost = row("disconnect", "info", 0, 1, sequence, sequence + 2, -1)
+    story.rows["producer-1"].append(lost._replace(complete_ns=lost_ns, count=1))
 
 
-def overtaken(*, given_up: bool = True, idempotence: bool = False) -> Callable[[Story], None]:
+def overtaken(*, given_up: bool = True, idempotence: bool = False, **times: int) -> Callable[[Story], None]:
     """Values 3 to 5 of stream 1 stand behind 6 to 8, which were sent later. Each is under way for a second."""
 
     def swap(batches: list[Batch]) -> None:
@@ -46,25 +49,19 @@ def overtaken(*, given_up: bool = True, idempotence: bool = False) -> Callable[[
         story.rows = {process: [moved(each) for each in rows] for process, rows in story.rows.items()}
         read_in_order(story)
         if given_up:
-            give_up(story, 3)
+            give_up(story, 3, **times)
 
     return plant
 
 
-def behind_what_came_late(story: Story) -> None:
-    """All stands in the new epoch, the first batch too: it arrived there when its client had given it up.
+def behind_what_was_given_up(story: Story) -> None:
+    """All stands in the new epoch, the first batch too: it was sent to the new leader, whether it was answered or not.
 
     Others that nobody knows of may have stood in the part that was cut off.
     """
     election(0, replace(EARLY, client="native", retries=0, max_in_flight=1))(story)
     story.rows["producer-1"] += [row("reserve", "invoke", 0, 1, 20, 25, -1), row("send", "info", 0, 1, 20, 25, -1)]
     give_up(story, 0)
-
-
-def behind_what_came_in_time(story: Story) -> None:
-    """The same, but the first batch was acknowledged."""
-    behind_what_came_late(story)
-    change(story, "send", (1, 0), type="ok", first_offset=0, last_offset=2, error=None)
 
 
 PLANTED: Mapping[str, Planted] = {
@@ -81,8 +78,13 @@ PLANTED: Mapping[str, Planted] = {
         },
         neighbor="given up, and late",
     ),
-    "behind a batch that came late": Planted(behind_what_came_late, excused(LOSSES, "election")),
-    "behind a batch that came in time": Planted(
-        behind_what_came_in_time, excused(LOSSES, None), neighbor="behind a batch that came late"
+    "given up, and late without a lost connection": Planted(
+        overtaken(lost_ns=9 * SECOND), excused(REORDERED, None), neighbor="given up, and late"
+    ),
+    "overtaken before it was given up": Planted(
+        overtaken(at_ns=17 * SECOND // 10), excused(REORDERED, None), neighbor="given up, and late"
+    ),
+    "behind a batch that was given up": Planted(
+        behind_what_was_given_up, excused(LOSSES, None), neighbor="cut off by an election"
     ),
 }

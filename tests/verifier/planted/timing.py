@@ -60,21 +60,34 @@ def watermarks(first: int, second: int, time_ms: int = 1300, epoch_at: int = 0) 
     return plant
 
 
+def told(high_watermark: int, epoch_at: int = 0) -> Callable[[Story], None]:
+    """The live reader is handed offsets 9 to 11 and knows this watermark then.
+
+    The final epoch, 1, begins at offset ``epoch_at``.
+    """
+
+    def plant(story: Story) -> None:
+        watermarks(-1, high_watermark, epoch_at=epoch_at)(story)
+
+    return plant
+
+
 def in_two_sessions(story: Story) -> None:
     """Legal: the second is what another session is told."""
-    watermarks(12, 9)(story)
+    watermarks(15, 12)(story)
     rows = story.rows["reader-1"]
     rows[4:] = [each._replace(session=2) for each in rows[4:]]
 
 
 def unknown_between(story: Story) -> None:
     """A row that does not know lies between the two."""
-    watermarks(12, -1)(story)
+    watermarks(18, -1)(story)
     rows = story.rows["reader-1"]
-    rows[5] = rows[5]._replace(high_watermark=9)
+    rows[5] = rows[5]._replace(high_watermark=15)
 
 
-BACK = {("watermark-regression", None): {"count": 1, "size": 3, "offset": 9}}
+BACK = {("watermark-regression", None): {"count": 1, "size": 3, "offset": 12}}
+EARLY_READ = {("read-above-watermark", None): {"count": 1, "size": 1, "offset": 11}}
 
 PLANTED: Mapping[str, Planted] = {
     "read before it was sent": Planted(
@@ -92,15 +105,20 @@ PLANTED: Mapping[str, Planted] = {
     "sent after one that has no one place": Planted(
         with_one_lost(send_from(1301)), {("inconsistent-offsets", "acknowledged"): {"count": 1, "offset": 800}}
     ),
-    "a watermark goes back": Planted(watermarks(12, 9), BACK, neighbor="a watermark stays"),
-    "a watermark stays": Planted(watermarks(12, 12)),
+    "a watermark goes back": Planted(watermarks(15, 12), BACK, neighbor="a watermark stays"),
+    "a watermark stays": Planted(watermarks(15, 15)),
     "a watermark goes back in another session": Planted(in_two_sessions),
-    "a watermark goes back, with an unknown one between": Planted(unknown_between, BACK, neighbor="a watermark stays"),
+    "a watermark goes back, with an unknown one between": Planted(
+        unknown_between,
+        {("watermark-regression", None): {"count": 1, "size": 3, "offset": 15}},
+        neighbor="a watermark stays",
+    ),
     "a watermark goes back after an election": Planted(watermarks(12, 9, epoch_at=12)),
     "a watermark goes back before an election": Planted(
         watermarks(12, 9, time_ms=1289, epoch_at=12),
         {
-            **BACK,
+            ("watermark-regression", None): {"count": 1, "size": 3, "offset": 9},
+            ("read-above-watermark", None): {"count": 1, "size": 3, "offset": 9},
             ("read-before-send", None): {"count": 3, "stream": 2, "sequence": 3, "offset": 9},
         },
         neighbor="a watermark goes back after an election",
@@ -109,5 +127,25 @@ PLANTED: Mapping[str, Planted] = {
         watermarks(13, 10, epoch_at=12),
         {("watermark-regression", None): {"count": 1, "size": 3, "offset": 10}},
         neighbor="a watermark goes back after an election",
+    ),
+    "handed what was not committed yet": Planted(
+        told(11),
+        EARLY_READ,
+        neighbor="handed all that was committed",
+    ),
+    "handed all that was committed": Planted(told(12)),
+    "handed what nothing is committed of": Planted(
+        told(0),
+        {
+            ("read-above-watermark", None): {"count": 1, "size": 3, "offset": 9},
+            ("watermark-regression", None): {"count": 1, "size": 6, "offset": 0},
+        },
+        neighbor="handed all that was committed",
+    ),
+    "handed what was not committed, as another leader says": Planted(told(11, epoch_at=12)),
+    "a final reader is handed what was not committed": Planted(
+        lambda story: change(story, "poll", (1, 9), "final-1", high_watermark=18),
+        {("read-above-watermark", None): {"count": 1, "size": 1, "offset": 18}},
+        neighbor="handed all that was committed",
     ),
 }

@@ -9,7 +9,7 @@ from tests.support.stories import SECOND, Story, row
 from tests.verifier.planted.changes import change
 from tests.verifier.planted.excuses import LOSSES, WEEK, elect, election, excused
 from tests.verifier.planted.model import Planted
-from tests.verifier.planted.timing import BACK, watermarks
+from tests.verifier.planted.timing import BACK, EARLY_READ, told, watermarks
 
 UNCLEAN = settings(unclean_leader_election=True, replica_lag_time_max_ms=1000, session_timeout_ms=1000)
 
@@ -40,11 +40,22 @@ def long_after(story: Story) -> None:
     change(story, "poll", (1, 3), "reader-1", invoke_ns=WEEK, complete_ns=WEEK)
 
 
-def set_back(start_offset: int, at_ns: int) -> Callable[[Story], None]:
-    """A watermark goes back from 12 to 9, and the conductor saw an election."""
+def taken_back(at_ns: int) -> Callable[[Story], None]:
+    """A reader is handed offsets 9 to 11 when it knows the watermark 11, and the conductor saw an election."""
 
     def plant(story: Story) -> None:
-        watermarks(12, 9)(story)
+        told(11)(story)
+        story.settings = UNCLEAN
+        elect(story, 0, at_ns=at_ns)
+
+    return plant
+
+
+def set_back(start_offset: int, at_ns: int) -> Callable[[Story], None]:
+    """A watermark goes back from 15 to 12, and the conductor saw an election."""
+
+    def plant(story: Story) -> None:
+        watermarks(15, 12)(story)
         story.settings = UNCLEAN
         elect(story, start_offset, at_ns=at_ns)
 
@@ -89,6 +100,12 @@ PLANTED: Mapping[str, Planted] = {
     ),
     "a watermark that an unclean election sets back": Planted(
         set_back(0, 13 * SECOND // 10), excused(BACK, "election")
+    ),
+    "handed what an unclean election takes back": Planted(
+        taken_back(13 * SECOND // 10), excused(EARLY_READ, "election")
+    ),
+    "handed what was not committed before an unclean election": Planted(
+        taken_back(WEEK), EARLY_READ, neighbor="handed what an unclean election takes back"
     ),
     "a watermark that goes back before an unclean election": Planted(
         set_back(0, WEEK), BACK, neighbor="a watermark that an unclean election sets back"

@@ -1,0 +1,48 @@
+"""read-above-watermark: a reader was handed what was not committed yet.
+
+Definition. A poll brought an offset at or above the high watermark that its reader knew when it returned, and the
+leader cannot have changed meanwhile. A leader hands out nothing at or above its high watermark, tells it with every
+answer, and never goes back; so what a reader was handed lies below the watermark that it was told last. Another leader
+may tell a lower one: the leader epoch is bounded as in ``watermark-regression``, and an unclean election excuses it. A
+poll whose client knew no watermark is not judged.
+
+    poll: offsets 50..59, high watermark 55         offsets 55..59 were not committed
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from verifier.checks.common import anomalies
+from verifier.checks.epochs import epochs
+from verifier.tables import Tables
+
+
+def find(tables: Tables) -> DataFrame:
+    """One anomaly per row; ``offset`` is the first that was not committed, ``size`` how many follow in the row."""
+    above = F.greatest(F.col("first_offset"), F.col("high_watermark"))
+    told = tables.history.filter(
+        (F.col("f") == "poll")
+        & (F.col("type") == "ok")
+        & (F.col("first_offset") >= 0)
+        & (F.col("high_watermark") >= 0)
+        & (F.col("last_offset") >= F.col("high_watermark"))
+        & (F.col("complete_ns") >= 0)
+    ).select(
+        "place", "process", "session", "phase", "high_watermark", "last_offset", "complete_ns", above.alias("above")
+    )
+    stands = (F.col("last_offset") >= F.col("begins")) & (F.col("last_offset") < F.col("ends"))
+    in_office = F.col("complete_ns") < F.col("until_ns")
+    early = told.join(F.broadcast(epochs(tables)), "place").filter(stands & in_office)
+    return anomalies(
+        early,
+        stream=None,
+        sequence=None,
+        offset="above",
+        size=F.col("last_offset") - F.col("above") + 1,
+        detail=[
+            "process", "session", "phase", "high_watermark", "last_offset", "leader_epoch", "complete_ns",
+            F.col("complete_ns").alias("before_ns"), (F.col("last_offset") + 1).alias("before"),
+        ],
+    )  # fmt: skip
