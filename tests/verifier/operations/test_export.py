@@ -26,6 +26,7 @@ _ONE_READER = "a run compares each final reader with the log; here any reader's 
 
 #: Planted runs of losses and copies that a setting permits in one place and not in the other: alike without settings.
 _CUT_OFF = (
+    "behind a batch that was given up",
     "committed, as a reader was told before the election",
     "above what was committed",
     "committed, as it was told after the election",
@@ -89,6 +90,12 @@ _STORED_AGAIN = (
 )
 
 #: Where definitions differ by nature: the shared checks that only the run has, that only the export has, and why.
+#: Batches with attributes that no producer asks for: clients do not see them.
+_ODD_BATCHES = (
+    "a marker without a sequence", "a poll passes over a marker", "a batch of a transaction",
+    "a time of deletion where nothing is compacted", "attributes that mean nothing",
+)  # fmt: skip
+
 DIFFERENT: dict[str, tuple[set[str], set[str], str]] = {
     "lost at the tail": ({"lost-write"}, {"unseen"}, _TAIL),
     "lost in the middle": (set(), {"unseen"}, "a value that is lost was never read either"),
@@ -115,6 +122,7 @@ DIFFERENT: dict[str, tuple[set[str], set[str], str]] = {
     "never reserved": ({"phantom"}, set(), "nobody was handed the value; it stands in the log"),
     "a foreign value": ({"phantom"}, set(), "nobody was handed the values; they stand in the log"),
     "failed and yet there": ({"phantom"}, set(), "it was read, and its send failed: that is G1a"),
+    **dict.fromkeys(_ODD_BATCHES, ({"phantom"}, set(), _LOG_ALONE)),
     "handed out as garbage": (set(), {"inconsistent-offsets"}, "garbage is one more value at that offset"),
     "a late batch of a former producer": (
         set(), {"nonmonotonic-send"}, "only the log says that another producer wrote the batch",
