@@ -206,6 +206,8 @@ def _settings(scratch: Path, master: str, evidence_bytes: int, java_options: lis
         "-XX:+UseSerialGC",
         # else it may go on, slower and slower, or without one of its threads
         "-XX:+ExitOnOutOfMemoryError",
+        # with one compiler Java reserves 48 MB, which the queries of one run can fill; then threads of Spark die
+        "-XX:ReservedCodeCacheSize=240m",
         *java_options,
     ]
     if small:

@@ -70,3 +70,10 @@ def test_reading_says_how_far_it_is_and_ends_when_nobody_waits(tmp_path: Path, m
 
 def _rows(frame: Any) -> list[Any]:
     return sorted((tuple(row.asDict().items()) for row in frame.collect()), key=str)
+
+
+def test_the_jvm_has_room_for_the_code_of_many_queries(spark: Any) -> None:
+    """Java reserves 48 MB with one compiler, and a full cache ends threads of Spark: the verifier then stands still."""
+    pools = spark._jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
+    most = sum(pool.getUsage().getMax() for pool in pools if "Code" in pool.getName())
+    assert most >= 200 << 20
