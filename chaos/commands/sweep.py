@@ -69,7 +69,10 @@ def sweep(
     ] = None,
     list_cells: Annotated[bool, typer.Option("--list", help="Show the cells and run none.")] = False,
     resume: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Go on with a sweep: run its cells that have no verdict.")
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Go on with a sweep: run those of its cells, or of --filter's, that have no verdict."
+        ),
     ] = None,
     out: Annotated[str | None, typer.Option(help="The sweep's directory itself, instead of results/NAME/TIME.")] = None,
     keep: Annotated[Keep, option("keep")] = Keep.FAILED,
@@ -84,12 +87,14 @@ def sweep(
                     "--resume goes on with what was asked then; only --filter, --keep and --json go with it"
                 )
             chosen, wanted, directory = _resumed(resume)
+            wanted = wanted if only is None else replace(wanted, filters=tuple(only))
         else:
             if name is None:
                 raise SweepError("which sweep? See 'gapless list sweeps', or go on with one by --resume DIR")
-            wanted = Wanted(None if seeds is None else parse_seeds(seeds), time_limit, client, rate, faults)
+            chosen_seeds = None if seeds is None else parse_seeds(seeds)
+            wanted = Wanted(chosen_seeds, time_limit, client, rate, faults, tuple(only or ()))
             chosen, directory = _built(name, wanted), None
-        cells = chosen.filtered(parse_filter(only or ()))
+        cells = chosen.filtered(parse_filter(wanted.filters))
         if not cells:
             raise SweepError("no cell is left by --filter; --list shows them all")
         for cell in cells:

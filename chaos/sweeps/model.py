@@ -41,13 +41,17 @@ COUNTED = (*(effect.name for effect in EFFECTS), UNKNOWN)
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The options of ``gapless sweep`` that shape its cells; None where the sweep's own default is to hold."""
+    """The options of ``gapless sweep`` that shape its cells; None where the sweep's own default is to hold.
+
+    ``filters`` say which of them are run, each as it was given.
+    """
 
     seeds: tuple[int, ...] | None = None
     time_limit_s: float | None = None
     client: str = CONFLUENT
     rate: int | None = None
     faults: str | None = None
+    filters: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -56,6 +60,7 @@ class Wanted:
             "client": self.client,
             "rate": self.rate,
             "faults": self.faults,
+            "filters": list(self.filters),
         }
 
     @classmethod
@@ -63,7 +68,8 @@ class Wanted:
         """The inverse of ``to_json``. Raises SweepError."""
         try:
             seeds = value["seeds"]
-            return cls(**{**value, "seeds": None if seeds is None else tuple(map(int, seeds))})
+            filters = tuple(map(str, value.get("filters", ())))
+            return cls(**{**value, "seeds": None if seeds is None else tuple(map(int, seeds)), "filters": filters})
         except (KeyError, TypeError, ValueError) as error:
             raise SweepError(f"what was wanted of the sweep cannot be read: {error!r}") from error
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from chaos.commands.main import run_command
 from chaos.sweeps.catalogue import find_sweep
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, Wanted
@@ -194,3 +195,20 @@ def test_the_plots_lie_inside_their_frames(directory: SweepDirectory) -> None:
     assert len(widths) == 16
     assert widths[1] == pytest.approx(5 * widths[0], rel=0.01) == pytest.approx(50 * widths[8], rel=0.01)
     assert throughputs(SWEEP, rows_of(SWEEP, {cell.name: Outcome("not run") for cell in SWEEP.cells})) == []
+
+
+@pytest.mark.parametrize(("more", "listed"), [("", {"on", "off"}), (",idempotence=on", {"on"})])
+def test_a_resumed_sweep_has_the_filter_that_it_began_with(
+    directory: SweepDirectory, capsys: pytest.CaptureFixture[str], more: str, listed: set[str]
+) -> None:
+    """Unless it is given another one."""
+    chosen = "acks=all,in-flight=5,fault=reset"
+    wanted = Wanted(seeds=(1,), filters=(chosen,))
+    sweep = find_sweep("delivery")(wanted)
+    whole = sweep_json(sweep, wanted.to_json(), {cell.name: Outcome("not run") for cell in sweep.cells}, {})
+    directory.sweep_json.write_text(json.dumps(whole))
+    other = ["--filter", chosen + more] if more else []
+    assert run_command(["sweep", "--resume", str(directory.path), "--list", "--json", *other]) == 0
+    cells = json.loads(capsys.readouterr().out).values()
+    assert {(each["acks"], each["fault"]) for each in cells} == {("all", "reset")}
+    assert {each["idempotence"] for each in cells} == listed
