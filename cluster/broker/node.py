@@ -205,7 +205,10 @@ class Node:
             self.logs, replicas.high_watermarks, config, clock, self._seams.storage, self._storage_failed,
             self._journal.write, self._seams.blocking,
         )  # fmt: skip
-        services = Services(config, self.counters, self.metadata, control, replicas, roles, checkpoints, usable_bytes)
+        services = Services(
+            config, self.counters, self.metadata, control, replicas, roles, checkpoints, usable_bytes,
+            self._seams.blocking,
+        )  # fmt: skip
         self._fill_api_tables(services)
         control.deliver = partial(deliver, services)
         control.settings_changed = roles.configure
