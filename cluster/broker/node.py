@@ -96,7 +96,9 @@ class Node:
         self._held: list[ClientConnection] | None = []
         #: Peers that came before there was anything to answer them with.
         self._early: list[ClientConnection] = []
-        self._log_defaults = LogConfig(unknown_producer=config["gapless.unknown.producer"])
+        self._log_defaults = LogConfig(
+            unknown_producer=config["gapless.unknown.producer"], max_producers=config["gapless.max.producers"]
+        )
         self.logs = LogManager(
             config.data_directory,
             seams.storage,
@@ -150,6 +152,7 @@ class Node:
                 partial(self._accept, address.name),
                 max_frame_bytes=self.config["socket.request.max.bytes"],
                 send_buffer_bytes=self.config["socket.send.buffer.bytes"],
+                queued_max_bytes=self.config["queued.max.request.bytes"],
             )
         return self.ports
 

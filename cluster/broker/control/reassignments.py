@@ -74,15 +74,17 @@ class Reassignments:
         """ListPartitionReassignments: what is moving, of the partitions asked for (None: of all)."""
         response = response_class(ApiKey.LIST_PARTITION_REASSIGNMENTS)
         topic_class = response.OngoingTopicReassignment
-        asked = (
-            None
-            if request.topics is None
-            else {TopicPartition(t.name, number) for t in request.topics for number in t.partition_indexes}
-        )
+        asked: defaultdict[str, set[int]] | None = None
+        if request.topics is not None:
+            asked = defaultdict(set)
+            for topic in request.topics:
+                asked[topic.name].update(topic.partition_indexes)
         topics: dict[str, list[Any]] = {}
         for topic_partition in sorted(self._moving):
             partition = self._context.partition(topic_partition)
-            if partition is None or not partition.is_moving or (asked is not None and topic_partition not in asked):
+            if partition is None or not partition.is_moving:
+                continue
+            if asked is not None and topic_partition.partition not in asked.get(topic_partition.topic, ()):
                 continue
             topics.setdefault(topic_partition.topic, []).append(
                 topic_class.OngoingPartitionReassignment(

@@ -76,7 +76,10 @@ class MetadataHandler:
             return topics
         may_create = exchange.api_version < 4 or request.allow_auto_topic_creation
         # A set, as in Kafka: a topic is answered once however often it is named.
-        wanted = dict.fromkeys((asked.name, asked.topic_id) for asked in request.topics)
+        wanted: dict[tuple[str | None, UUID | None], None] = {}
+        for asked in request.topics:
+            wanted[asked.name, asked.topic_id] = None
+            yield None
         for asked_name, topic_id in wanted:
             topics.append((yield from self._asked(asked_name, topic_id, exchange, may_create)))
             yield None
