@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +14,10 @@ from cluster.protocol.batch import CODEC_ZSTD
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
 from tests.hostile.absence import Plain, watching
-from tests.hostile.target import Target
+from tests.hostile.target import Target, target
 from tests.hostile.test_decompression import bomb, send
+from tests.hostile.test_repetition import produce
+from tests.simulation.client import batch
 
 pytestmark = pytest.mark.integration
 
@@ -34,10 +39,66 @@ def list_offsets(plain: Plain, topic: str, partitions: int, timestamp: int) -> l
 
 def test_a_timestamp_in_large_batches(broker: Target, plain: Plain) -> None:
     """ListOffsets looks through a batch with much in it beside the loop, and finds what it found before."""
-    plain.create_topic("timed", 4)
-    answers = send(plain, [bomb(100_000, CODEC_ZSTD)] * 4, "timed")
-    assert [answer.error_code for answer in answers] == [ErrorCode.NONE] * 4
+    plain.create_topic("timed", 3)
+    answers = send(plain, [bomb(60_000, CODEC_ZSTD)] * 3, "timed")
+    assert [answer.error_code for answer in answers] == [ErrorCode.NONE] * 3
     with watching(broker) as watch:
-        assert list_offsets(plain, "timed", 4, 0) == [(ErrorCode.NONE, 0, 0)] * 4
-        assert list_offsets(plain, "timed", 4, 1) == [(ErrorCode.NONE, -1, -1)] * 4
+        assert list_offsets(plain, "timed", 3, 0) == [(ErrorCode.NONE, 0, 0)] * 3
+    assert list_offsets(plain, "timed", 3, 1) == [(ErrorCode.NONE, -1, -1)] * 3
     assert watch.turn_s < BOUND_S, watch
+
+
+def metadata() -> tuple[int, dict[str, Any]]:
+    topic = request_class(ApiKey.METADATA).MetadataRequestTopic
+    names = [topic(name=f"{number:x}") for number in range(40_000)]
+    return 9, {"topics": names, "allow_auto_topic_creation": False}
+
+
+def create_topics() -> tuple[int, dict[str, Any]]:
+    topic = request_class(ApiKey.CREATE_TOPICS).CreatableTopic
+    fields: dict[str, Any] = {"num_partitions": 1, "replication_factor": 9, "assignments": [], "configs": []}
+    topics = [topic(name=f"c{number:x}", **fields) for number in range(12_000)]
+    return 5, {"topics": topics, "timeout_ms": 5000, "validate_only": False}
+
+
+def produce_to_many() -> tuple[int, dict[str, Any]]:
+    topic = request_class(ApiKey.PRODUCE).TopicProduceData
+    parts = [topic.PartitionProduceData(index=number, records=None) for number in range(39_000)]
+    data = [topic(name="many", partition_data=parts)]
+    return 9, {"transactional_id": None, "acks": -1, "timeout_ms": 5000, "topic_data": data}
+
+
+@pytest.mark.parametrize(
+    ("api_key", "asked", "codes"),
+    [
+        (ApiKey.METADATA, metadata, lambda answer: [topic.error_code for topic in answer.topics]),
+        (ApiKey.CREATE_TOPICS, create_topics, lambda answer: [topic.error_code for topic in answer.topics]),
+        (ApiKey.PRODUCE, produce_to_many, lambda a: [part.error_code for part in a.responses[0].partition_responses]),
+    ],
+)  # fmt: skip
+def test_many_different_names(broker: Target, plain: Plain, api_key: ApiKey, asked: Any, codes: Any) -> None:
+    """A request of some hundred kilobytes names tens of thousands of things that are not there: each is answered."""
+    version, fields = asked()
+    [things] = [value for value in fields.values() if isinstance(value, list)]
+    expected = len(things) if api_key is not ApiKey.PRODUCE else len(things[0].partition_data)
+    with watching(broker) as watch:
+        found = codes(plain.send(api_key, version, **fields))
+    assert len(found) == expected
+    refused = ErrorCode.INVALID_REPLICATION_FACTOR if api_key is ApiKey.CREATE_TOPICS else None
+    assert {*found} == {refused or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    assert watch.turn_s < BOUND_S, watch
+
+
+def test_half_sent_requests_have_a_bound(tmp_path: Path) -> None:
+    """queued.max.request.bytes: what does not fit is not read, while small requests are served as ever."""
+    with target(tmp_path, queued_max_request_bytes="4000000") as broker, ExitStack() as stack:
+        plain = stack.enter_context(Plain(broker.port))
+        assert plain.create_topic("small") == ErrorCode.NONE
+        before_bytes = broker.memory_bytes()
+        for _ in range(12):
+            half = stack.enter_context(Plain(broker.port))
+            half.sock.settimeout(0.02)
+            with suppress(TimeoutError):
+                half.sock.sendall(struct.pack(">i", 3_000_000) + bytes(2_900_000))
+        assert produce(plain, "small", batch(b"x")).error_code == ErrorCode.NONE
+        assert broker.memory_bytes() - before_bytes < 15_000_000
