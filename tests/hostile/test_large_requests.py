@@ -57,7 +57,7 @@ def metadata() -> tuple[int, dict[str, Any]]:
 def create_topics() -> tuple[int, dict[str, Any]]:
     topic = request_class(ApiKey.CREATE_TOPICS).CreatableTopic
     fields: dict[str, Any] = {"num_partitions": 1, "replication_factor": 9, "assignments": [], "configs": []}
-    topics = [topic(name=f"c{number:x}", **fields) for number in range(12_000)]
+    topics = [topic(name=f"c{number:x}", **fields) for number in range(20_000)]
     return 5, {"topics": topics, "timeout_ms": 5000, "validate_only": False}
 
 

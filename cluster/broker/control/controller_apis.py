@@ -106,12 +106,14 @@ class ControllerApis:
     ) -> AdminOutcome:
         """Have ``work`` done, shift by shift; one outcome for each of ``names``."""
         began_ms = self._clock.monotonic_ms()
-        done = AdminOutcome()
+        done, certain, is_all = AdminOutcome(), 0, False
         try:
-            while not await self._role.serve(lambda office: work(office, done), patient=True):
-                pass
+            while not is_all:
+                is_all = await self._role.serve(lambda office: work(office, done), patient=True)
+                certain = len(done.topics)
         except NotController:
-            done.topics += admin_answers.not_controller(names[len(done.topics) :])
+            # What was begun in this shift may have been done or not.
+            done.topics[certain:] = admin_answers.not_controller(names[certain:])
         if not await admin_answers.all_answered(done.answers, self._left_ms(began_ms, timeout_ms)):
             done.time_out()
         return done

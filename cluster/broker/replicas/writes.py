@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
 from cluster.broker.checkpoints import Blocking
@@ -85,7 +85,7 @@ class Writes:
         postponed: list[tuple[int, ProducePartition]] = []
         effort = self._effort
         effort.renew()
-        further: list[ProducePartition] = []
+        further: Sequence[ProducePartition] = ()
         if len(partitions) > PARTITIONS_AT_ONCE:
             partitions, further = partitions[:PARTITIONS_AT_ONCE], partitions[PARTITIONS_AT_ONCE:]
         for wanted in partitions:
