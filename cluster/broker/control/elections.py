@@ -82,12 +82,12 @@ class Elections:
             return True
         wants_all = request.topic_partitions is None
         if done.left is None:
-            wanted = (
-                [topic_partition for topic_partition, _, _ in self._context.partitions()]
-                if wants_all
-                else [TopicPartition(t.topic, number) for t in request.topic_partitions for number in t.partitions]
-            )
-            done.left = [*reversed(dict.fromkeys(wanted))]
+            wanted = {topic_partition: None for topic_partition, _, _ in self._context.partitions() if wants_all}
+            for topic in request.topic_partitions or ():
+                for number in topic.partitions:
+                    wanted[TopicPartition(topic.topic, number)] = None
+                    await shift.pause()
+            done.left = [*reversed(wanted)]
         while done.left:
             some = done.left[: -CHUNK - 1 : -1]
             del done.left[-CHUNK:]
