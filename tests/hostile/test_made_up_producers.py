@@ -19,7 +19,7 @@ def test_a_partition_remembers_a_bounded_number_of_producers() -> None:
 
         async def code(producer_id: int, base_sequence: int) -> int:
             records = batch(b"a", producer_id=producer_id, base_sequence=base_sequence)
-            return (await client.produce(TOPIC, records)).error_code
+            return (await client.produce(TOPIC, records)).error
 
         for producer_id in range(MOST):
             assert await code(producer_id, 0) == ErrorCode.NONE
