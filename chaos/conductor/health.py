@@ -16,6 +16,7 @@ from verifier.evidence.run_model import HarnessHealth
 #: Short enough to see a stall of the harness, long enough to cost nothing.
 TICK_S = 0.1
 LOOP_LAG = "gapless_event_loop_lag_seconds"
+LONGEST_TURN = "gapless_event_loop_longest_turn_seconds"
 
 
 class LagMeter:
@@ -42,6 +43,7 @@ async def harness_health(deployment: Deployment, observer: Observer, own: LagMet
         lags["proxy"] = proxy.lag_max_ms / 1000
     for broker_id in deployment.broker_ids:
         samples = await observer.metrics(broker_id)
-        if samples is not None and LOOP_LAG in samples:
-            lags[f"broker-{broker_id}"] = max(value for _, value in samples[LOOP_LAG])
+        found = [value for name in (LOOP_LAG, LONGEST_TURN) for _, value in (samples or {}).get(name, [])]
+        if found:
+            lags[f"broker-{broker_id}"] = max(found)
     return HarnessHealth(event_loop_lag_s={name: round(lag_s, 4) for name, lag_s in lags.items()})

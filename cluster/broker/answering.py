@@ -1,40 +1,71 @@
-"""From a decoded message to an encoded answer: what most handlers share. Owns no request and no connection."""
+"""From a decoded message to an encoded answer: what most handlers share. Owns no request and no connection.
+
+What is large is decoded and encoded beside the event loop, and answered in portions (``portions``).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
+from cluster.broker.portions import BYTES_AT_ONCE, Beside, Portions, Steps, is_large
 from cluster.broker.server import Exchange
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.messages import decode_request, encode_response
 from cluster.seams.storage import Payload
 
+Handle = Callable[[Exchange, memoryview], None]
 
-def answering(key: ApiKey, handler: Callable[[Any, Exchange], Any]) -> Callable[[Exchange, memoryview], None]:
-    """A handler of decoded messages that has its answer at once."""
+
+def answering(key: ApiKey, handler: Callable[[Any, Exchange], Steps[Any]], beside: Beside) -> Handle:
+    """A handler of decoded messages that has its answer in some steps, usually at once."""
+
+    def begin(request: Any, exchange: Exchange) -> Portions:
+        return Portions(handler(request, exchange), exchange.connection.counters.now_ns)
 
     def handle(exchange: Exchange, body: memoryview) -> None:
-        response = handler(decode_request(key, exchange.api_version, body), exchange)
-        exchange.connection.counters.api.failed(key, getattr(response, "error_code", 0))
-        exchange.respond([encode_response(key, exchange.api_version, exchange.correlation_id, response)])
+        if len(body) > BYTES_AT_ONCE:
+            exchange.later(of_large(exchange, bytes(body)))
+            return
+        portions = begin(decode_request(key, exchange.api_version, body), exchange)
+        if portions.begin() and not is_large(portions.result):
+            exchange.respond([encoding(key, exchange, portions.result)()])
+        else:
+            exchange.later(rest(exchange, portions))
+
+    async def of_large(exchange: Exchange, body: bytes) -> Sequence[Payload]:
+        request = await beside.run(partial(decode_request, key, exchange.api_version, body))
+        return await rest(exchange, begin(request, exchange))
+
+    async def rest(exchange: Exchange, portions: Portions) -> Sequence[Payload]:
+        response = await portions.finish(beside)
+        return [await beside.run(encoding(key, exchange, response))]
 
     return handle
 
 
-def answering_later(
-    key: ApiKey, handler: Callable[[Any, Exchange], Awaitable[Any]]
-) -> Callable[[Exchange, memoryview], None]:
+def answering_later(key: ApiKey, handler: Callable[[Any, Exchange], Awaitable[Any]], beside: Beside) -> Handle:
     """A handler of decoded messages that must ask others first."""
 
     def handle(exchange: Exchange, body: memoryview) -> None:
-        request = decode_request(key, exchange.api_version, body)
+        if len(body) > BYTES_AT_ONCE:
+            exchange.later(of_large(exchange, bytes(body)))
+        else:
+            exchange.later(work(exchange, decode_request(key, exchange.api_version, body)))
 
-        async def work() -> Sequence[Payload]:
-            response = await handler(request, exchange)
-            exchange.connection.counters.api.failed(key, getattr(response, "error_code", 0))
-            return [encode_response(key, exchange.api_version, exchange.correlation_id, response)]
+    async def of_large(exchange: Exchange, body: bytes) -> Sequence[Payload]:
+        return await work(exchange, await beside.run(partial(decode_request, key, exchange.api_version, body)))
 
-        exchange.later(work())
+    async def work(exchange: Exchange, request: Any) -> Sequence[Payload]:
+        response = await handler(request, exchange)
+        encode = encoding(key, exchange, response)
+        return [await beside.run(encode) if is_large(response) else encode()]
 
     return handle
+
+
+def encoding(key: ApiKey, exchange: Exchange, response: Any) -> Callable[[], bytes]:
+    """Encodes the answer to ``exchange``, on any thread. An error of the whole is counted now."""
+    exchange.connection.counters.api.failed(key, getattr(response, "error_code", 0))
+    return partial(encode_response, key, exchange.api_version, exchange.correlation_id, response)

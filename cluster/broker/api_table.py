@@ -29,11 +29,12 @@ from cluster.broker.handlers import (
     produce,
 )
 from cluster.broker.handlers.metadata import MetadataHandler
+from cluster.broker.portions import Beside, Steps
 from cluster.broker.server import Api, Exchange
 from cluster.broker.services import Services
 from cluster.protocol.apis import INTER_BROKER, PRODUCE_MIN_VERSION, SUPPORTED, ApiKey
 
-_SYNC: dict[ApiKey, Callable[[Services, Any, Exchange], Any]] = {
+_SYNC: dict[ApiKey, Callable[[Services, Any, Exchange], Steps[Any]]] = {
     ApiKey.LIST_OFFSETS: list_offsets.handle,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch.handle,
     ApiKey.FIND_COORDINATOR: find_coordinator.handle,
@@ -67,20 +68,22 @@ _FROM_CONTROLLER: dict[ApiKey, Callable[[Services, Any], Awaitable[Any]]] = {
 
 def api_table(services: Services, metadata: MetadataHandler, *, for_brokers: bool) -> dict[int, Api]:
     """The table of one listener; ``for_brokers`` if it is the brokers' own."""
+    # Each has a lane of its own: what clients ask does not stand before what the controller tells.
+    beside = Beside(services.blocking)
     handlers: dict[ApiKey, Callable[[Exchange, memoryview], None]] = {
         ApiKey.PRODUCE: partial(produce.handle, services.replicas),
         ApiKey.FETCH: partial(fetch.handle, services.replicas, from_brokers=for_brokers),
-        ApiKey.DELETE_RECORDS: partial(delete_records.handle, services),
-        ApiKey.METADATA: answering(ApiKey.METADATA, metadata.handle),
-        **{key: answering(key, partial(handler, services)) for key, handler in _SYNC.items()},
-        **{key: answering_later(key, partial(handler, services)) for key, handler in _ASYNC.items()},
+        ApiKey.DELETE_RECORDS: partial(delete_records.handle, services, beside),
+        ApiKey.METADATA: answering(ApiKey.METADATA, metadata.handle, beside),
+        **{key: answering(key, partial(handler, services), beside) for key, handler in _SYNC.items()},
+        **{key: answering_later(key, partial(handler, services), beside) for key, handler in _ASYNC.items()},
     }
     windows = {key: SUPPORTED[key] for key in (*handlers, ApiKey.API_VERSIONS)}
     if for_brokers:
         for key, handler in _BETWEEN_BROKERS.items():
-            handlers[key] = answering_later(key, partial(handler, services))
+            handlers[key] = answering_later(key, partial(handler, services), beside)
         for key, obey in _FROM_CONTROLLER.items():
-            handlers[key] = answering_later(key, partial(_without_exchange, partial(obey, services)))
+            handlers[key] = answering_later(key, partial(_without_exchange, partial(obey, services)), beside)
         windows |= {key: INTER_BROKER[key] for key in (*_BETWEEN_BROKERS, *_FROM_CONTROLLER)}
     handlers[ApiKey.API_VERSIONS] = api_versions.handler((key, *windows[key]) for key in sorted(windows))
     return {key: _api(key, windows[key], handle) for key, handle in handlers.items()}

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cluster.broker.exposition import BrokerCollector, MetricsServer, NodeCollector
+from cluster.broker.long_turns import LongTurns
 from cluster.broker.metrics import LoopLag
 from cluster.broker.node import Node, Seams
 from cluster.broker.rules import Rules
@@ -28,6 +29,7 @@ from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import SystemClock
 from cluster.seams.os_storage import OsStorage, raise_open_file_limit
 from cluster.seams.randomness import derive, fresh_seed
+from cluster.seams.turns import Turns
 
 logger = logging.getLogger(__name__)
 
@@ -63,11 +65,12 @@ class BrokerFailed(Exception):
     """The broker could not go on."""
 
 
-async def run_broker(spec: BrokerSpec, ready: Ready, stopping: asyncio.Event) -> None:
+async def run_broker(spec: BrokerSpec, ready: Ready, stopping: asyncio.Event, turns: Turns | None = None) -> None:
     """Run one broker until ``stopping`` is set, then stop it in order.
 
     ``ready`` gets {"event": "bound", "ports": {listener: port}} and {"event": "started", "broker_epoch": N}. Raises
     what ``Node.start`` raises, ``ConfigError``, ``DefectError``, and ``BrokerFailed`` if the disk failed meanwhile.
+    ``turns`` is the selector of the running loop.
     """
     # Opening thousands of logs makes no garbage, and each collection meanwhile would look at all that is there.
     gc.disable()
@@ -87,7 +90,10 @@ async def run_broker(spec: BrokerSpec, ready: Ready, stopping: asyncio.Event) ->
     seams = Seams(clock, derive(spec.seed, "broker", spec.broker_id), AsyncioTransport(), store, storage)
     node = Node(config, rules, seams, spec.node_directory, failed)
     lag = LoopLag(asyncio.get_running_loop())
-    metrics = _open_metrics(node, config, lag)
+    long_turns = LongTurns(node.counters)
+    if turns is not None:
+        turns.on_long = long_turns.note
+    metrics = _open_metrics(node, config, lag, long_turns)
     try:
         ports = await node.bind()
         ready({"event": "bound", "ports": {**ports, **({METRICS: metrics.port} if metrics else {})}})
@@ -139,12 +145,16 @@ def _rules(spec: BrokerSpec, storage: OsStorage, clock: SystemClock) -> Rules:
     return with_defects(Rules(), specs, derive(spec.seed, "defects", spec.broker_id), firings)
 
 
-def _open_metrics(node: Node, config: BrokerConfig, lag: LoopLag) -> MetricsServer | None:
+def _open_metrics(node: Node, config: BrokerConfig, lag: LoopLag, long_turns: LongTurns) -> MetricsServer | None:
     port = config["gapless.metrics.port"]
     if port < 0:
         return None
 
-    counters = BrokerCollector(node.counters, lambda: {"event_loop_lag_seconds": lag.take()})
+    def gauges() -> dict[str, float]:
+        longest_s = long_turns.longest_ns / 1e9
+        return {"event_loop_lag_seconds": lag.take(), "event_loop_longest_turn_seconds": longest_s}
+
+    counters = BrokerCollector(node.counters, gauges)
     return MetricsServer([counters, NodeCollector(node, config["gapless.metrics.max.partitions"])], port)
 
 
@@ -156,9 +166,11 @@ def _run(spec: BrokerSpec, ready: Ready) -> None:
     async def main() -> None:
         stopping = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
-        await run_broker(spec, ready, stopping)
+        await run_broker(spec, ready, stopping, turns)
 
-    asyncio.run(main())
+    turns = Turns()
+    with asyncio.Runner(loop_factory=turns.loop) as runner:
+        runner.run(main())
 
 
 def serve(arguments: dict[str, Any], channel: ChildChannel) -> None:

@@ -39,6 +39,7 @@ COUNTERS = {
     "refused_connections": "Connections turned away: max.connections, max.connections.per.ip",
     "idle_connections": "Connections closed after connections.max.idle.ms of silence",
     "zookeeper_session_expirations": "Sessions with ZooKeeper that ended",
+    "event_loop_long_turns": "Turns of the event loop of 100 ms or longer, in which nobody was served",
 }
 
 
@@ -99,6 +100,7 @@ class Counters:
         self.refused_frames = 0
         self.refused_connections = 0
         self.idle_connections = 0
+        self.event_loop_long_turns = 0
         self._fingerprints: set[Fingerprint] = set()
         self._older_fingerprints: set[Fingerprint] = set()
 

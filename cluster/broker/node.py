@@ -96,7 +96,9 @@ class Node:
         self._held: list[ClientConnection] | None = []
         #: Peers that came before there was anything to answer them with.
         self._early: list[ClientConnection] = []
-        self._log_defaults = LogConfig(unknown_producer=config["gapless.unknown.producer"])
+        self._log_defaults = LogConfig(
+            unknown_producer=config["gapless.unknown.producer"], max_producers=config["gapless.max.producers"]
+        )
         self.logs = LogManager(
             config.data_directory,
             seams.storage,
@@ -150,6 +152,7 @@ class Node:
                 partial(self._accept, address.name),
                 max_frame_bytes=self.config["socket.request.max.bytes"],
                 send_buffer_bytes=self.config["socket.send.buffer.bytes"],
+                queued_max_bytes=self.config["queued.max.request.bytes"],
             )
         return self.ports
 
@@ -205,7 +208,10 @@ class Node:
             self.logs, replicas.high_watermarks, config, clock, self._seams.storage, self._storage_failed,
             self._journal.write, self._seams.blocking,
         )  # fmt: skip
-        services = Services(config, self.counters, self.metadata, control, replicas, roles, checkpoints, usable_bytes)
+        services = Services(
+            config, self.counters, self.metadata, control, replicas, roles, checkpoints, usable_bytes,
+            self._seams.blocking,
+        )  # fmt: skip
         self._fill_api_tables(services)
         control.deliver = partial(deliver, services)
         control.settings_changed = roles.configure

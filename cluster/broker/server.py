@@ -245,6 +245,9 @@ class ClientConnection:
     async def _run(self, exchange: Exchange, work: Awaitable[Sequence[Payload] | None]) -> None:
         try:
             parts = await work
+        except MalformedRequest as error:
+            self._task = None
+            self.refuse(str(error))
         except ConnectionError as error:
             # Whoever had to be asked is gone, or this broker is leaving: the client will look for another.
             self._task = None

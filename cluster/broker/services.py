@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cluster.broker.checkpoints import Checkpoints
+from cluster.broker.checkpoints import Blocking, Checkpoints
 from cluster.broker.control.control_plane import ControlPlane
 from cluster.broker.control.metadata_cache import MetadataCache
 from cluster.broker.metrics import Counters
@@ -27,3 +27,4 @@ class Services:
     checkpoints: Checkpoints
     #: Free space where the logs are.
     usable_bytes: Callable[[], int]
+    blocking: Blocking

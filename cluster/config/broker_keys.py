@@ -41,6 +41,13 @@ _NETWORK: list[Key] = [
     integer("num.network.threads", 3, "One event loop does this work here.", 1, carried=True),
     integer("num.io.threads", 8, "One event loop does this work here.", 1, carried=True),
     integer("background.threads", 10, "One event loop does this work here.", 1, carried=True),
+    integer(
+        "queued.max.request.bytes",
+        536_870_912,
+        "What large requests of one listener's connections take together while they are received; others wait then. "
+        "-1 is no limit, which is Kafka's default.",
+        -1,
+    ),
     integer("queued.max.requests", 500, "Requests waiting for a thread in Kafka.", 1, carried=True),
 ]
 
@@ -199,6 +206,14 @@ _OURS: list[Key] = [
         1_048_576,
         "Smallest segment.bytes that a client may set: each segment is an open file (1 MB in Kafka 4, KIP-1030).",
         14,
+        INT_MAX,
+    ),
+    integer(
+        "gapless.max.producers",
+        10_000,
+        "Producers with idempotence that one partition remembers. A further one makes one forgotten that wrote nothing "
+        "for five minutes; if there is none it is refused (THROTTLING_QUOTA_EXCEEDED), and may try again.",
+        1,
         INT_MAX,
     ),
     integer("gapless.metrics.port", -1, "Prometheus metrics on 127.0.0.1; 0 chooses a port, -1 is off.", -1, 65_535),

@@ -99,6 +99,13 @@ class Appender:
                     # What Kafka judges first is told first. A duplicate was judged when it was new.
                     _check_batch(size, header, config, now_ms)
                 return _answer_without_append(verdict, log_start_offset, stamps=stamps)
+            if entry is None and not self._producers.has_room(
+                config.max_producers, local.log_end_offset, self._clock.monotonic_ms()
+            ):
+                raise LogError(
+                    ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+                    f"{config.max_producers} producers wrote here lately, this would be one more",
+                )
         if size > config.segment_bytes or config.bounds_timestamps or attributes & LOG_APPEND_TIME_BIT:
             _check_batch(size, header, config, now_ms)
         if stamps:

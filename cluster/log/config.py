@@ -26,7 +26,7 @@ class LogConfig:
 
     ``codec`` is the one that batches are stored with, None for their producer's own.
     ``unknown_producer`` (a broker's setting, not a topic's) says what becomes of a batch whose producer the log does
-    not know (``sequence.py``).
+    not know (``sequence.py``), ``max_producers`` (a broker's too) how many producers it remembers.
     """
 
     segment_bytes: int = 1_073_741_824
@@ -41,6 +41,7 @@ class LogConfig:
     flush_messages: int = INT64_MAX
     flush_ms: int = INT64_MAX
     unknown_producer: UnknownProducer = "gapless"
+    max_producers: int = 10_000
     codec: int | None = None
     retention_ms: int = 168 * HOUR_MS
     retention_bytes: int = -1

@@ -7,7 +7,7 @@ answers to clients. One thread only, except that a flush may run elsewhere (``fl
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from uuid import UUID
 
 from cluster.log.appending import Appender, AppendInfo
@@ -24,7 +24,7 @@ from cluster.log.opening import OpenedLog, open_log
 from cluster.log.removal import Doomed
 from cluster.log.retention import Expired, expired_segments
 from cluster.log.sequence import CheckSequence, check_sequence
-from cluster.log.timestamps import find_timestamp
+from cluster.log.timestamps import FoundTime, Look, batch_for_timestamp
 from cluster.protocol.batch import BatchHeader
 from cluster.protocol.errors import CorruptBatch
 from cluster.seams.clock import Clock
@@ -228,17 +228,24 @@ class PartitionLog:
         """The newest timestamp in the log in milliseconds, -1 if there is none."""
         return max(segment.max_timestamp for segment in self._local.segments)
 
-    def offset_for_timestamp(self, timestamp: int, upper_bound_offset: int) -> tuple[int, int] | None:
-        """(timestamp, offset) of the first record as new as ``timestamp`` or newer, if it is below the bound.
+    def search_timestamp(self, timestamp: int) -> Generator[Look, FoundTime, FoundTime]:
+        """Look for (timestamp, offset) of the first record as new as ``timestamp`` or newer; None if there is none.
 
+        A look into a batch with much in it is yielded: another thread may take it, and what it found is sent back.
         Raises ``StorageFailed``.
         """
-        self._local.check()
-        try:
-            found = find_timestamp(self._local.segments, timestamp, self.log_start_offset)
-        except (OSError, CorruptBatch) as error:
-            raise StorageFailed(f"reading {self.directory} for timestamp {timestamp}: {error}") from error
-        return found if found is not None and found[1] < upper_bound_offset else None
+        found, offset = None, self.log_start_offset
+        while found is None:
+            self._local.check()
+            try:
+                batch = batch_for_timestamp(self._local.segments, timestamp, offset)
+                if batch is None:
+                    break
+                look, is_long, offset = batch
+                found = (yield look) if is_long else look()
+            except (OSError, CorruptBatch) as error:
+                raise StorageFailed(f"reading {self.directory} for timestamp {timestamp}: {error}") from error
+        return found
 
     # -- cutting ------------------------------------------------------------------------------------------------------
 

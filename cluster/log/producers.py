@@ -12,6 +12,7 @@ remembers the entries at a roll; entries are immutable, so a mark is one copy of
 from __future__ import annotations
 
 import struct
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -22,6 +23,11 @@ from cluster.log.errors import CheckpointError
 from cluster.log.sequence import SEQUENCE_MASK, WINDOW, BatchMetadata, ProducerEntry
 from cluster.protocol.batch import BatchHeader, decrement_sequence
 
+#: A producer that wrote nothing for so long makes room for another in a log that has enough of them. It is more than a
+#: producer goes on sending the same batch again by default (delivery.timeout.ms, two minutes).
+ROOM_MS = 300_000
+#: Distance of the moments of which it is known where the log ended.
+MOMENT_MS = 10_000
 #: How many marks are kept: truncations reach back a few segments at most.
 MARKS = 8
 
@@ -46,6 +52,11 @@ class _Unchanged(NamedTuple):
     since_ms: int
 
 
+class _Moment(NamedTuple):
+    monotonic_ms: int
+    offset: int
+
+
 class ProducerStates:
     """The entries of one log, by producer id."""
 
@@ -55,6 +66,9 @@ class ProducerStates:
         self._marks: list[_Mark] = []
         #: Each entry as the last look for idle producers found it, and since when it is so.
         self._unchanged: dict[int, _Unchanged] = {}
+        #: Where the log ended when, and the offset below which no producer is left that could make room.
+        self._moments: deque[_Moment] = deque()
+        self._no_room_below = -1
 
     def __repr__(self) -> str:
         return f"ProducerStates({len(self.entries)} producers, {len(self._marks)} marks)"
@@ -134,9 +148,28 @@ class ProducerStates:
         self._unchanged = unchanged
         return before - len(self)
 
+    def has_room(self, most: int, end_offset: int, monotonic_ms: int) -> bool:
+        """Whether one more producer may be remembered, if ``most`` may be, in a log that ends at ``end_offset``.
+
+        Those that have written nothing for ``ROOM_MS``, by our own clock, make room.
+        """
+        moments = self._moments
+        if not moments or monotonic_ms - moments[-1].monotonic_ms >= MOMENT_MS:
+            moments.append(_Moment(monotonic_ms, end_offset))
+        while len(moments) > 1 and monotonic_ms - moments[1].monotonic_ms >= ROOM_MS:
+            moments.popleft()
+        if len(self.entries) < most:
+            return True
+        if monotonic_ms - moments[0].monotonic_ms < ROOM_MS or moments[0].offset == self._no_room_below:
+            return False
+        self._no_room_below = idle_below = moments[0].offset
+        self.entries = {key: entry for key, entry in self.entries.items() if entry.last_offset >= idle_below}
+        return len(self.entries) < most
+
     def clear(self) -> None:
         self.entries = {}
         self._marks = []
+        self._moments.clear()
 
     def restore(self, entries: Iterable[ProducerEntry]) -> None:
         """Take entries as they were at a clean stop, with all that was known of them."""
@@ -156,6 +189,9 @@ class ProducerStates:
         """
         while self._marks and self._marks[-1].offset > offset:
             self._marks.pop()
+        while self._moments and self._moments[-1].offset > offset:
+            self._moments.pop()
+        self._no_room_below = -1
 
     def holds_above(self, offset: int) -> bool:
         """Whether any entry may rest on a batch that reaches ``offset`` or beyond, so that a truncation there matters.

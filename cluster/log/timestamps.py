@@ -6,11 +6,12 @@ is the only place in this room that looks into batches.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 
 from cluster.log.config import LogConfig
 from cluster.log.segment import Segment
-from cluster.protocol.batch import BatchHeader
+from cluster.protocol.batch import CODEC_NONE, BatchHeader
 from cluster.protocol.records import decode_records
 
 
@@ -28,10 +29,22 @@ def timestamp_problem(header: BatchHeader, config: LogConfig, now_ms: int) -> st
     return None
 
 
-def find_timestamp(segments: Iterable[Segment], timestamp: int, start_offset: int) -> tuple[int, int] | None:
-    """(timestamp, offset) of the first record from ``start_offset`` on that is as new as ``timestamp`` or newer.
+#: Uncompressed batches with up to so many records are looked through in no time.
+FEW_RECORDS = 1000
 
-    Raises ``CorruptBatch`` if a batch cannot be read.
+#: The timestamp and offset of a record, if there is one.
+FoundTime = tuple[int, int] | None
+#: Looks into one batch for the record that is wanted. It depends on no file. Raises ``CorruptBatch``.
+Look = Callable[[], FoundTime]
+
+
+def batch_for_timestamp(
+    segments: Iterable[Segment], timestamp: int, start_offset: int
+) -> tuple[Look, bool, int] | None:
+    """The first batch that may hold a record from ``start_offset`` on that is as new as ``timestamp`` or newer.
+
+    What is returned is the look into it, whether that may take long, and the offset to go on from if it finds nothing.
+    Raises ``OSError`` and ``CorruptBatch``.
     """
     for segment in segments:
         if segment.max_timestamp < timestamp or segment.next_offset <= start_offset:
@@ -40,7 +53,14 @@ def find_timestamp(segments: Iterable[Segment], timestamp: int, start_offset: in
         for position, header in segment.headers(segment.offset_index.position_before_offset(before)):
             if header.max_timestamp < timestamp or header.last_offset < start_offset:
                 continue
-            for record in decode_records(segment.file.pread(header.size_bytes, position)):
-                if record.timestamp >= timestamp and record.offset >= start_offset:
-                    return record.timestamp, record.offset
+            batch = segment.file.pread(header.size_bytes, position)
+            is_long = header.codec != CODEC_NONE or header.record_count > FEW_RECORDS
+            return partial(_look, batch, timestamp, start_offset), is_long, header.last_offset + 1
+    return None
+
+
+def _look(batch: bytes, timestamp: int, start_offset: int) -> FoundTime:
+    for record in decode_records(batch):
+        if record.timestamp >= timestamp and record.offset >= start_offset:
+            return record.timestamp, record.offset
     return None

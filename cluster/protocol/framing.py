@@ -7,7 +7,7 @@ whoever declares 100 MiB and sends 5 bytes costs 5 bytes.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from cluster.protocol.errors import ProtocolError
 
@@ -30,10 +30,13 @@ class FrameTooLarge(ProtocolError):
 class FrameBuffer:
     """Bytes in, frames out. A frame is a writable view and valid until the next ``get_buffer``."""
 
-    __slots__ = ("_buffer", "_end", "_limit", "_start", "_view")
+    __slots__ = ("_buffer", "_end", "_limit", "_resized", "_start", "_view")
 
-    def __init__(self, max_frame_bytes: int) -> None:
+    def __init__(self, max_frame_bytes: int, resized: Callable[[int], None] | None = None) -> None:
+        """``resized`` is told before the buffer grows above ``INITIAL_BYTES`` how large the frame will be for which it
+        grows, and 0 when it is small again."""
         self._limit = max_frame_bytes
+        self._resized = resized
         self._buffer = bytearray(FIRST_BYTES)
         self._view = memoryview(self._buffer)
         # Bytes [start, end) have arrived and not been handed out.
@@ -57,14 +60,36 @@ class FrameBuffer:
         if self._start == self._end:
             is_full = self._end == len(self._buffer)
             self._start = self._end = 0
-            if len(self._buffer) > KEEP_BYTES or (is_full and len(self._buffer) < INITIAL_BYTES):
+            if len(self._buffer) > KEEP_BYTES:
+                self.trim()
+            elif is_full and len(self._buffer) < INITIAL_BYTES:
                 self._replace(INITIAL_BYTES)
         elif self._short_of_room():
             if self._start >= len(self._buffer) // 2:
                 self._move_to_front()
             else:
-                self._replace(max(INITIAL_BYTES, 2 * len(self._buffer)))
+                self._grow()
         return self._view[self._end :]
+
+    def trim(self) -> bool:
+        """Give back a large buffer that nothing is in; False if something is. Frames handed out are valid no more."""
+        if self._start != self._end:
+            return False
+        if len(self._buffer) > INITIAL_BYTES:
+            self._start = self._end = 0
+            self._replace(INITIAL_BYTES)
+            if self._resized is not None:
+                self._resized(0)
+        return True
+
+    def _grow(self) -> None:
+        capacity = max(INITIAL_BYTES, 2 * len(self._buffer))
+        if self._resized is not None and capacity > INITIAL_BYTES and self.pending_bytes >= _SIZE_BYTES:
+            (size,) = _SIZE.unpack_from(self._buffer, self._start)
+            size = _SIZE_BYTES + max(0, min(size, self._limit))
+            capacity = min(capacity, max(size, len(self._buffer) + INITIAL_BYTES))
+            self._resized(size)
+        self._replace(capacity)
 
     def received(self, count: int) -> Iterator[memoryview]:
         """``count`` bytes were written into the last ``get_buffer``; the frames that are complete now.

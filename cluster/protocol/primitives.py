@@ -23,6 +23,8 @@ INT64 = struct.Struct(">q")
 
 #: All elements of all arrays of one message. A frame of 100 MiB could otherwise become gigabytes of small objects.
 MAX_ELEMENTS = 500_000
+#: All topics and partitions of one Produce or Fetch request: it is parsed on the event loop, in a tenth of a second.
+MAX_PARTITIONS = 40_000
 
 #: What reading beyond a buffer, or text that is no UTF-8, raises; codecs make it ``MalformedRequest``.
 READ_ERRORS = (struct.error, IndexError, UnicodeDecodeError)

@@ -14,7 +14,7 @@ from cluster.protocol.apis import PRODUCE_MIN_VERSION, SUPPORTED, ApiKey
 from cluster.protocol.errors import MalformedRequest
 from cluster.protocol.primitives import (
     INT32,
-    MAX_ELEMENTS,
+    MAX_PARTITIONS,
     READ_ERRORS,
     read_compact_count,
     read_compact_nullable_string,
@@ -162,11 +162,12 @@ def parse_plain(body: memoryview) -> tuple[ProduceRequest, int]:
     transactional_id, position = read_nullable_string(body, 0)
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(body, position)
     topic_count, position = read_count(body, position + 6, 6)
+    _check_total(topic_count)
     partitions: list[ProducePartition] = []
     for _ in range(topic_count):
         topic, position = read_string(body, position)
         count, position = read_count(body, position, 8)
-        _check_total(len(partitions) + count)
+        _check_total(topic_count + len(partitions) + count)
         for _ in range(count):
             partition, size = _INDEX_SIZE.unpack_from(body, position)
             position += 8
@@ -187,11 +188,12 @@ def parse_flexible(body: memoryview) -> tuple[ProduceRequest, int]:
     transactional_id, position = read_compact_nullable_string(body, 0)
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(body, position)
     topic_count, position = read_compact_count(body, position + 6, 3)
+    _check_total(topic_count)
     partitions: list[ProducePartition] = []
     for _ in range(topic_count):
         topic, position = read_compact_string(body, position)
         count, position = read_compact_count(body, position, 6)
-        _check_total(len(partitions) + count)
+        _check_total(topic_count + len(partitions) + count)
         for _ in range(count):
             (partition,) = INT32.unpack_from(body, position)
             size, position = read_uvarint(body, position + 4)
@@ -210,8 +212,8 @@ def parse_flexible(body: memoryview) -> tuple[ProduceRequest, int]:
 
 
 def _check_total(count: int) -> None:
-    if count > MAX_ELEMENTS:
-        raise MalformedRequest(f"more than {MAX_ELEMENTS} partitions")
+    if count > MAX_PARTITIONS:
+        raise MalformedRequest(f"more than {MAX_PARTITIONS} topics and partitions")
 
 
 def build_response(

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from cluster.protocol.errors import ProtocolError
 from cluster.protocol.framing import FrameBuffer
 from cluster.seams.descriptors import is_for_connections
+from cluster.seams.frame_memory import FrameMemory
 from cluster.seams.outbox import Outbox
 from cluster.seams.storage import Payload, payload_size
 from cluster.seams.transport import AcceptHandler, FrameHandler
@@ -51,13 +52,15 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         *,
         on_gone: Callable[[AsyncioConnection], None] | None,
         send_buffer_bytes: int = -1,
+        memory: FrameMemory | None = None,
     ) -> None:
-        """``on_gone`` is the listener's; None for a connection that was opened from here, which is never choked:
-        two ends that both wait for the other to read would wait forever.
+        """``on_gone`` and ``memory`` are the listener's; None for a connection that was opened from here, which is
+        never choked: two ends that both wait for the other to read would wait forever.
         """
         self._accept = accept
         self._send_buffer_bytes = send_buffer_bytes
-        self._frames = FrameBuffer(max_frame_bytes)
+        self._memory = memory
+        self._frames = FrameBuffer(max_frame_bytes, None if memory is None else self._resized)
         self._on_gone = on_gone
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
@@ -66,6 +69,8 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         self._peer = "?"
         self._paused = False
         self._choked = False
+        #: Whether there is no room for the request that has begun.
+        self._starved = False
         self._closing = False
         self._opening = True
         self._at_eof = False
@@ -179,6 +184,8 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         if self._outbox is not None:
             self._outbox.clear()
         self._transport = self._outbox = None
+        if self._memory is not None:
+            self._memory.give(self)
         if self._linger is not None:
             self._linger.cancel()
         handler, self._handler = self._handler, None
@@ -196,7 +203,37 @@ class AsyncioConnection(asyncio.BufferedProtocol):
 
     def _opened(self) -> None:
         self._opening = False
-        if self._paused or self._choked:
+        if self._paused or self._choked or self._starved:
+            self._stop_reading()
+
+    # What the memory of the listener's large requests asks (``FrameMemory``).
+
+    @property
+    def pending_bytes(self) -> int:
+        return self._frames.pending_bytes
+
+    @property
+    def is_reading(self) -> bool:
+        return not (self._paused or self._choked or self._closing)
+
+    def trim(self) -> bool:
+        return self._frames.trim()
+
+    def stalled(self) -> None:
+        log.warning("closing the connection from %s: half a request, while others wait for its memory", self._peer)
+        self._abort("half a request, while others wait for its memory")
+
+    def go_on(self) -> None:
+        self._starved = False
+        self._loop.call_soon(self._go_on_reading)
+
+    def _resized(self, frame_bytes: int) -> None:
+        if self._memory is None:
+            return
+        if not frame_bytes:
+            self._memory.give(self)
+        elif not self._memory.take(self, frame_bytes):
+            self._starved = True
             self._stop_reading()
 
     def _stop_reading(self) -> None:
@@ -206,7 +243,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
     def _go_on_reading(self) -> None:
         # What came before the pause goes first; it may pause again.
         self._deliver(self._frames.frames())
-        if self._transport is not None and not (self._paused or self._choked or self._closing):
+        if self._transport is not None and not (self._paused or self._choked or self._starved or self._closing):
             self._transport.resume_reading()
 
     def _deliver(self, frames: Iterator[memoryview]) -> None:

@@ -101,8 +101,10 @@ class Transport(Protocol):
         *,
         max_frame_bytes: int = MAX_FRAME_BYTES,
         send_buffer_bytes: int = -1,
+        queued_max_bytes: int = -1,
     ) -> Listener:
-        """Listen; port 0 picks one. ``send_buffer_bytes`` is SO_SNDBUF of what is accepted, -1 the system's. Raises
+        """Listen; port 0 picks one. ``send_buffer_bytes`` is SO_SNDBUF of what is accepted, -1 the system's.
+        ``queued_max_bytes`` bounds what large frames of all its connections take together, -1 is no bound. Raises
         ``OSError`` if the port is taken."""
         ...
 

@@ -159,7 +159,7 @@ def test_an_event_without_an_end_costs_an_office_not_the_cluster(monkeypatch: py
         await cluster.create_topic("t", 1)
         with monkeypatch.context() as patch:
 
-            async def stuck(_admin: TopicAdmin, _request: Any) -> Any:
+            async def stuck(_admin: TopicAdmin, *_asked: Any) -> Any:
                 await asyncio.get_running_loop().create_future()
 
             patch.setattr(TopicAdmin, "create", stuck)

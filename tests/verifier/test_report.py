@@ -16,7 +16,7 @@ from tests.support.settings import settings as run_settings
 from tests.verifier.test_verdict import a_run, audit, closing, decide, facts, found
 from verifier.anomalies import NAMES
 from verifier.effectiveness import Injected
-from verifier.evidence.run_model import DefectSetting, PhaseSpan, RunModel
+from verifier.evidence.run_model import DefectSetting, HarnessHealth, PhaseSpan, RunModel
 from verifier.evidence.series import SeriesPoint
 from verifier.expectation import ELECTION, EVENTS, RETRY, Expectation
 from verifier.facts import Audit, Found
@@ -436,3 +436,15 @@ def test_junit_has_the_time_of_the_run(bad: Verdict) -> None:
     times = [float(case.get("time", "nan")) for case in suite.iter("testcase")]
     assert (suite.get("time"), sum(times)) == ("90", 90.0)
     assert ET.fromstring(junit_xml(Path("x"), a_run(phases=[]), bad)).get("time") == "0"
+
+
+def test_brokers_that_stood_still_are_named() -> None:
+    """Above half a ZooKeeper session, on the page and in the summary; other processes and shorter turns are not."""
+    quick, slow = ({"broker-1": lag_s, "broker-2": 0.1, "proxy": 9.0} for lag_s in (0.2, 1.25))
+    for lags, is_named in ((quick, False), (slow, True)):
+        run = a_run(harness=HarnessHealth(event_loop_lag_s=lags))
+        assert run.settings.session_timeout_ms == 2000
+        verdict = decide(run, audit(), closing())
+        for text in (page(run, verdict), summary_md(run, [], verdict)):
+            assert ("broker-1 for 1.25 s (half a ZooKeeper session is 1.00 s)" in text) == is_named
+            assert "broker-2 for" not in text

@@ -22,6 +22,7 @@ from verifier.report.groups import Cards, evidence_rows, told_rows
 from verifier.report.html import self_contained
 from verifier.report.lanes import leader_lanes
 from verifier.report.occasions import Occasions
+from verifier.report.summary import stood_still_text
 from verifier.report.tiles import tiles
 from verifier.report.timeline import axis_of, timeline
 from verifier.report.words import headline
@@ -95,6 +96,7 @@ def _page(
         reasons=verdict.reasons[: amount.rows],
         more_reasons=max(0, len(verdict.reasons) - amount.rows),
         words=headline(verdict),
+        stood_still=stood_still_text(run),
         tiles=tiles(verdict, injected, run.evidence.planned_faults, series, around.outcomes, occasions.first_ack_ms),
         timeline=timeline(run, injected, series, verdict.availability, around.moments),
         leaders=leader_lanes(around.changes, axis, factor) if axis is not None and amount.leaders else None,

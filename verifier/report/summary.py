@@ -73,6 +73,7 @@ def _numbers(
         *([] if first is None else [("first acknowledgement", f"{first:,.0f} ms after {occasions.since}")]),
         ("longest time without an acknowledgement since the first", "-" if longest is None else f"{longest:,.0f} ms"),
         ("recoveries after kills", recovery_text(availability.get("recoveries") or {})),
+        *([("brokers that stood still", stood_still)] if (stood_still := stood_still_text(run)) else []),
         ("acks, idempotence", f"{run.settings.acks}, {'on' if run.settings.idempotence else 'off'}"),
         ("defects", ", ".join(f"{each.name}:{each.probability:g}" for each in run.defects) or "none"),
     ]
@@ -107,6 +108,17 @@ def recovery_text(found: Mapping[str, Any]) -> str:
         else ""
     )
     return f"{found['count']}, the longest {found['longest_ms']:,.0f} ms{over}"
+
+
+def stood_still_text(run: RunModel) -> str:
+    """The brokers whose event loop stood still for more than half a ZooKeeper session, as one line; empty if none did.
+
+    It is the longest time since a broker's last start: what was before it is not known.
+    """
+    limit_s = run.settings.session_timeout_ms / 2000
+    slow = {name: lag_s for name, lag_s in run.harness.event_loop_lag_s.items() if name.startswith("broker-")}
+    told = [f"{name} for {lag_s:,.2f} s" for name, lag_s in sorted(slow.items()) if lag_s > limit_s]
+    return f"{', '.join(told)} (half a ZooKeeper session is {limit_s:,.2f} s)" if told else ""
 
 
 def _anomaly(check: CheckResult) -> Iterator[str]:

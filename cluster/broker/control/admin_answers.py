@@ -9,6 +9,7 @@ from uuid import UUID
 
 from cluster.broker.control.dynamic_configs import DynamicConfigs
 from cluster.broker.control.topic_admin import AdminOutcome, TopicOutcome
+from cluster.broker.portions import Pauses
 from cluster.config.keys import Kind
 from cluster.config.layers import shown, strongest, topic_synonyms
 from cluster.config.topic import TOPIC_KEYS, validate
@@ -33,14 +34,18 @@ async def all_answered(answers: Iterable[asyncio.Future[Any]], timeout_ms: float
     return not waiting and not any(answer.cancelled() for answer in awaited)
 
 
-def not_controller(names: list[str]) -> AdminOutcome:
+def not_controller(names: Iterable[str]) -> list[TopicOutcome]:
     """Every topic refused: clients look for the controller in Metadata and go there."""
-    return AdminOutcome([TopicOutcome(name, ErrorCode.NOT_CONTROLLER, NOT_CONTROLLER_TEXT) for name in names])
+    return [TopicOutcome(name, ErrorCode.NOT_CONTROLLER, NOT_CONTROLLER_TEXT) for name in names]
 
 
-def create_topics_response(outcome: AdminOutcome, configs: DynamicConfigs, version: int) -> Any:
+async def create_topics_response(outcome: AdminOutcome, configs: DynamicConfigs, version: int, pause: Pauses) -> Any:
     response = response_class(ApiKey.CREATE_TOPICS)
-    return response(version=version, topics=[_created(response, topic, configs) for topic in outcome.topics])
+    topics = []
+    for topic in outcome.topics:
+        await pause()
+        topics.append(_created(response, topic, configs))
+    return response(version=version, topics=topics)
 
 
 def _created(response: Any, topic: TopicOutcome, configs: DynamicConfigs) -> Any:
@@ -69,10 +74,11 @@ def _configuration(response: Any, given: Mapping[str, str], configs: DynamicConf
         )
 
 
-def delete_topics_response(outcome: AdminOutcome, version: int) -> Any:
+async def delete_topics_response(outcome: AdminOutcome, version: int, pause: Pauses) -> Any:
     response = response_class(ApiKey.DELETE_TOPICS)
     results = []
     for topic in outcome.topics:
+        await pause()
         code = topic.error_code
         if code is ErrorCode.TOPIC_DELETION_DISABLED and version < _DELETION_DISABLED_SINCE:
             code = ErrorCode.INVALID_REQUEST
@@ -86,14 +92,14 @@ def delete_topics_response(outcome: AdminOutcome, version: int) -> Any:
     return response(version=version, responses=results)
 
 
-def create_partitions_response(outcome: AdminOutcome, version: int) -> Any:
+async def create_partitions_response(outcome: AdminOutcome, version: int, pause: Pauses) -> Any:
     response = response_class(ApiKey.CREATE_PARTITIONS)
-    return response(
-        version=version,
-        results=[
+    results = []
+    for topic in outcome.topics:
+        await pause()
+        results.append(
             response.CreatePartitionsTopicResult(
                 name=topic.name, error_code=topic.error_code, error_message=topic.message
             )
-            for topic in outcome.topics
-        ],
-    )
+        )
+    return response(version=version, results=results)

@@ -14,6 +14,8 @@ from cluster.broker.control.controller_role import ControllerRole, NotController
 from cluster.broker.control.dynamic_configs import DynamicConfigs
 from cluster.broker.control.producer_id_blocks import allocate_producer_ids
 from cluster.broker.control.topic_admin import AdminOutcome
+from cluster.broker.control.topic_deletion import DoomedTopic
+from cluster.broker.portions import Pauses
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import response_class
@@ -74,36 +76,53 @@ class ControllerApis:
 
     async def _create_topics(self, request: Any, version: int) -> Any:
         names = [topic.name for topic in request.topics]
-        outcome = await self._administer(lambda office: office.topics.create(request), names, request.timeout_ms)
-        return admin_answers.create_topics_response(outcome, self._configs, version)
+        outcome = await self._administer(
+            lambda office, done: office.topics.create(request, done, office.shift()), names, request.timeout_ms
+        )
+        return await admin_answers.create_topics_response(outcome, self._configs, version, self._pauses())
 
     async def _delete_topics(self, request: Any, version: int) -> Any:
-        names = [*request.topic_names, *(topic.name or "" for topic in request.topics)]
-        outcome = await self._administer(lambda office: office.deletion.delete(request), names, request.timeout_ms)
-        return admin_answers.delete_topics_response(outcome, version)
+        named: list[DoomedTopic] = [(name, None) for name in request.topic_names]
+        named += [(topic.name, topic.topic_id) for topic in request.topics]
+        wanted = [*dict.fromkeys(named)]
+        outcome = await self._administer(
+            lambda office, done: office.deletion.delete(wanted, done, office.shift()),
+            [name or "" for name, _ in wanted],
+            request.timeout_ms,
+        )
+        return await admin_answers.delete_topics_response(outcome, version, self._pauses())
 
     async def _create_partitions(self, request: Any, version: int) -> Any:
         names = [topic.name for topic in request.topics]
         outcome = await self._administer(
-            lambda office: office.topics.create_partitions(request), names, request.timeout_ms
+            lambda office, done: office.topics.create_partitions(request, done, office.shift()),
+            names,
+            request.timeout_ms,
         )
-        return admin_answers.create_partitions_response(outcome, version)
+        return await admin_answers.create_partitions_response(outcome, version, self._pauses())
 
     async def _administer(
-        self, work: Callable[[Office], Awaitable[AdminOutcome]], names: list[str], timeout_ms: int
+        self, work: Callable[[Office, AdminOutcome], Awaitable[bool]], names: list[str], timeout_ms: int
     ) -> AdminOutcome:
+        """Have ``work`` done, shift by shift; one outcome for each of ``names``."""
         began_ms = self._clock.monotonic_ms()
+        done, certain, is_all = AdminOutcome(), 0, False
         try:
-            outcome = await self._role.serve(work)
+            while not is_all:
+                is_all = await self._role.serve(lambda office: work(office, done), patient=True)
+                certain = len(done.topics)
         except NotController:
-            return admin_answers.not_controller(names)
-        if not await admin_answers.all_answered(outcome.answers, self._left_ms(began_ms, timeout_ms)):
-            outcome.time_out()
-        return outcome
+            # What was begun in this shift may have been done or not.
+            done.topics[certain:] = admin_answers.not_controller(names[certain:])
+        if not await admin_answers.all_answered(done.answers, self._left_ms(began_ms, timeout_ms)):
+            done.time_out()
+        return done
 
     async def _alter_reassignments(self, request: Any, _version: int) -> Any:
         try:
-            return await self._role.serve(lambda office: office.reassignments.alter(request))
+            return await self._role.serve(
+                lambda office: office.reassignments.alter(request, office.shift()), patient=True
+            )
         except NotController:
             return reassignments.alter_refused()
 
@@ -112,19 +131,26 @@ class ControllerApis:
             return office.reassignments.list(request)
 
         try:
-            return await self._role.serve(read)
+            return await self._role.serve(read, patient=True)
         except NotController:
             return reassignments.list_refused()
 
     async def _elect_leaders(self, request: Any, version: int) -> Any:
         began_ms = self._clock.monotonic_ms()
+        done = elections.ElectionOutcome()
         try:
-            outcome = await self._role.serve(lambda office: office.elections.elect(request))
+            while not await self._role.serve(
+                lambda office: office.elections.elect(request, done, office.shift()), patient=True
+            ):
+                pass
         except NotController:
-            outcome = elections.elections_refused(request)
-        if not await admin_answers.all_answered(outcome.answers, self._left_ms(began_ms, request.timeout_ms)):
-            outcome.time_out()
-        return elections.elect_leaders_response(outcome, version)
+            done = elections.elections_refused(request)
+        if not await admin_answers.all_answered(done.answers, self._left_ms(began_ms, request.timeout_ms)):
+            done.time_out()
+        return await elections.elect_leaders_response(done, version, self._pauses())
+
+    def _pauses(self) -> Pauses:
+        return Pauses(self._clock.monotonic_ns)
 
     def _left_ms(self, began_ms: int, timeout_ms: int) -> int:
         return timeout_ms - (self._clock.monotonic_ms() - began_ms)

@@ -17,7 +17,7 @@ from cluster.broker.control.channels import ChannelSet, Peer
 from cluster.broker.control.cluster_view import ClusterView
 from cluster.broker.control.elections import Elections
 from cluster.broker.control.elector import Elector
-from cluster.broker.control.event_queue import Event, EventQueue
+from cluster.broker.control.event_queue import Event, EventQueue, Shift
 from cluster.broker.control.reassignments import Reassignments
 from cluster.broker.control.session import ControllerMovedError, EpochFence, Session
 from cluster.broker.control.topic_admin import TopicAdmin
@@ -54,6 +54,8 @@ class Office:
     deletion: TopicDeletion
     reassignments: Reassignments
     elections: Elections
+    #: For an event that begins now.
+    shift: Callable[[], Shift]
 
     def close(self) -> None:
         """Resigned: nothing more is written, sent, looked at or waited for."""
@@ -105,12 +107,12 @@ class ControllerRole:
         """Hear of everything that a controller, or somebody who may become one, must know. Once."""
         store = self._parts.session.store
         store.watch_data(CONTROLLER, self.look_again)
-        for path, name, heed in (
-            (BROKER_IDS, "brokers", self._brokers_changed),
-            (TOPICS, "topics", lambda office: office.topics.topics_changed()),
-            (DELETE_TOPICS, "deletions", lambda office: office.deletion.deletions_changed()),
+        for path, name, heed, patient in (
+            (BROKER_IDS, "brokers", self._brokers_changed, False),
+            (TOPICS, "topics", lambda office: office.topics.topics_changed(), True),
+            (DELETE_TOPICS, "deletions", lambda office: office.deletion.deletions_changed(), True),
         ):
-            store.watch_children(path, self._poster(name, heed))
+            store.watch_children(path, self._poster(name, heed, patient=patient))
 
     def look_again(self) -> None:
         """Look at /controller soon, and run if nobody holds it."""
@@ -139,12 +141,15 @@ class ControllerRole:
             self.resign(f"broker {incumbent.broker_id} is controller")
             self._follow(incumbent.broker_id)
 
-    async def serve(self, work: Callable[[Office], Awaitable[_Result]]) -> _Result:
-        """Do ``work`` in the queue, if we are controller then. Raises NotController, QueueClosed or what it raises."""
+    async def serve(self, work: Callable[[Office], Awaitable[_Result]], *, patient: bool = False) -> _Result:
+        """Do ``work`` in the queue, if we are controller then; ``patient``: after all that is not.
+
+        Raises NotController, QueueClosed or what it raises.
+        """
         if self._office is None:
             # Said at once: the queue may be waiting for ZooKeeper.
             raise NotController(f"broker {self._parts.broker_id} is not the controller")
-        return await self._queue.run(lambda: self._work(work))
+        return await self._queue.run(lambda: self._work(work), patient=patient)
 
     async def heed_now(self, work: Callable[[Office], Awaitable[None]]) -> None:
         """For an event of the queue itself: do ``work`` at once if we are controller, else nothing."""
@@ -173,7 +178,7 @@ class ControllerRole:
         parts.journal("controller-elected", {"epoch": fence.epoch})
 
         def replicas_offline(broker_id: int, broker_epoch: int, replicas: list[tuple[Any, int]]) -> None:
-            post(lambda: controller.replicas_offline(broker_id, broker_epoch, replicas))
+            post(lambda: controller.replicas_offline(broker_id, broker_epoch, replicas), patient=False)
 
         controller = ActiveController(
             ControllerParts(
@@ -187,8 +192,8 @@ class ControllerRole:
             )
         )
 
-        def post(event: Event) -> None:
-            self._queue.post(lambda: self._heed(lambda _: event(), office))
+        def post(event: Event, *, patient: bool = True) -> None:
+            self._queue.post(lambda: self._heed(lambda _: event(), office), patient=patient)
 
         office = Office(
             controller,
@@ -196,6 +201,7 @@ class ControllerRole:
             TopicDeletion(controller, post, enabled=bool(parts.properties["delete.topic.enable"])),
             Reassignments(controller, post),
             Elections(controller, parts.properties, post),
+            lambda: Shift(self._queue, parts.clock),
         )
         self._office = office
         self._follow(parts.broker_id)
@@ -207,8 +213,8 @@ class ControllerRole:
 
         await self._heed(begin, office, TAKE_OVER_DEADLINE_S)
 
-    def _poster(self, name: str, heed: Callable[[Office], Awaitable[None]]) -> Callable[[], None]:
-        return lambda: self._queue.post_once(name, lambda: self._heed(heed, self._office))
+    def _poster(self, name: str, heed: Callable[[Office], Awaitable[None]], *, patient: bool) -> Callable[[], None]:
+        return lambda: self._queue.post_once(name, lambda: self._heed(heed, self._office), patient=patient)
 
     async def _brokers_changed(self, office: Office) -> None:
         if await office.controller.brokers_changed():

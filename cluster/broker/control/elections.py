@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cluster.broker.control.active_controller import ActiveController
-from cluster.broker.control.event_queue import Post
+from cluster.broker.control.event_queue import Post, Shift
+from cluster.broker.control.state_writer import CHUNK
+from cluster.broker.portions import Pauses
 from cluster.controller.context import TopicPartition
 from cluster.controller.leadership import ElectionType, Refusal, plan_elections, plan_rebalance
 from cluster.controller.outbox import Outbox
@@ -32,12 +34,14 @@ FIRST_LOOK_S = 5.0
 class ElectionOutcome:
     """What became of an ElectLeaders request, and the answers of the brokers that are to be waited for.
 
-    ``results`` holds None for a partition that has got another leader.
+    ``results`` holds None for a partition that has got another leader. ``left`` are those not looked at yet, the first
+    last; None before it has begun.
     """
 
     error_code: ErrorCode = ErrorCode.NONE
     results: dict[TopicPartition, Refusal | None] = field(default_factory=dict)
     answers: list[asyncio.Future[Any]] = field(default_factory=list)
+    left: list[TopicPartition] | None = None
 
     def time_out(self) -> None:
         """The brokers have not all heard of it in time."""
@@ -68,26 +72,36 @@ class Elections:
         if self._timer is not None:
             self._timer.cancel()
 
-    async def elect(self, request: Any) -> ElectionOutcome:
-        """ElectLeaders; of a request for all partitions those that needed nothing are not told of (KIP-460)."""
+    async def elect(self, request: Any, done: ElectionOutcome, shift: Shift) -> bool:
+        """Go on with ElectLeaders, of which ``done`` is done; True if that is all. Of a request for all partitions
+        those that needed nothing are not told of (KIP-460)."""
         try:
             kind = ElectionType(request.election_type)
         except ValueError:
-            return ElectionOutcome(ErrorCode.INVALID_REQUEST)
+            done.error_code = ErrorCode.INVALID_REQUEST
+            return True
         wants_all = request.topic_partitions is None
-        wanted = (
-            [topic_partition for topic_partition, _, _ in self._context.partitions()]
-            if wants_all
-            else [TopicPartition(t.topic, number) for t in request.topic_partitions for number in t.partitions]
-        )
-        planned = plan_elections(self._context, kind, wanted, self._controller.rules.elect_offline)
-        answers = await self._carry_out([change for change in planned.values() if isinstance(change, Change)])
-        results = {
-            topic_partition: None if isinstance(outcome, Change) else outcome
-            for topic_partition, outcome in planned.items()
-            if not (wants_all and isinstance(outcome, Refusal) and outcome.error_code is ErrorCode.ELECTION_NOT_NEEDED)
-        }
-        return ElectionOutcome(results=results, answers=answers)
+        if done.left is None:
+            wanted = {topic_partition: None for topic_partition, _, _ in self._context.partitions() if wants_all}
+            for topic in request.topic_partitions or ():
+                for number in topic.partitions:
+                    wanted[TopicPartition(topic.topic, number)] = None
+                    await shift.pause()
+            done.left = [*reversed(wanted)]
+        while done.left:
+            some = done.left[: -CHUNK - 1 : -1]
+            del done.left[-CHUNK:]
+            planned = plan_elections(self._context, kind, some, self._controller.rules.elect_offline)
+            changes = [change for change in planned.values() if isinstance(change, Change)]
+            if changes:
+                done.answers += await self._carry_out(changes)
+            for topic_partition, outcome in planned.items():
+                needless = isinstance(outcome, Refusal) and outcome.error_code is ErrorCode.ELECTION_NOT_NEEDED
+                if not (wants_all and needless):
+                    done.results[topic_partition] = None if isinstance(outcome, Change) else outcome
+            if await shift.is_over():
+                break
+        return not done.left
 
     async def rebalance(self) -> None:
         """One look at the balance (``auto.leader.rebalance.enable``)."""
@@ -110,12 +124,13 @@ class Elections:
         self._timer = asyncio.get_running_loop().call_later(delay_s, look)
 
 
-def elect_leaders_response(outcome: ElectionOutcome, version: int) -> Any:
+async def elect_leaders_response(outcome: ElectionOutcome, version: int, pause: Pauses) -> Any:
     """In version 0, which has no error of its own, each partition tells it."""
     response = response_class(ApiKey.ELECT_LEADERS)
     result_class = response.ReplicaElectionResult
     topics: dict[str, list[Any]] = {}
     for (topic, partition), refusal in outcome.results.items():
+        await pause()
         topics.setdefault(topic, []).append(
             result_class.PartitionResult(
                 partition_id=partition,

@@ -15,8 +15,9 @@ from typing import Any
 
 from cluster.broker.control.active_controller import ActiveController
 from cluster.broker.control.admin_answers import NOT_CONTROLLER_TEXT
-from cluster.broker.control.event_queue import Post
+from cluster.broker.control.event_queue import Post, Shift
 from cluster.broker.control.state_writer import CHUNK, chunks
+from cluster.broker.portions import Pauses
 from cluster.controller.context import Partition, TopicPartition
 from cluster.controller.outbox import Outbox
 from cluster.controller.partitions import Change, change_of
@@ -53,12 +54,13 @@ class Reassignments:
     def __repr__(self) -> str:
         return f"Reassignments(moving: {sorted(self._moving)})"
 
-    async def alter(self, request: Any) -> Any:
+    async def alter(self, request: Any, shift: Shift) -> Any:
         """AlterPartitionReassignments. Each partition is begun, changed, cancelled or refused by itself."""
         wanted: dict[TopicPartition, Placement] = {}
         results: dict[TopicPartition, ReassignmentError | None] = {}
         for topic in request.topics:
             for asked in topic.partitions:
+                await shift.pause()
                 topic_partition = TopicPartition(topic.name, asked.partition_index)
                 try:
                     wanted[topic_partition] = plan_request(self._context, topic_partition, asked.replicas)
@@ -66,21 +68,23 @@ class Reassignments:
                 except ReassignmentError as error:
                     results[topic_partition] = error
         results.update(await self._go(wanted, "reassignment"))
-        return _altered(results)
+        return await _altered(results, shift.pause)
 
     def list(self, request: Any) -> Any:
         """ListPartitionReassignments: what is moving, of the partitions asked for (None: of all)."""
         response = response_class(ApiKey.LIST_PARTITION_REASSIGNMENTS)
         topic_class = response.OngoingTopicReassignment
-        asked = (
-            None
-            if request.topics is None
-            else {TopicPartition(t.name, number) for t in request.topics for number in t.partition_indexes}
-        )
+        asked: defaultdict[str, set[int]] | None = None
+        if request.topics is not None:
+            asked = defaultdict(set)
+            for topic in request.topics:
+                asked[topic.name].update(topic.partition_indexes)
         topics: dict[str, list[Any]] = {}
         for topic_partition in sorted(self._moving):
             partition = self._context.partition(topic_partition)
-            if partition is None or not partition.is_moving or (asked is not None and topic_partition not in asked):
+            if partition is None or not partition.is_moving:
+                continue
+            if asked is not None and topic_partition.partition not in asked.get(topic_partition.topic, ()):
                 continue
             topics.setdefault(topic_partition.topic, []).append(
                 topic_class.OngoingPartitionReassignment(
@@ -215,11 +219,12 @@ def _ending(step: Step) -> Placement:
     return Placement((*step.placement.replicas, *step.stop), removing=step.stop)
 
 
-def _altered(results: Mapping[TopicPartition, ReassignmentError | None]) -> Any:
+async def _altered(results: Mapping[TopicPartition, ReassignmentError | None], pause: Pauses) -> Any:
     response = response_class(ApiKey.ALTER_PARTITION_REASSIGNMENTS)
     topic_class = response.ReassignableTopicResponse
     topics: dict[str, list[Any]] = {}
     for topic_partition, error in results.items():
+        await pause()
         topics.setdefault(topic_partition.topic, []).append(
             topic_class.ReassignablePartitionResponse(
                 partition_index=topic_partition.partition,

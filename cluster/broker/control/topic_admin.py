@@ -15,6 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from cluster.broker.control.active_controller import ActiveController
+from cluster.broker.control.event_queue import Shift
 from cluster.config.errors import ConfigError
 from cluster.config.topic import TOPIC_KEYS, check_asked, validate
 from cluster.controller.context import Partition, Topic
@@ -67,10 +68,15 @@ class TopicOutcome:
 
 @dataclass(slots=True)
 class AdminOutcome:
-    """What became of a request, and the answers of the brokers that are to be waited for."""
+    """What has become of a request so far, and the answers of the brokers that are to be waited for."""
 
-    topics: list[TopicOutcome]
+    topics: list[TopicOutcome] = field(default_factory=list)
     answers: list[asyncio.Future[Any]] = field(default_factory=list)
+
+    @property
+    def room(self) -> int:
+        """How many partitions the rest of the request may have."""
+        return MAX_PARTITIONS_AT_ONCE - sum(len(topic.assignment) for topic in self.topics)
 
     def time_out(self) -> None:
         """The brokers have not all taken it over in time; the work goes on (Kafka's KafkaApis)."""
@@ -91,14 +97,15 @@ class TopicAdmin:
     def __repr__(self) -> str:
         return f"TopicAdmin({self._controller!r})"
 
-    async def create(self, request: Any) -> AdminOutcome:
-        """CreateTopics. Each topic succeeds or fails by itself."""
-        outcomes = []
+    async def create(self, request: Any, done: AdminOutcome, shift: Shift) -> bool:
+        """Go on with CreateTopics, of which ``done`` is done; True if that is all. Each topic succeeds or fails by
+        itself."""
         names = Counter(topic.name for topic in request.topics)
-        room = MAX_PARTITIONS_AT_ONCE
-        for topic in request.topics:
+        room = done.room
+        created = []
+        for topic in request.topics[len(done.topics) :]:
             outcome = TopicOutcome(topic.name)
-            outcomes.append(outcome)
+            done.topics.append(outcome)
             try:
                 if names[topic.name] > 1:
                     raise TopicError(ErrorCode.INVALID_REQUEST, f"Duplicate topic name: '{topic.name}'.")
@@ -106,14 +113,16 @@ class TopicAdmin:
                 room -= len(outcome.assignment)
                 if not request.validate_only:
                     await self._write(outcome)
+                    created.append(outcome)
             except TopicError as error:
                 outcome.fail(error.error_code, error.message)
-        created = [outcome for outcome in outcomes if outcome.error_code is ErrorCode.NONE]
-        if request.validate_only or not created:
-            return AdminOutcome(outcomes)
+            if await shift.is_over():
+                break
         for outcome in created:
             logger.info("topic %s created: %d partitions", outcome.name, len(outcome.assignment))
-        return AdminOutcome(outcomes, await self._controller.place_new_partitions())
+        if created:
+            done.answers += await self._controller.place_new_partitions()
+        return len(done.topics) == len(request.topics)
 
     def _plan(self, topic: Any, outcome: TopicOutcome, room: int) -> None:
         check_name(topic.name, self._context.topics)
@@ -172,25 +181,26 @@ class TopicAdmin:
             if topic_id.bytes[0] >> 2 != 0b111110:
                 return topic_id
 
-    async def create_partitions(self, request: Any) -> AdminOutcome:
-        """CreatePartitions: ``count`` is the new total."""
-        outcomes = []
+    async def create_partitions(self, request: Any, done: AdminOutcome, shift: Shift) -> bool:
+        """Go on with CreatePartitions, as with ``create``: ``count`` is the new total."""
         names = Counter(topic.name for topic in request.topics)
-        room = MAX_PARTITIONS_AT_ONCE
-        for topic in request.topics:
+        room, has_grown = done.room, False
+        for topic in request.topics[len(done.topics) :]:
             outcome = TopicOutcome(topic.name)
-            outcomes.append(outcome)
+            done.topics.append(outcome)
             try:
                 if names[topic.name] > 1:
                     raise TopicError(ErrorCode.INVALID_REQUEST, f"Duplicate topic name: '{topic.name}'.")
                 await self._grow(topic, outcome, room, validate_only=request.validate_only)
                 room -= len(outcome.assignment)
+                has_grown = not request.validate_only
             except TopicError as error:
                 outcome.fail(error.error_code, error.message)
-        grown = any(outcome.error_code is ErrorCode.NONE for outcome in outcomes)
-        if request.validate_only or not grown:
-            return AdminOutcome(outcomes)
-        return AdminOutcome(outcomes, await self._controller.place_new_partitions())
+            if await shift.is_over():
+                break
+        if has_grown:
+            done.answers += await self._controller.place_new_partitions()
+        return len(done.topics) == len(request.topics)
 
     async def _grow(self, wanted: Any, outcome: TopicOutcome, room: int, *, validate_only: bool) -> None:
         topic = self._context.topics.get(wanted.name)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from cluster.broker.control.active_controller import ActiveController
-from cluster.broker.control.event_queue import Post
+from cluster.broker.control.event_queue import Post, Shift
 from cluster.broker.control.state_writer import chunks
 from cluster.broker.control.topic_admin import AdminOutcome, TopicOutcome
 from cluster.controller.context import Topic, TopicPartition
@@ -28,6 +30,9 @@ from cluster.metadata.store import Delete, NoNodeError
 from cluster.protocol.errors import ErrorCode
 
 logger = logging.getLogger(__name__)
+
+#: A topic to be deleted: its name, or (version 6) its id.
+DoomedTopic = tuple[str | None, UUID | None]
 
 #: Partitions whose nodes are deleted in one multi.
 CHUNK = 50
@@ -53,22 +58,23 @@ class TopicDeletion:
         for gone in (each for answers in waiting.values() for each in answers):
             gone.cancel()
 
-    async def delete(self, request: Any) -> AdminOutcome:
-        """DeleteTopics, by name or (version 6) by id. The answers are awaited by the caller: gone from ZooKeeper."""
-        wanted = [(name, None) for name in request.topic_names]
-        wanted += [(topic.name, topic.topic_id) for topic in request.topics]
-        outcomes = []
-        answers = []
-        for name, topic_id in dict.fromkeys(wanted):
+    async def delete(self, wanted: Sequence[DoomedTopic], done: AdminOutcome, shift: Shift) -> bool:
+        """Go on with DeleteTopics, of which ``done`` is done; True if that is all.
+
+        The answers are awaited by the caller: gone from ZooKeeper.
+        """
+        for name, topic_id in wanted[len(done.topics) :]:
             outcome, topic = self._find(name, topic_id)
-            outcomes.append(outcome)
+            done.topics.append(outcome)
             if topic is not None:
                 await self._controller.writer.create_if_absent(delete_topic_path(topic.name))
                 gone: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
                 self._waiting.setdefault(topic.name, []).append(gone)
-                answers.append(gone)
+                done.answers.append(gone)
                 self._begin(topic)
-        return AdminOutcome(outcomes, answers)
+            if await shift.is_over():
+                break
+        return len(done.topics) == len(wanted)
 
     def _find(self, name: str | None, topic_id: Any) -> tuple[TopicOutcome, Topic | None]:
         topic = self._context.topic_by_id(topic_id) if topic_id else self._context.topics.get(name or "")

@@ -14,6 +14,7 @@ from typing import Any
 
 from cluster.broker.control.config_store import ALL_BROKERS
 from cluster.broker.handlers.config_resources import REFUSALS, Resource, ResourceRefused, find, refusal
+from cluster.broker.portions import Pauses
 from cluster.broker.server import Exchange
 from cluster.broker.services import Services
 from cluster.config.alteration import Alteration, altered, replaced
@@ -50,8 +51,9 @@ def _whole(resource: Resource, _stored: dict[str, str], entries: list[Any]) -> d
 async def _alter(services: Services, request: Any, api_key: ApiKey, change: _Change) -> Any:
     response = response_class(api_key)
     times = Counter((asked.resource_type, asked.resource_name) for asked in request.resources)
-    results = []
+    results, pause = [], Pauses(services.counters.now_ns)
     for asked in request.resources:
+        await pause()
         code, message = ErrorCode.NONE, None
         try:
             if times[asked.resource_type, asked.resource_name] > 1:

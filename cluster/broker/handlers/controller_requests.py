@@ -21,6 +21,8 @@ logger = logging.getLogger(__name__)
 CREATE_TOPICS_VERSION = 7
 #: A count or a replication factor of -1 stands for the broker's default.
 BROKER_DEFAULT = -1
+#: Topics that are asked for at a time; whoever wants another will ask again.
+MOST_ASKED_FOR = 100
 
 
 async def serve(services: Services, request: Any, exchange: Exchange) -> Any:
@@ -41,7 +43,7 @@ class TopicCreator:
 
     def create(self, name: str) -> None:
         """Begin; the client asks again, and finds the topic then. One request per name at a time."""
-        if name not in self._asking:
+        if name not in self._asking and len(self._asking) < MOST_ASKED_FOR:
             self._asking[name] = asyncio.get_running_loop().create_task(self._create(name))
 
     async def _create(self, name: str) -> None:

@@ -2,16 +2,51 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any
+
 from cluster.broker.handlers.naming import named
+from cluster.broker.portions import BYTES_AT_ONCE, Beside, Portions
 from cluster.broker.replicas.record_deletion import DeletionResult, WantedDeletion
 from cluster.broker.server import Exchange
 from cluster.broker.services import Services
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.messages import decode_request, encode_response, response_class
+from cluster.seams.storage import Payload
 
 
-def handle(services: Services, exchange: Exchange, body: memoryview) -> None:
+def handle(services: Services, beside: Beside, exchange: Exchange, body: memoryview) -> None:
+    if len(body) > BYTES_AT_ONCE:
+        exchange.later(_of_large(services, beside, exchange, bytes(body)))
+        return
     request = decode_request(ApiKey.DELETE_RECORDS, exchange.api_version, body)
+    rest = _delete(
+        services, beside, exchange, request, lambda results: exchange.respond([_encoding(exchange, results)()])
+    )
+    if rest is not None:
+        exchange.hold(rest)
+
+
+async def _of_large(services: Services, beside: Beside, exchange: Exchange, body: bytes) -> Sequence[Payload]:
+    """Nothing else of the connection is taken until it is answered, which is at most the time that the client gives."""
+    request = await beside.run(partial(decode_request, ApiKey.DELETE_RECORDS, exchange.api_version, body))
+    answered: asyncio.Future[list[DeletionResult]] = asyncio.get_running_loop().create_future()
+    rest = _delete(services, beside, exchange, request, answered.set_result)
+    if rest is not None:
+        await rest
+    return [await beside.run(_encoding(exchange, await answered))]
+
+
+def _delete(
+    services: Services,
+    beside: Beside,
+    exchange: Exchange,
+    request: Any,
+    respond: Callable[[list[DeletionResult]], None],
+) -> Awaitable[None] | None:
+    """Delete, and respond when it is done; what is returned, if anything, is the rest of the work on this broker."""
     topics = named(
         (topic.name, ((asked.partition_index, asked.offset) for asked in topic.partitions)) for topic in request.topics
     )
@@ -20,20 +55,28 @@ def handle(services: Services, exchange: Exchange, body: memoryview) -> None:
         for topic, offsets in topics.items()
         for partition, offset in offsets.items()
     ]
-    services.replicas.deletion.delete(wanted, request.timeout_ms, lambda results: _answer(exchange, results))
+    steps = services.replicas.deletion.delete(wanted, request.timeout_ms, respond)
+    portions = Portions(steps, services.counters.now_ns)
+    return None if portions.begin() else portions.finish(beside)
 
 
-def _answer(exchange: Exchange, results: list[DeletionResult]) -> None:
+def _encoding(exchange: Exchange, results: list[DeletionResult]) -> Callable[[], bytes]:
+    """Makes the answer, on any thread. Its errors are counted now."""
+    for result in results:
+        if result.error_code:
+            exchange.connection.counters.api.failed(ApiKey.DELETE_RECORDS, result.error_code)
+    return partial(_encoded, exchange.api_version, exchange.correlation_id, results)
+
+
+def _encoded(version: int, correlation_id: int, results: list[DeletionResult]) -> bytes:
     response = response_class(ApiKey.DELETE_RECORDS)
     topic_class = response.DeleteRecordsTopicResult
     topics: dict[str, list[object]] = {}
     for result in results:
-        if result.error_code:
-            exchange.connection.counters.api.failed(ApiKey.DELETE_RECORDS, result.error_code)
         topics.setdefault(result.topic, []).append(
             topic_class.DeleteRecordsPartitionResult(
                 partition_index=result.partition, low_watermark=result.low_watermark, error_code=result.error_code
             )
         )
     message = response(topics=[topic_class(name=name, partitions=partitions) for name, partitions in topics.items()])
-    exchange.respond([encode_response(ApiKey.DELETE_RECORDS, exchange.api_version, exchange.correlation_id, message)])
+    return encode_response(ApiKey.DELETE_RECORDS, version, correlation_id, message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cluster.broker.handlers.metadata import brokers_on, controller_on
+from cluster.broker.portions import Steps
 from cluster.broker.server import Exchange
 from cluster.broker.services import Services
 from cluster.protocol.apis import ApiKey
@@ -15,9 +16,10 @@ from cluster.protocol.messages import response_class
 BROKERS = 1
 
 
-def handle(services: Services, request: Any, exchange: Exchange) -> Any:
+def handle(services: Services, request: Any, exchange: Exchange) -> Steps[Any]:
     response = response_class(ApiKey.DESCRIBE_CLUSTER)
     metadata = services.metadata
+    yield None
     if exchange.api_version >= 1 and request.endpoint_type != BROKERS:
         return response(
             error_code=ErrorCode.INVALID_REQUEST,

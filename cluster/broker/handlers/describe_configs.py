@@ -12,6 +12,7 @@ from typing import Any
 
 from cluster.broker.control.config_store import ALL_BROKERS, BROKERS
 from cluster.broker.handlers.config_resources import REFUSALS, Resource, find, refusal
+from cluster.broker.portions import Pauses
 from cluster.broker.server import Exchange
 from cluster.broker.services import Services
 from cluster.config.keys import Kind, TypedConfig
@@ -34,9 +35,10 @@ from cluster.protocol.messages import response_class
 
 async def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
     response = response_class(ApiKey.DESCRIBE_CONFIGS)
-    results = []
+    results, pause = [], Pauses(services.counters.now_ns)
     # Of a resource that is named twice the last word counts, in the first place.
     for asked in {(asked.resource_type, asked.resource_name): asked for asked in request.resources}.values():
+        await pause()
         code, message, configs = ErrorCode.NONE, None, []
         try:
             async with asyncio.timeout(services.config["request.timeout.ms"] / 1000):

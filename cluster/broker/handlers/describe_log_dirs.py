@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cluster.broker.portions import Steps
 from cluster.broker.replicas.partition import Partition
 from cluster.broker.server import Exchange
 from cluster.broker.services import Services
@@ -15,7 +16,7 @@ from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import response_class
 
 
-def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
+def handle(services: Services, request: Any, _exchange: Exchange) -> Steps[Any]:
     response = response_class(ApiKey.DESCRIBE_LOG_DIRS)
     result_class = response.DescribeLogDirsResult
     topic_class = result_class.DescribeLogDirsTopic
@@ -33,6 +34,7 @@ def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
                     is_future_key=False,
                 )
             )
+        yield None
     return response(
         error_code=ErrorCode.NONE,
         results=[

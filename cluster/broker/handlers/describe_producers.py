@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cluster.broker.handlers.naming import named
+from cluster.broker.portions import Steps
 from cluster.broker.replicas.values import Refused
 from cluster.broker.server import Exchange
 from cluster.broker.services import Services
@@ -14,18 +15,20 @@ from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import response_class
 
 
-def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
+def handle(services: Services, request: Any, _exchange: Exchange) -> Steps[Any]:
     response = response_class(ApiKey.DESCRIBE_PRODUCERS)
     topics = named((topic.name, ((index, None) for index in topic.partition_indexes)) for topic in request.topics)
-    return response(
-        topics=[
-            response.TopicResponse(name=name, partitions=[_describe(services, name, index) for index in partitions])
-            for name, partitions in topics.items()
-        ]
-    )
+    answered = []
+    for name, indexes in topics.items():
+        partitions = []
+        for index in indexes:
+            partitions.append((yield from _describe(services, name, index)))
+            yield None
+        answered.append(response.TopicResponse(name=name, partitions=partitions))
+    return response(topics=answered)
 
 
-def _describe(services: Services, topic: str, index: int) -> Any:
+def _describe(services: Services, topic: str, index: int) -> Steps[Any]:
     partition_class = response_class(ApiKey.DESCRIBE_PRODUCERS).TopicResponse.PartitionResponse
     try:
         partition = services.replicas.find(topic, index)
@@ -33,11 +36,13 @@ def _describe(services: Services, topic: str, index: int) -> Any:
         return partition_class(
             partition_index=index, error_code=error.error_code, error_message=error.message, active_producers=[]
         )
+    producers = []
+    # Others may come and go meanwhile.
+    for entry in [*partition.log.producers]:
+        producers.append(_producer(partition_class.ProducerState, entry))
+        yield None
     return partition_class(
-        partition_index=index,
-        error_code=ErrorCode.NONE,
-        error_message=None,
-        active_producers=[_producer(partition_class.ProducerState, entry) for entry in partition.log.producers],
+        partition_index=index, error_code=ErrorCode.NONE, error_message=None, active_producers=producers
     )
 
 

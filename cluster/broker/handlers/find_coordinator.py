@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cluster.broker.portions import Steps
 from cluster.broker.server import Exchange
 from cluster.broker.services import Services
 from cluster.coordinator.location import locate
@@ -13,7 +14,7 @@ from cluster.protocol.messages import response_class
 BATCH_VERSION = 4
 
 
-def handle(services: Services, request: Any, exchange: Exchange) -> Any:
+def handle(services: Services, request: Any, exchange: Exchange) -> Steps[Any]:
     response = response_class(ApiKey.FIND_COORDINATOR)
     if exchange.api_version < BATCH_VERSION:
         found = locate(request.key_type, request.key)
@@ -38,4 +39,5 @@ def handle(services: Services, request: Any, exchange: Exchange) -> Any:
                 port=found.port,
             )
         )
+        yield None
     return response(coordinators=answers)

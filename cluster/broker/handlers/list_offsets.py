@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from cluster.broker.handlers.naming import named, repeated
+from cluster.broker.portions import Steps
 from cluster.broker.replicas.partition import Partition
 from cluster.broker.replicas.values import CONSUMER, Refused
 from cluster.broker.server import Exchange
@@ -29,7 +30,7 @@ Found = tuple[int, int, int]
 NOTHING: Found = (-1, -1, -1)
 
 
-def handle(services: Services, request: Any, exchange: Exchange) -> Any:
+def handle(services: Services, request: Any, exchange: Exchange) -> Steps[Any]:
     response = response_class(ApiKey.LIST_OFFSETS)
     topic_class = response.ListOffsetsTopicResponse
     twice = repeated((topic.name, (asked.partition_index for asked in topic.partitions)) for topic in request.topics)
@@ -42,7 +43,7 @@ def handle(services: Services, request: Any, exchange: Exchange) -> Any:
         for asked in entries.values():
             code, (timestamp, offset, epoch) = ErrorCode.INVALID_REQUEST, NOTHING
             if (name, asked.partition_index) not in twice:
-                code, (timestamp, offset, epoch) = _answer(
+                code, (timestamp, offset, epoch) = yield from _answer(
                     services, name, asked, request.replica_id, exchange.api_version
                 )
             partitions.append(
@@ -54,20 +55,25 @@ def handle(services: Services, request: Any, exchange: Exchange) -> Any:
                     leader_epoch=epoch,
                 )
             )
+            yield None
         topics.append(topic_class(name=name, partitions=partitions))
     return response(topics=topics)
 
 
-def _answer(services: Services, topic: str, asked: Any, replica_id: int, version: int) -> tuple[ErrorCode, Found]:
+def _answer(
+    services: Services, topic: str, asked: Any, replica_id: int, version: int
+) -> Steps[tuple[ErrorCode, Found]]:
     try:
         partition = services.replicas.find(topic, asked.partition_index)
         if replica_id == DEBUGGING_CONSUMER:
             # A look at this very replica, leader or not, with its own log end (Kafka's debugging consumer).
-            return ErrorCode.NONE, _find(partition, asked.timestamp, partition.log.log_end_offset, version)
+            found = yield from _find(partition, asked.timestamp, partition.log.log_end_offset, version)
+            return ErrorCode.NONE, found
         leader = partition.leading(asked.current_leader_epoch)
         if replica_id != CONSUMER:
-            return ErrorCode.NONE, _find(partition, asked.timestamp, partition.log.log_end_offset, version)
-        found = _find(partition, asked.timestamp, leader.high_watermark, version)
+            found = yield from _find(partition, asked.timestamp, partition.log.log_end_offset, version)
+            return ErrorCode.NONE, found
+        found = yield from _find(partition, asked.timestamp, leader.high_watermark, version)
         if not leader.knows_its_end and (asked.timestamp == LATEST or (found == NOTHING and asked.timestamp >= 0)):
             # A new leader's watermark lags behind what its predecessor has shown: no answer is better than a step back.
             raise Refused(ErrorCode.OFFSET_NOT_AVAILABLE)
@@ -79,7 +85,7 @@ def _answer(services: Services, topic: str, asked: Any, replica_id: int, version
         return code, NOTHING
 
 
-def _find(partition: Partition, timestamp: int, upper_bound_offset: int, version: int) -> Found:
+def _find(partition: Partition, timestamp: int, upper_bound_offset: int, version: int) -> Steps[Found]:
     """Raises ``Refused`` for a timestamp of a later version, ``LogError``."""
     log = partition.log
     if timestamp == LATEST:
@@ -87,12 +93,13 @@ def _find(partition: Partition, timestamp: int, upper_bound_offset: int, version
     if timestamp == EARLIEST:
         return -1, log.log_start_offset, _epoch(partition, log.log_start_offset)
     if timestamp == MAX_TIMESTAMP and version >= MAX_TIMESTAMP_VERSION:
-        found = log.offset_for_timestamp(log.max_timestamp, upper_bound_offset) if log.max_timestamp >= 0 else None
-    elif timestamp >= 0:
-        found = log.offset_for_timestamp(timestamp, upper_bound_offset)
-    else:
+        timestamp = log.max_timestamp
+        if timestamp < 0:
+            return NOTHING
+    elif timestamp < 0:
         raise Refused(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp}")
-    if found is None:
+    found = yield from log.search_timestamp(timestamp)
+    if found is None or found[1] >= upper_bound_offset:
         return NOTHING
     found_timestamp, offset = found
     return found_timestamp, offset, _epoch(partition, offset)

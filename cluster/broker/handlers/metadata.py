@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from cluster.broker.control.metadata_cache import LiveBroker, MetadataCache, PartitionMetadata, TopicMetadata
+from cluster.broker.portions import Steps
 from cluster.broker.replicas.values import INTERNAL_TOPICS
 from cluster.broker.server import Exchange
 from cluster.metadata.znodes import Endpoint
@@ -47,9 +48,10 @@ class MetadataHandler:
         self._metadata = metadata
         self._create_topic = create_topic
 
-    def handle(self, request: Any, exchange: Exchange) -> Any:
+    def handle(self, request: Any, exchange: Exchange) -> Steps[Any]:
         response = response_class(ApiKey.METADATA)
         metadata, listener = self._metadata, exchange.listener
+        topics = yield from self._topics(request, exchange)
         return response(
             brokers=[
                 response.MetadataResponseBroker(
@@ -59,21 +61,31 @@ class MetadataHandler:
             ],
             cluster_id=metadata.cluster_id,
             controller_id=controller_on(metadata, listener),
-            topics=self._topics(request, exchange),
+            topics=topics,
         )
 
-    def _topics(self, request: Any, exchange: Exchange) -> list[Any]:
+    def _topics(self, request: Any, exchange: Exchange) -> Steps[list[Any]]:
         metadata = self._metadata
         wants_all = request.topics is None or (exchange.api_version == 0 and not request.topics)
+        topics = []
         if wants_all:
-            found = (metadata.topic(name) for name in metadata.topic_names())
-            return [self._topic(topic, exchange) for topic in found if topic is not None]
+            for name in metadata.topic_names():
+                topic = metadata.topic(name)
+                if topic is not None:
+                    topics.append((yield from self._topic(topic, exchange)))
+            return topics
         may_create = exchange.api_version < 4 or request.allow_auto_topic_creation
         # A set, as in Kafka: a topic is answered once however often it is named.
-        wanted = dict.fromkeys((asked.name, asked.topic_id) for asked in request.topics)
-        return [self._asked(name, topic_id, exchange, may_create) for name, topic_id in wanted]
+        wanted: dict[tuple[str | None, UUID | None], None] = {}
+        for asked in request.topics:
+            wanted[asked.name, asked.topic_id] = None
+            yield None
+        for asked_name, topic_id in wanted:
+            topics.append((yield from self._asked(asked_name, topic_id, exchange, may_create)))
+            yield None
+        return topics
 
-    def _asked(self, name: str | None, topic_id: UUID | None, exchange: Exchange, may_create: bool) -> Any:
+    def _asked(self, name: str | None, topic_id: UUID | None, exchange: Exchange, may_create: bool) -> Steps[Any]:
         metadata = self._metadata
         if name is None:
             # Version 12 asks by id.
@@ -83,7 +95,7 @@ class MetadataHandler:
             name = known
         topic = metadata.topic(name)
         if topic is not None:
-            return self._topic(topic, exchange)
+            return (yield from self._topic(topic, exchange))
         if not _TOPIC_NAME.fullmatch(name) or name in (".", ".."):
             return _unknown(ErrorCode.INVALID_TOPIC_EXCEPTION, name, None)
         if may_create and self._create_topic is not None:
@@ -91,13 +103,18 @@ class MetadataHandler:
             return _unknown(ErrorCode.LEADER_NOT_AVAILABLE, name, None)
         return _unknown(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name, None)
 
-    def _topic(self, topic: TopicMetadata, exchange: Exchange) -> Any:
+    def _topic(self, topic: TopicMetadata, exchange: Exchange) -> Steps[Any]:
+        partitions = []
+        # Others may change it meanwhile.
+        for partition in sorted(topic.partitions.values()):
+            partitions.append(self._partition(partition, exchange))
+            yield None
         return _topic_class()(
             error_code=ErrorCode.NONE,
             name=topic.name,
             topic_id=topic.topic_id,
             is_internal=topic.name in INTERNAL_TOPICS,
-            partitions=[self._partition(topic.partitions[number], exchange) for number in sorted(topic.partitions)],
+            partitions=partitions,
         )
 
     def _partition(self, partition: PartitionMetadata, exchange: Exchange) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cluster.broker.handlers.naming import named
+from cluster.broker.portions import Steps
 from cluster.broker.replicas.values import Refused
 from cluster.broker.server import Exchange
 from cluster.broker.services import Services
@@ -13,7 +14,7 @@ from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import response_class
 
 
-def handle(services: Services, request: Any, exchange: Exchange) -> Any:
+def handle(services: Services, request: Any, exchange: Exchange) -> Steps[Any]:
     response = response_class(ApiKey.OFFSET_FOR_LEADER_EPOCH)
     topic_class = response.OffsetForLeaderTopicResult
     wanted = named((topic.topic, ((asked.partition, asked) for asked in topic.partitions)) for topic in request.topics)
@@ -35,5 +36,6 @@ def handle(services: Services, request: Any, exchange: Exchange) -> Any:
                     error_code=code, partition=asked.partition, leader_epoch=epoch, end_offset=end_offset
                 )
             )
+            yield None
         topics.append(topic_class(topic=name, partitions=partitions))
     return response(topics=topics)

@@ -11,7 +11,7 @@ thousands that are as they were. Those are fetched all the same, and the leader'
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from random import Random
 
 from cluster.broker.replicas.purgatory import DelayedFetch
@@ -232,14 +232,19 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def admit(self, request: FetchRequest, reader: Reader, now_ms: int) -> FetchSession | None:
+    def admit(
+        self, request: FetchRequest, reader: Reader, now_ms: int, *, is_known: bool = True
+    ) -> FetchSession | None:
         """The session that a follower's fetch belongs to; None for a full fetch without one.
+
+        A follower that is no known broker gets none: any number could be made up, and each would be kept.
 
         Raises ``Refused``: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH.
         """
         if request.session_epoch in FULL_FETCH_EPOCHS:
             self._close(request.session_id)
-            return self._open(reader, now_ms) if request.session_epoch == INITIAL_EPOCH and request.partitions else None
+            wants_one = request.session_epoch == INITIAL_EPOCH and request.partitions
+            return self._open(reader, now_ms) if wants_one and is_known else None
         session = self._sessions.get(request.session_id)
         if session is None or not session.reader.is_same(reader):
             raise Refused(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"no fetch session {request.session_id} of {reader!r}")
@@ -251,6 +256,12 @@ class FetchSessions:
         session.epoch = next_epoch(session.epoch)
         session.used_ms = now_ms
         return session
+
+    def keep(self, replica_ids: Collection[int]) -> None:
+        """Close the sessions of all other followers: they are gone."""
+        for session in list(self._sessions.values()):
+            if session.reader.replica_id not in replica_ids:
+                self._close(session.session_id)
 
     def _open(self, reader: Reader, now_ms: int) -> FetchSession | None:
         for session in list(self._sessions.values()):

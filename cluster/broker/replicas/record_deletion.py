@@ -9,7 +9,7 @@ reader of the logs can tell it from a loss.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import NamedTuple
 
 from cluster.broker.journal import Journal
@@ -77,8 +77,9 @@ class RecordDeletion:
 
     def delete(
         self, wanted: Sequence[WantedDeletion], timeout_ms: int, respond: Callable[[list[DeletionResult]], None]
-    ) -> None:
-        """Delete here, and respond when every live replica of every partition has. None is in ``wanted`` twice."""
+    ) -> Generator[None]:
+        """Delete here step by step, and respond when every live replica of every partition has. None is in ``wanted``
+        twice."""
         results: list[DeletionResult] = []
         waiting: list[tuple[int, Partition, int]] = []
         for index, asked in enumerate(wanted):
@@ -92,6 +93,7 @@ class RecordDeletion:
                 if isinstance(error, LogError) and code is ErrorCode.KAFKA_STORAGE_ERROR:
                     self._storage_failed(error)
             results.append(DeletionResult(asked.topic, asked.partition, code))
+            yield
         if not waiting:
             respond(results)
             return

@@ -96,6 +96,7 @@ class ReplicaManager:
         """The brokers that are registered now: others cannot join an ISR."""
         before, self._alive = self._alive, frozenset(alive)
         if self._alive != before:
+            self.sessions.keep(self._alive)
             for partition in self.partitions.values():
                 partition.settle_deletions()
 
@@ -132,7 +133,8 @@ class ReplicaManager:
 
     def admit(self, request: FetchRequest, reader: Reader) -> FetchSession | None:
         """The session of a follower's fetch, if it has one. Raises ``Refused``."""
-        return self.sessions.admit(request, reader, self._clock.monotonic_ms())
+        is_known = self.is_alive(reader.replica_id)
+        return self.sessions.admit(request, reader, self._clock.monotonic_ms(), is_known=is_known)
 
     def fetch(
         self,

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
 from cluster.broker.checkpoints import Blocking
+from cluster.broker.portions import Pauses
 from cluster.broker.replicas.batch_checks import Looked, look_inside
 from cluster.broker.replicas.partition import Partition
 from cluster.broker.replicas.purgatory import DelayedProduce, TimerWheel, failed
@@ -23,13 +24,16 @@ from cluster.log.errors import LogError
 from cluster.protocol.batch import only_batch
 from cluster.protocol.errors import ErrorCode, InvalidBatch
 from cluster.protocol.produce import ProducePartition, ProduceRequest, ProduceResult, appended
-from cluster.protocol.record_checks import Effort, Postponed
+from cluster.protocol.record_checks import BYTES_AT_ONCE, Effort, Postponed
 from cluster.seams.clock import Clock
 
 logger = logging.getLogger(__name__)
 
 #: The one client that may write to internal topics nevertheless (Kafka's AdminUtils.AdminClientId).
 ADMIN_CLIENT_ID = "__admin_client"
+
+#: Partitions of one request that are written before others have their turn.
+PARTITIONS_AT_ONCE = 500
 
 VALID_ACKS = frozenset({-1, 0, 1})
 
@@ -81,6 +85,9 @@ class Writes:
         postponed: list[tuple[int, ProducePartition]] = []
         effort = self._effort
         effort.renew()
+        further: Sequence[ProducePartition] = ()
+        if len(partitions) > PARTITIONS_AT_ONCE:
+            partitions, further = partitions[:PARTITIONS_AT_ONCE], partitions[PARTITIONS_AT_ONCE:]
         for wanted in partitions:
             try:
                 topic, number, records = wanted
@@ -93,18 +100,22 @@ class Writes:
                 results.append(self._refused(wanted, error))
                 continue
             except Postponed:
-                postponed.append((len(results), wanted._replace(records=memoryview(bytearray(records or b"")))))
+                postponed.append((len(results), _kept(wanted)))
                 results.append(ProduceResult(topic, number, ErrorCode.NONE))
                 continue
             results.append(self._result(partition, acks, info, epoch, len(results), waiting))
+        for wanted in further:
+            postponed.append((len(results), _kept(wanted)))
+            results.append(ProduceResult(wanted.topic, wanted.partition, ErrorCode.NONE))
         if postponed:
-            return self._go_on(request, zstd_allowed, results, waiting, postponed, respond)
+            return self._go_on(request, client_id, zstd_allowed, results, waiting, postponed, respond)
         self._finish(request, results, waiting, respond)
         return None
 
     async def _go_on(
         self,
         request: ProduceRequest,
+        client_id: str | None,
         zstd_allowed: bool,
         results: list[ProduceResult],
         waiting: list[Waiting],
@@ -113,24 +124,41 @@ class Writes:
     ) -> None:
         """The rest of a request. One at a time: each may unpack to a hundred megabytes."""
         async with self._one_at_a_time:
-            effort = Effort.all()
+            effort, pause = Effort.all(), Pauses(self._clock.monotonic_ns)
             for index, wanted in postponed:
-                topic, number, records = wanted
+                await pause()
+                few_bytes = min(BYTES_AT_ONCE, effort.bytes_left)
+                few = Effort(few_bytes)
                 try:
-                    if records is None:
-                        raise Refused(ErrorCode.INVALID_RECORD, "no records")
+                    partition, records = self._admit(wanted, request.acks, client_id, zstd_allowed)
                     header = only_batch(records, zstd_allowed)
-                    config = self._find(topic, number).log.config
-                    looked = await self._beside(partial(look_inside, records, header, config, effort))
-                    # Roles may have changed meanwhile.
-                    partition = self._find(topic, number)
                     now_ms, wall_ms = self._clock.monotonic_ms(), self._clock.wall_ms()
-                    info, epoch = partition.append(records, header, request.acks, now_ms, wall_ms, effort, looked)
+                    try:
+                        info, epoch = partition.append(records, header, request.acks, now_ms, wall_ms, few)
+                        effort.bytes_left -= few_bytes - few.bytes_left
+                    except Postponed:
+                        looked = await self._beside(partial(look_inside, records, header, partition.log.config, effort))
+                        # Roles may have changed meanwhile.
+                        partition = self._find(wanted.topic, wanted.partition)
+                        now_ms, wall_ms = self._clock.monotonic_ms(), self._clock.wall_ms()
+                        info, epoch = partition.append(records, header, request.acks, now_ms, wall_ms, effort, looked)
                 except (Refused, InvalidBatch, LogError) as error:
                     results[index] = self._refused(wanted, error)
                 else:
                     results[index] = self._result(partition, request.acks, info, epoch, index, waiting)
-        self._finish(request, results, waiting, respond)
+        self._finish(request, results, self._still_waiting(results, waiting), respond)
+
+    def _still_waiting(self, results: list[ProduceResult], waiting: list[Waiting]) -> list[Waiting]:
+        """Nobody has told of what was acknowledged since the first of them was written."""
+        still: list[Waiting] = []
+        for entry in waiting:
+            index, partition, required_offset, epoch = entry
+            code = self._acknowledgement(partition.leader, epoch, required_offset)
+            if code is None:
+                still.append(entry)
+            elif code:
+                results[index] = failed(results[index], code)
+        return still
 
     async def _beside(self, look: Callable[[], Looked]) -> Looked:
         found: list[Looked] = []
@@ -195,3 +223,8 @@ class Writes:
             error_message=error.message,
             record_errors=error.record_errors if isinstance(error, InvalidBatch) else (),
         )
+
+
+def _kept(wanted: ProducePartition) -> ProducePartition:
+    """The same for longer than the frame is valid."""
+    return wanted if wanted.records is None else wanted._replace(records=memoryview(bytearray(wanted.records)))

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from cluster.broker.answering import answering_later
+from cluster.broker.checkpoints import in_place
 from cluster.broker.metrics import Counters
+from cluster.broker.portions import Beside
 from cluster.broker.server import MAX_UNANSWERED, Api, ClientConnection, Exchange
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.messages import encode_request, request_class, response_class
@@ -144,7 +146,7 @@ def test_a_slow_handler_holds_back_what_comes_after_it() -> None:
 
         fails: list[bool] = []
 
-        handle = answering_later(ApiKey.DESCRIBE_CLUSTER, handler)
+        handle = answering_later(ApiKey.DESCRIBE_CLUSTER, handler, Beside(in_place))
         client = ClientConnection(connection, "L", {60: Api(ApiKey.DESCRIBE_CLUSTER, 0, 1, handle)}, Counters())
         message = request_class(ApiKey.DESCRIBE_CLUSTER)()
         request = memoryview(bytearray(encode_request(message, 0, 7, "c")))

@@ -11,7 +11,7 @@ import pytest
 
 from cluster.broker.control.channels import MAX_REFUSALS, ChannelSet
 from cluster.broker.control.endpoints import Endpoint, PeerAddresses
-from cluster.broker.control.event_queue import EventQueue, QueueClosed
+from cluster.broker.control.event_queue import SHIFT_NS, EventQueue, QueueClosed, Shift
 from cluster.broker.control.local_peer import LocalPeer
 from cluster.broker.control.metadata_cache import FULL, MetadataCache
 from cluster.broker.control.requests import PARTITIONS_AT_ONCE, ControlRequest, RequestBuilder
@@ -22,7 +22,7 @@ from cluster.metadata.znodes import BrokerRegistration
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import decode_request, encode_request, parse_request_header
-from tests.cluster.control.virtual_time import run
+from tests.cluster.control.virtual_time import LoopClock, run
 from tests.cluster.controller.situations import T0, context_with, led
 
 
@@ -49,6 +49,37 @@ def test_events_do_not_interleave_and_merge_by_name():
         await queue.run(event("d"))
         names = [line.split()[0] for line in trace]
         assert names == ["a", "a", "b", "b", "c", "c", "b", "b", "d", "d"]
+        await queue.close()
+
+    run(body())
+
+
+def test_patient_events_stand_behind_all_others():
+    """Also behind those that come later; a shift is over when one of them waits, or when it has lasted long."""
+
+    async def body():
+        queue, trace = EventQueue("test"), []
+
+        def event(name):
+            async def work():
+                trace.append(name)
+
+            return work
+
+        async def long_work():
+            shift = Shift(queue, LoopClock())
+            trace.append(await shift.is_over())
+            await asyncio.sleep(SHIFT_NS / 1e9)
+            trace.append(await shift.is_over())
+            queue.post(event("urgent"))
+            trace.append(await Shift(queue, LoopClock()).is_over())
+
+        queue.post(long_work, patient=True)
+        queue.post(event("patient"), patient=True)
+        queue.start()
+        await queue.run(event("last"), patient=True)
+        assert trace == [False, True, True, "urgent", "patient", "last"]
+        assert not queue.has_urgent
         await queue.close()
 
     run(body())

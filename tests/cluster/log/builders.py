@@ -14,7 +14,7 @@ from cluster.log.errors import LogError
 from cluster.log.partition_log import PartitionLog
 from cluster.log.removal import Doomed
 from cluster.protocol.batch import BatchHeader, parse_header
-from cluster.protocol.errors import ErrorCode
+from cluster.protocol.errors import CorruptBatch, ErrorCode
 from cluster.seams.clock import ManualClock
 from cluster.seams.memory_storage import MemoryStorage
 from cluster.seams.storage import FileRange
@@ -165,3 +165,20 @@ def read_all(log: PartitionLog) -> bytes:
             offset = header.next_offset
             position += header.size_bytes
     return b"".join(parts)
+
+
+def offset_for_timestamp(log: PartitionLog, timestamp: int, upper_bound_offset: int) -> tuple[int, int] | None:
+    """What a search for a timestamp finds below the bound, with every look taken at once."""
+    search = log.search_timestamp(timestamp)
+    try:
+        look = next(search)
+        while True:
+            try:
+                found = look()
+            except CorruptBatch as error:
+                look = search.throw(error)
+            else:
+                look = search.send(found)
+    except StopIteration as end:
+        found = end.value
+    return found if found is not None and found[1] < upper_bound_offset else None

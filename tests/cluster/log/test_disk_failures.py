@@ -19,6 +19,7 @@ from tests.cluster.log.builders import (
     bench,
     code_of,
     content,
+    offset_for_timestamp,
     open_log,
     produce,
     read_all,
@@ -87,7 +88,7 @@ def test_an_unreadable_file_is_a_storage_error(on, monkeypatch):
         append(log)
     monkeypatch.setattr(MemoryFile, "pread", lambda *_: (_ for _ in ()).throw(OSError(5, "I/O error")))
     assert code_of(lambda: log.read(1, 100, 8)) == ErrorCode.KAFKA_STORAGE_ERROR
-    assert code_of(lambda: log.offset_for_timestamp(NOW_MS, 8)) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert code_of(lambda: offset_for_timestamp(log, NOW_MS, 8)) == ErrorCode.KAFKA_STORAGE_ERROR
     monkeypatch.undo()
     monkeypatch.setattr(MemoryFile, "pread", lambda *_: bytes(100))
     assert code_of(lambda: log.read(1, 100, 8)) == ErrorCode.KAFKA_STORAGE_ERROR

@@ -21,6 +21,7 @@ from tests.cluster.log.builders import (
     code_of,
     content,
     make_batch,
+    offset_for_timestamp,
     open_log,
     produce,
     replicated,
@@ -145,13 +146,13 @@ def test_offset_for_timestamp(on):
     assert len(log.segment_base_offsets) > 2
     for timestamp in range(990, 1196):
         expected = max(0, -(-(timestamp - 1000) // 5))
-        assert log.offset_for_timestamp(timestamp, 40) == (1000 + expected * 5, expected)
-    assert log.offset_for_timestamp(1196, 40) is None
-    assert log.offset_for_timestamp(1100, 20) is None
-    assert log.offset_for_timestamp(1100, 21) == (1100, 20)
+        assert offset_for_timestamp(log, timestamp, 40) == (1000 + expected * 5, expected)
+    assert offset_for_timestamp(log, 1196, 40) is None
+    assert offset_for_timestamp(log, 1100, 20) is None
+    assert offset_for_timestamp(log, 1100, 21) == (1100, 20)
     assert log.max_timestamp == 1195
     log.advance_log_start_offset(21)
-    assert log.offset_for_timestamp(1000, 40) == (1105, 21)
+    assert offset_for_timestamp(log, 1000, 40) == (1105, 21)
 
 
 def test_truncation_into_a_batch_removes_it(on):

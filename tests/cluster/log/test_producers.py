@@ -9,7 +9,7 @@ from crc32c import crc32c
 
 from cluster.log.errors import CheckpointError
 from cluster.log.histories import histories_bytes, parse_histories
-from cluster.log.producers import MARKS, ProducerStates, parse_snapshot, snapshot_bytes
+from cluster.log.producers import MARKS, MOMENT_MS, ROOM_MS, ProducerStates, parse_snapshot, snapshot_bytes
 from cluster.log.sequence import BatchMetadata, ProducerEntry
 from tests.cluster.log.builders import NOW_MS, make_header
 
@@ -205,3 +205,33 @@ def test_histories_and_back():
             parse_histories(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
         with pytest.raises(CheckpointError):
             parse_histories(data[:at])
+
+
+def test_producers_have_a_bound():
+    """Who wrote nothing for five minutes makes room for another; of those who write nobody is forgotten."""
+    producers = ProducerStates()
+
+    def comes(producer_id, offset, monotonic_ms):
+        if producers.get(producer_id) is None and not producers.has_room(10, offset, monotonic_ms):
+            return False
+        producers.update(make_header(producer_id=producer_id, base_sequence=0), offset)
+        return True
+
+    assert all(comes(number, number, number) for number in range(10))
+    assert not comes(10, 10, 10)
+    assert not comes(10, 10, MOMENT_MS + 10)
+    assert comes(3, 10, ROOM_MS // 2)
+    assert not comes(11, 11, ROOM_MS + MOMENT_MS)
+    assert comes(12, 11, ROOM_MS + MOMENT_MS + 10)
+    assert {entry.producer_id for entry in producers} == {3, 12}
+
+
+def test_a_log_that_was_cut_forgets_when_it_ended_where():
+    """Else what is written where it was cut would look old."""
+    producers = ProducerStates()
+    for number in range(10):
+        producers.update(make_header(producer_id=number, base_sequence=0), number)
+    assert not producers.has_room(10, 100, 0)
+    producers.drop_marks_above(10)
+    assert not producers.has_room(10, 10, ROOM_MS + MOMENT_MS)
+    assert len(producers) == 10

@@ -6,7 +6,7 @@ import pytest
 
 from cluster.log.config import LogConfig
 from cluster.protocol.batch import crc_ok, parse_header
-from tests.cluster.log.builders import DIRECTORY, append, bench, content, open_log, read_all
+from tests.cluster.log.builders import DIRECTORY, append, bench, content, offset_for_timestamp, open_log, read_all
 
 TRANSACTIONAL = bytes.fromhex(
     "0000000000000000 0000004b ffffffff 02 228973fb 0010 00000001 0000018bcfe56800 0000018bcfe56801"
@@ -62,5 +62,5 @@ def test_compressed_batches_pass_through(codec):
     result = log.read(2, 1, 3)
     assert content(result.records)[16:] == batch[16:]
     assert parse_header(content(result.records)).codec == list(COMPRESSED).index(codec) + 1
-    assert log.offset_for_timestamp(1001, 3) == (1001, 1)
+    assert offset_for_timestamp(log, 1001, 3) == (1001, 1)
     assert log.max_timestamp == 1002

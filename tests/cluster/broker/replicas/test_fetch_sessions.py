@@ -285,3 +285,20 @@ def test_errors_of_sessions_on_the_wire() -> None:
         assert await client_of_leader(cluster)
 
     with_topic(check, brokers=3)
+
+
+def test_who_is_no_broker_gets_no_session() -> None:
+    """Replica ids that are made up keep nothing; a session ends when its follower is no registered broker any more."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        manager = cluster.nodes[1].replicas
+        for replica_id in range(100, 200):
+            assert manager.admit(wants(0), Reader(replica_id)) is None
+        assert len(manager.sessions) == 0
+        manager.brokers_changed({1, 2})
+        session = manager.admit(wants(0), Reader(2))
+        assert session is not None
+        manager.brokers_changed({1})
+        assert len(manager.sessions) == 0
+
+    with_topic(check)

@@ -1,0 +1,67 @@
+"""A broker whose loop is busy for long answers nobody: such turns are counted, and logged with what took them.
+
+Owns the log line, ten seconds apart at least, and the figures. Which API it was is read from the times of requests,
+which are there anyway: nothing is done for a request that is quick. Does not own the measuring
+(``cluster.seams.turns``).
+"""
+
+from __future__ import annotations
+
+import logging
+
+from cluster.broker.metrics import Counters
+from cluster.broker.request_metrics import BUCKETS, ApiMetrics
+from cluster.protocol.apis import ApiKey
+
+logger = logging.getLogger(__name__)
+
+#: Handlers that took 65 ms or longer are counted from this bucket on.
+_SLOW_BUCKET = 9
+_LOGGED_NS = 10_000_000_000
+
+
+class LongTurns:
+    """For one broker."""
+
+    def __init__(self, counters: Counters) -> None:
+        self._counters = counters
+        self._slow: dict[int, int] = {}
+        self._logged_ns: int | None = None
+        self._unlogged = 0
+        #: The longest turn since the start.
+        self.longest_ns = 0
+
+    def __repr__(self) -> str:
+        return f"<LongTurns: {self._counters.event_loop_long_turns}, the longest {self.longest_ns} ns>"
+
+    def note(self, elapsed_ns: int) -> None:
+        """A turn took so long, and is over."""
+        counters = self._counters
+        counters.event_loop_long_turns += 1
+        self.longest_ns = max(self.longest_ns, elapsed_ns)
+        culprits = self._culprits()
+        now_ns = counters.now_ns()
+        if self._logged_ns is not None and now_ns - self._logged_ns < _LOGGED_NS:
+            self._unlogged += 1
+            return
+        logger.warning(
+            "a turn of the event loop took %.0f ms: %s%s",
+            elapsed_ns / 1e6,
+            ", ".join(culprits) or "no single request, but many, or work of the broker's own, or a busy machine",
+            f" ({self._unlogged} more long turns before)" if self._unlogged else "",
+        )
+        self._logged_ns, self._unlogged = now_ns, 0
+
+    def _culprits(self) -> list[str]:
+        """The APIs of which a handler took long since the last look."""
+        found = []
+        for key, metrics in self._counters.api.apis.items():
+            slow = _slow(metrics)
+            if slow > self._slow.get(key, 0):
+                self._slow[key] = slow
+                found.append(ApiKey(key).name)
+        return found
+
+
+def _slow(metrics: ApiMetrics) -> int:
+    return sum(sum(times.buckets[_SLOW_BUCKET:BUCKETS]) for times in (metrics.at_once, metrics.local))

@@ -1,0 +1,129 @@
+"""Portions: no request holds the event loop, however much it names and however large its answer is.
+
+Owns how an answer is made in shares of a few milliseconds, with a turn of the loop between them, and the work that
+depends on its arguments alone: that is done in another thread, one piece at a time. What is small, as nearly all is, is
+answered at once. Does not own what any API answers, nor batches of records (``replicas.writes``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from typing import Any, TypeVar
+
+from cluster.broker.checkpoints import Blocking
+
+#: How long an answer is made before others have their turn.
+SHARE_NS = 5_000_000
+#: Requests up to this size are decoded on the event loop; of larger ones a copy is, beside it.
+BYTES_AT_ONCE = 16_384
+#: Answers with up to so many structures are encoded on the event loop.
+STRUCTURES_AT_ONCE = 1000
+
+_Result = TypeVar("_Result")
+
+#: An answer in the making. It yields as often as it can (None), and work for another thread, whose result it gets.
+Steps = Generator[Callable[[], Any] | None, Any, _Result]
+
+
+class Beside:
+    """Runs beside the event loop what depends on its arguments alone; one at a time, for each may need much memory."""
+
+    def __init__(self, blocking: Blocking) -> None:
+        self._blocking = blocking
+        self._one_at_a_time = asyncio.Lock()
+
+    def __repr__(self) -> str:
+        return f"Beside({'busy' if self._one_at_a_time.locked() else 'idle'})"
+
+    async def run(self, work: Callable[[], _Result]) -> _Result:
+        """Return or raise what ``work`` does."""
+        found: list[_Result] = []
+        async with self._one_at_a_time:
+            await self._blocking(lambda: found.append(work()))
+        return found[0]
+
+
+class Portions:
+    """One answer, made by its ``steps``."""
+
+    __slots__ = ("_now_ns", "_steps", "_work", "is_done", "result")
+
+    def __init__(self, steps: Steps[Any], now_ns: Callable[[], int]) -> None:
+        self._steps = steps
+        self._now_ns = now_ns
+        self._work: Callable[[], Any] | None = None
+        self.is_done = False
+        self.result: Any = None
+
+    def __repr__(self) -> str:
+        return f"Portions({'done' if self.is_done else 'in the making'})"
+
+    def begin(self) -> bool:
+        """Make one share of it; True if that was all. Raises what the steps raise."""
+        return self._go_on(next, self._steps)
+
+    async def finish(self, beside: Beside) -> Any:
+        """Make the rest and return the answer. Raises what the steps raise."""
+        steps = self._steps
+        while not self.is_done:
+            work, self._work = self._work, None
+            if work is None:
+                await asyncio.sleep(0)
+                self.begin()
+                continue
+            try:
+                found = await beside.run(work)
+            except Exception as error:
+                self._go_on(steps.throw, error)
+            else:
+                self._go_on(steps.send, found)
+        return self.result
+
+    def _go_on(self, resume: Callable[..., Callable[[], Any] | None], given: Any) -> bool:
+        end_ns = self._now_ns() + SHARE_NS
+        try:
+            self._work = resume(given)
+            while self._work is None and self._now_ns() < end_ns:
+                self._work = next(self._steps)
+        except StopIteration as end:
+            self.result, self.is_done = end.value, True
+        return self.is_done
+
+
+class Pauses:
+    """Of somebody who awaits much that is there already: awaited again and again, it lets others have their turn."""
+
+    __slots__ = ("_now_ns", "_until_ns")
+
+    def __init__(self, now_ns: Callable[[], int]) -> None:
+        self._now_ns = now_ns
+        self._until_ns = now_ns() + SHARE_NS
+
+    def __repr__(self) -> str:
+        return f"Pauses(until {self._until_ns})"
+
+    async def __call__(self) -> None:
+        if self._now_ns() >= self._until_ns:
+            await asyncio.sleep(0)
+            self._until_ns = self._now_ns() + SHARE_NS
+
+
+def is_large(message: Any) -> bool:
+    """Whether it takes long to encode a message of kafka-python's."""
+    return _structures(message, STRUCTURES_AT_ONCE) < 0
+
+
+def _structures(message: Any, left: int) -> int:
+    """What is left of so many structures when those of a message are counted; negative if there are more."""
+    for name in message._struct.fields:
+        value = getattr(message, name)
+        if type(value) is list:
+            left -= len(value)
+            if left < 0 or not value or not hasattr(value[0], "_struct"):
+                continue
+            for each in value:
+                left = _structures(each, left)
+                if left < 0:
+                    break
+    return left

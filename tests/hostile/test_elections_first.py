@@ -1,0 +1,71 @@
+"""What administrators ask for, however much, does not stand before an election (M2)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from cluster.broker.handlers.controller_requests import MOST_ASKED_FOR, TopicCreator
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.messages import request_class
+from tests.cluster.control.cluster import SESSION_MS, Cluster, create_topics_request
+from tests.cluster.control.virtual_time import run
+
+TOPICS = 100
+#: Of one look at ZooKeeper, or one write to it.
+LATENCY_S = 0.02
+
+
+@pytest.mark.parametrize("what", ["create", "delete"])
+def test_a_leader_is_replaced_while_many_topics_are_made(what: str) -> None:
+    """Within the session's end and a second, where it waited for all of them; every topic is done in the end."""
+
+    async def main() -> None:
+        cluster = Cluster(LATENCY_S)
+        await cluster.start(1, 2, 3)
+        await cluster.create_topic("t", assignments={0: [2, 3, 1]}, partitions=-1, factor=-1)
+        request = create_topics_request([(f"many-{number}", 1, 1) for number in range(TOPICS)], timeout_ms=60_000)
+        if what == "delete":
+            await cluster.controller.plane.serve(request, 7)
+            names = [f"many-{number}" for number in range(TOPICS)]
+            request = request_class(ApiKey.DELETE_TOPICS)(version=5, topic_names=names, topics=[], timeout_ms=60_000)
+        loop = asyncio.get_running_loop()
+        before = loop.time()
+        await cluster.brokers[2].crash()
+        await asyncio.sleep(SESSION_MS / 1000 - 0.1)
+        working = loop.create_task(cluster.controller.plane.serve(request, 7 if what == "create" else 5))
+        await cluster.until(lambda: cluster.leader() == 3)
+        assert loop.time() - before < SESSION_MS / 1000 + 1
+        assert not working.done()
+        if what == "create":
+            answer = await working
+            assert [topic.error_code for topic in answer.topics] == [ErrorCode.NONE] * TOPICS
+        else:
+            working.cancel()
+        await cluster.stop()
+
+    run(main())
+
+
+def test_topics_that_are_only_asked_for_are_few_at_a_time() -> None:
+    """A Metadata request of unknown names makes no request to the controller for each."""
+
+    async def main() -> None:
+        asked: list[str] = []
+
+        async def ask(request: object, _version: int) -> None:
+            asked.append(request.topics[0].name)
+            await asyncio.sleep(1)
+
+        creator = TopicCreator(ask, 1000)
+        for number in range(10 * MOST_ASKED_FOR):
+            creator.create(f"t{number}")
+        await asyncio.sleep(2)
+        assert len(asked) == MOST_ASKED_FOR
+        creator.create("another")
+        await asyncio.sleep(2)
+        assert asked[-1] == "another"
+
+    run(main())
