@@ -12,13 +12,15 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tests.hostile.mutations import Hostile, good, hostile
+from tests.hostile.mutations import Hostile, hostile
 from tests.support.attack import Outcome, Shot, fire
 
 #: Frames of one connection.
 TOGETHER = 6
 #: Connections at once: of few, so that a producer beside them gets its turn.
 WINDOW = 24
+#: Within this each connection must have ended: topics are made and deleted one after the other, each with its files.
+BOUND_S = 60.0
 
 
 class Volley(Shot):
@@ -106,9 +108,9 @@ def fire_seeds(
             again.append(Volley(volley.port, rest))
         done()
 
-    fire(shots, counts.outcome, WINDOW, ended)
+    fire(shots, counts.outcome, WINDOW, ended, BOUND_S)
     while again:
-        fire(_drained(again), counts.outcome, WINDOW, ended)
+        fire(_drained(again), counts.outcome, WINDOW, ended, BOUND_S)
 
 
 def _drained(again: deque[Volley]) -> Iterator[Volley]:
@@ -131,6 +133,3 @@ def _volleys(
     for name, frames in waiting.items():
         if frames:
             yield Volley(ports[name], frames)
-
-
-__all__ = ["Counts", "Volley", "fire_seeds", "good"]

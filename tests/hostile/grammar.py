@@ -204,7 +204,7 @@ def _text(draw: Random) -> bytes:
 #: Epochs of a broker's former lives: -1 is any life's, and a later one than its own a broker will soon hear of itself.
 FORMER_LIVES = (0, -2, -(1 << 63))
 
-_WAIT_MS = _one_of(0, 10, 1000, 30_000)
+_WAIT_MS = _one_of(0, 10, 1000, 5000)
 _EPOCH = _one_of(-1, -1, 0, 0, 1)
 _BROKER_EPOCH = _one_of(*FORMER_LIVES)
 #: By name, or by API and name.

@@ -59,6 +59,9 @@ class Shot:
         self.sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self.sock.setblocking(False)
 
+    def __repr__(self) -> str:
+        return f"Shot({self.wire.hex()})"
+
     def connect(self) -> bool:
         """Begin to connect; False while this machine has no free port."""
         code = self.sock.connect_ex((HOST, self.port))
@@ -90,6 +93,7 @@ def fire(
     outcome: Outcome,
     window: int = WINDOW,
     ended: Callable[[_AnyShot], None] = lambda shot: None,
+    bound_s: float = BOUND_S,
 ) -> None:
     """The same for connections of the caller's own, which hears of each that has ended; the next is asked for after."""
     pending = iter(shots)
@@ -109,7 +113,7 @@ def fire(
                         live.remove(key.data)
                         _end(selector, key.data, outcome)
                         ended(key.data)
-                _check_bound(live)
+                _check_bound(live, bound_s)
         finally:
             for shot in (*live, *([waiting] if waiting else [])):
                 shot.sock.close()
@@ -146,10 +150,10 @@ def _end(selector: selectors.BaseSelector, shot: Shot, outcome: Outcome) -> None
         outcome.closed += 1
 
 
-def _check_bound(live: Iterable[Shot]) -> None:
+def _check_bound(live: Iterable[Shot], bound_s: float) -> None:
     now = time.monotonic()
-    stuck = [shot for shot in live if now - shot.begun > BOUND_S]
-    assert not stuck, f"neither answered nor closed within {BOUND_S} s: {stuck[0].wire.hex()}"
+    stuck = [shot for shot in live if now - shot.begun > bound_s]
+    assert not stuck, f"neither answered nor closed within {bound_s} s: {stuck[0]!r}"
 
 
 @dataclass
