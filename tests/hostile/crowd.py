@@ -1,6 +1,6 @@
 """A crowd at a broker's door: connections that say nothing, that send a request byte by byte, that never read.
 
-Owns the connections, one loop over all of them, and when each of them was dropped. Does not own the broker, nor what
+Owns the connections, what they send, and how long it took until they were dropped. Does not own the broker, nor what
 must hold (``test_crowd``, ``run``).
 """
 
@@ -8,26 +8,27 @@ from __future__ import annotations
 
 import errno
 import resource
-import select
 import socket
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 
+from cluster.process.processes import until
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.messages import encode_request, request_class
-from tests.hostile.absence import HOST
+from tests.hostile.absence import HOST, Plain
+from tests.hostile.target import Target
 
 IDLE, SLOW, UNREAD = "idle", "slow", "unread"
 #: Between two bytes of one that is slow.
 BYTE_EACH_S = 0.5
-#: Answers of some tens of kilobytes, asked for so often without reading any.
-UNREAD_REQUESTS = 100
+#: Answers of sixty kilobytes, asked for so often without reading any.
+UNREAD_REQUESTS = 20
 #: Files and sockets besides the crowd.
 SPARE_DESCRIPTORS = 200
-_ENDED = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
 
 
 def descriptors_for(count: int) -> int:
@@ -43,22 +44,21 @@ def descriptors_for(count: int) -> int:
 
 @dataclass
 class Crowd:
-    """All of them. ``dropped_s`` has the seconds after ``begun_s`` in which each kind was dropped."""
+    """All of them. ``dropped_s`` is how long after the last one was opened the broker had dropped all."""
 
-    sockets: dict[int, tuple[str, socket.socket]] = field(default_factory=dict)
+    sockets: list[tuple[str, socket.socket]] = field(default_factory=list)
     opened: Counter[str] = field(default_factory=Counter)
-    dropped_s: dict[str, list[float]] = field(default_factory=lambda: {IDLE: [], SLOW: [], UNREAD: []})
-    begun_s: float = 0.0
+    opened_s: float = 0.0
+    dropped_s: float | None = None
 
     def __repr__(self) -> str:
         return f"Crowd({self.line()})"
 
     def line(self) -> str:
-        """How many of each kind were opened, dropped, and by when the last one."""
-        return ", ".join(
-            f"{len(self.dropped_s[kind])} of {count} {kind} dropped by {max(self.dropped_s[kind], default=0.0):.1f} s"
-            for kind, count in self.opened.items()
-        )
+        """How many of each kind were opened, and how long it took until they were dropped."""
+        counts = ", ".join(f"{count} {kind}" for kind, count in self.opened.items())
+        end = "not all dropped" if self.dropped_s is None else f"all dropped after {self.dropped_s:.1f} s"
+        return f"{counts} in {self.opened_s:.1f} s, {end}"
 
     def open(self, port: int, kind: str, count: int) -> None:
         """So many more; each has sent what its kind sends at once."""
@@ -69,33 +69,65 @@ class Crowd:
             sock.settimeout(30)
             sock.connect((HOST, port))
             sock.setblocking(False)
-            self.sockets[sock.fileno()] = (kind, sock)
+            self.sockets.append((kind, sock))
             if kind == UNREAD:
                 _send(sock, _LARGE * UNREAD_REQUESTS)
         self.opened[kind] += count
 
-    def wait(self, within_s: float) -> None:
-        """Go on, byte by byte, until all are dropped or the time is over."""
-        with select.epoll() as watched:
-            for number, (_, sock) in self.sockets.items():
-                watched.register(sock, _ENDED)
-                assert number == sock.fileno()
-            turn, next_s = 0, self.begun_s
-            while self.sockets and time.monotonic() < self.begun_s + within_s:
-                if time.monotonic() >= next_s:
-                    self._send_a_byte(turn)
-                    turn, next_s = turn + 1, time.monotonic() + BYTE_EACH_S
-                for number, _events in watched.poll(0.05):
-                    kind, sock = self.sockets.pop(number)
-                    watched.unregister(sock)
-                    sock.close()
-                    self.dropped_s[kind].append(time.monotonic() - self.begun_s)
+    def wait(self, are_dropped: Callable[[], bool], within_s: float) -> None:
+        """Go on, byte by byte, until all are dropped or the time is over.
 
-    def _send_a_byte(self, turn: int) -> None:
-        # Those that do not read send too: a closed window may hide from them that they were dropped.
-        for kind, sock in self.sockets.values():
-            if kind != IDLE and turn < len(_LARGE) - 1:
-                _send(sock, _LARGE[turn : turn + 1])
+        Who does not read need not hear of it: a reset that comes while the window is closed may pass it by.
+        """
+        begun_s = time.monotonic()
+        # The last byte is never sent: the request would be whole.
+        for byte in chain((bytes((each,)) for each in _LARGE[:-1]), repeat(b"")):
+            for kind, sock in self.sockets:
+                if kind == SLOW:
+                    _send(sock, byte)
+            if until(are_dropped, BYTE_EACH_S):
+                self.dropped_s = time.monotonic() - begun_s
+            if self.dropped_s is not None or time.monotonic() > begun_s + within_s:
+                return
+
+
+@dataclass
+class Siege:
+    """What a crowd has cost a broker: bytes of memory above what it had, at most and afterwards."""
+
+    crowd: Crowd
+    most_bytes: int
+    left_bytes: int
+    is_served: bool
+
+    def __repr__(self) -> str:
+        return f"Siege({self.line()})"
+
+    def line(self) -> str:
+        """The figures."""
+        return (
+            f"{self.crowd.line()}; memory at most {self.most_bytes / 1e6:.1f} MB more, {self.left_bytes / 1e6:.1f} MB "
+            f"afterwards; others {'were' if self.is_served else 'WERE NOT'} served"
+        )
+
+
+def besiege(broker: Target, within_s: float, **counts: int) -> Siege:
+    """Open so many of each kind, and wait until the broker has dropped them, or ``within_s`` is over."""
+    with Plain(broker.port) as plain:
+        plain.send(ApiKey.API_VERSIONS, 2)
+    before, before_bytes = broker.process.num_fds(), broker.memory_bytes()
+    most_bytes = before_bytes
+
+    def are_dropped() -> bool:
+        nonlocal most_bytes
+        most_bytes = max(most_bytes, broker.memory_bytes())
+        return broker.process.num_fds() <= before
+
+    with crowd(broker.port, **counts) as made:
+        with Plain(broker.port) as plain:
+            is_served = bool(plain.send(ApiKey.API_VERSIONS, 2).api_keys)
+        made.wait(are_dropped, within_s)
+    return Siege(made, most_bytes - before_bytes, broker.memory_bytes() - before_bytes, is_served)
 
 
 @contextmanager
@@ -103,12 +135,13 @@ def crowd(port: int, **counts: int) -> Iterator[Crowd]:
     """So many of each kind, as fast as they can be opened."""
     made = Crowd()
     try:
-        made.begun_s = time.monotonic()
+        begun_s = time.monotonic()
         for kind, count in counts.items():
             made.open(port, kind, count)
+        made.opened_s = time.monotonic() - begun_s
         yield made
     finally:
-        for _, sock in made.sockets.values():
+        for _, sock in made.sockets:
             sock.close()
 
 
@@ -132,10 +165,9 @@ def _send(sock: socket.socket, data: bytes) -> None:
 
 
 def _large_request() -> bytes:
-    """All settings of a broker with their documentation: the answer is hundreds of times as long."""
-    request = request_class(ApiKey.DESCRIBE_CONFIGS)
-    resource_ = request.DescribeConfigsResource(resource_type=4, resource_name="1", configuration_keys=None)
-    message = request(resources=[resource_], include_synonyms=True, include_documentation=True)
+    """For a coordinator with a long name: cheap to answer, and the answer names it twice."""
+    key = "crowd" * 6000
+    message = request_class(ApiKey.FIND_COORDINATOR)(key_type=0, coordinator_keys=[key])
     frame = encode_request(message, 4, 1, "crowd")
     return len(frame).to_bytes(4, "big") + frame
 
