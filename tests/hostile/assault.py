@@ -94,9 +94,11 @@ def compare(course: Course, peaceful: Course) -> list[str]:
     return []
 
 
-def both(directory: Path, seeds: range, told: Callable[[Course], None] = lambda course: None) -> tuple[Course, Course]:
-    """The assault, and as many good requests to another broker; what is wrong is in the first."""
-    peaceful = assail(directory / "good", seeds, good, told)
+def both(
+    directory: Path, seeds: range, good_seeds: range, told: Callable[[Course], None] = lambda course: None
+) -> tuple[Course, Course]:
+    """The assault, and good requests to another broker; what is wrong is in the first."""
+    peaceful = assail(directory / "good", good_seeds, good, told)
     course = assail(directory / "hostile", seeds, hostile, told)
     course.wrong += [f"of the good requests: {each}" for each in peaceful.wrong]
     course.wrong += compare(course, peaceful)

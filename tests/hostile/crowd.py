@@ -110,6 +110,15 @@ class Siege:
             f"afterwards; others {'were' if self.is_served else 'WERE NOT'} served"
         )
 
+    def wrong(self, most_bytes: int, within_s: float) -> list[str]:
+        """What must not be, one line each."""
+        found = [] if self.is_served else ["others were not served"]
+        if self.most_bytes > most_bytes:
+            found.append(f"the crowd cost {self.most_bytes / 1e6:.1f} MB")
+        if self.crowd.dropped_s is None or self.crowd.dropped_s > within_s:
+            found.append(f"not all of the crowd were dropped within {within_s:.0f} s")
+        return found
+
 
 def besiege(broker: Target, within_s: float, **counts: int) -> Siege:
     """Open so many of each kind, and wait until the broker has dropped them, or ``within_s`` is over."""

@@ -1,11 +1,12 @@
-"""Hostile frames from the command line: so many against one broker, then as many good ones against another.
+"""Hostile frames from the command line: so many good ones to one broker, then as many bad ones to another.
 
-    .venv/bin/python -m tests.hostile.run --count 1000000 [--first SEED] [--crowds]
+    .venv/bin/python -m tests.hostile.run --count 1000000 [--first SEED] [--alone] [--crowd]
     .venv/bin/python -m tests.hostile.run --seed SEED
 
 ``--seed`` sends the one frame of a seed, and shows it and what came of it. A table at the end counts the frames by
 listener and API. Exit status 1 if the broker died, a traceback is in its log, a connection was neither answered nor
-closed, memory or descriptors are left, or the producer beside lost an acknowledged record or waited too long.
+closed, memory or descriptors are left, or the producer beside lost an acknowledged record or waited too long; with
+``--crowd`` also if thousands of connections that are idle, slow or never read cost too much or are not dropped.
 """
 
 from __future__ import annotations
@@ -17,8 +18,16 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests.hostile import crowd
 from tests.hostile.assault import MOST_P99_MS, Course, assail, both
 from tests.hostile.mutations import hostile
+from tests.hostile.target import target
+
+#: Connections that come and go before the others, and those that stay.
+FLOOD = 5000
+CROWD = {crowd.IDLE: 5000, crowd.SLOW: 500, crowd.UNREAD: 200}
+MOST_CROWD_BYTES = 150_000_000
+IDLE_MS = 10_000
 
 
 def main() -> int:
@@ -26,6 +35,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=20_000, help="how many frames")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--seed", type=int, help="only the frame of this seed, and what comes of it")
+    parser.add_argument("--crowd", action="store_true", help="and thousands of useless connections")
     parser.add_argument("--alone", action="store_true", help="without the good requests to compare with")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.CRITICAL)
@@ -34,8 +44,20 @@ def main() -> int:
         if arguments.seed is not None:
             return _one(home, arguments.seed)
         seeds = range(arguments.first, arguments.first + arguments.count)
-        course = assail(home, seeds, told=_tell) if arguments.alone else both(home, seeds, _tell)[0]
+        course = assail(home, seeds, told=_tell) if arguments.alone else both(home, seeds, seeds, _tell)[0]
+        if arguments.crowd:
+            course.wrong += _crowd(home / "crowd")
     return _result(course)
+
+
+def _crowd(directory: Path) -> list[str]:
+    directory.mkdir()
+    descriptors = crowd.descriptors_for(sum(CROWD.values()))
+    with target(directory, descriptors, connections_max_idle_ms=str(IDLE_MS)) as broker:
+        crowd.flood(broker.port, FLOOD)
+        siege = crowd.besiege(broker, 3 * IDLE_MS / 1000, **CROWD)
+    sys.stdout.write(f"after {FLOOD} connections that came and went: {siege.line()}\n")
+    return siege.wrong(MOST_CROWD_BYTES, 2 * IDLE_MS / 1000)
 
 
 def _tell(course: Course) -> None:
