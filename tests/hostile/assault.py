@@ -1,8 +1,8 @@
 """One broker and very many frames: what is sent, what is watched meanwhile, and what must hold in the end.
 
-Owns the course of an assault and its result. A first broker serves as many good requests as a second one bad ones; each
-has a producer beside it, and is tidied up now and then: whoever may make a topic must not be counted as a leak. Does not
-own the frames (``mutations``), the connections (``firing``), nor how it is told (``run``).
+Owns the course of an assault and its result. A first broker serves good requests, a second one bad ones; each has a
+producer beside it, and is tidied up now and then: a topic that anybody may make is no leak. Does not own the frames
+(``mutations``), the connections (``firing``), nor how it is told (``run``).
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Course:
         rate = self.counts.frames / self.took_s if self.took_s else 0.0
         return (
             f"{self.counts.frames} frames ({self.counts.answered.total()} answered) on {self.counts.outcome.sent} "
-            f"connections, {rate:.0f}/s, broker {self.processor_s:.1f} s of processor; away {self.watch.longest_s * 1000:.0f} "
-            f"ms; memory {self.memory_bytes[-1] / MB:.1f} MB (at first {self.memory_bytes[0] / MB:.1f}), descriptors "
+            f"connections, {rate:.0f}/s, broker {self.processor_s:.1f} s of processor; away "
+            f"{self.watch.longest_s * 1000:.0f} ms; memory {self.memory_bytes[-1] / MB:.1f} MB (at first {self.memory_bytes[0] / MB:.1f}), descriptors "
             f"{self.descriptors[-1]}; beside it {len(self.producer.acknowledged)} acknowledged, p99 "
             f"{self.producer.p99_ms():.0f} ms"
         )
@@ -174,5 +174,3 @@ def tidy(broker: Target) -> None:
             deadline = time.monotonic() + 60
             while plain.create_topic(name, PARTITIONS) and time.monotonic() < deadline:
                 time.sleep(0.05)
-
-

@@ -103,7 +103,9 @@ def draw_damaged(draw: Random) -> bytes:
         case _:  # Bytes of records that are none, packed as records are.
             codec = draw.choice(CODECS)
             batch[22] = codec
-            batch[HEADER_BYTES:] = compress(codec, draw.choice((b"", b"\xff" * 40, draw.randbytes(40), b"\x0e\0\0" * 99)))
+            batch[HEADER_BYTES:] = compress(
+                codec, draw.choice((b"", b"\xff" * 40, draw.randbytes(40), b"\x0e\0\0" * 99))
+            )
             struct.pack_into(">i", batch, _LENGTH_AT, len(batch) - 12)
     if len(batch) >= HEADER_BYTES and draw.random() < 0.9:
         struct.pack_into(">I", batch, _CRC_AT, crc32c(bytes(batch[_CHECKED_AT:])))

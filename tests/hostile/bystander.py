@@ -71,7 +71,9 @@ class Bystander:
                 found += [(int(record.value or b"-1"), record.offset) for record in consumer.poll(0.5)]
         if found != sorted(self.acknowledged.items()):
             lost = sorted(self.acknowledged.items() - set(found))
-            wrong.append(f"{len(found)} records were read, {len(self.acknowledged)} acknowledged; not there: {lost[:5]}")
+            wrong.append(
+                f"{len(found)} records were read, {len(self.acknowledged)} acknowledged; not there: {lost[:5]}"
+            )
         return wrong
 
 

@@ -125,7 +125,9 @@ def _field(each: Any, api_key: ApiKey, version: int, flexible: bool) -> Step:
     if each.is_struct_array():
         return _list(each.name, _struct(each.array_of, api_key, version, flexible), nullable, flexible)
     if each.is_array():
-        return _list(each.name, [_simple(each.array_of.type_str, each.name, api_key, False, flexible)], nullable, flexible)
+        return _list(
+            each.name, [_simple(each.array_of.type_str, each.name, api_key, False, flexible)], nullable, flexible
+        )
     if each.is_struct():
         raise TypeError(f"no request has a struct in it but in a list: {each.name}")
     return _simple(each.type_str, each.name, api_key, nullable, flexible)

@@ -70,7 +70,9 @@ class Hostile:
     ends: bool = False
 
     def __repr__(self) -> str:
-        return f"seed {self.seed}: {self.api_key.name} {self.version} on {self.listener}, {self.kind}, {len(self.wire)} B"
+        return (
+            f"seed {self.seed}: {self.api_key.name} {self.version} on {self.listener}, {self.kind}, {len(self.wire)} B"
+        )
 
 
 @cache
