@@ -56,8 +56,8 @@ class Course:
             f"{self.counts.frames} frames ({self.counts.answered.total()} answered) on {self.counts.outcome.sent} "
             f"connections, {rate:.0f}/s, broker {self.processor_s:.1f} s of processor; away "
             f"{self.watch.longest_s * 1000:.0f} ms; memory {self.memory_bytes[-1] / MB:.1f} MB (at first "
-            f"{self.memory_bytes[0] / MB:.1f}), descriptors {self.descriptors[-1]}; beside it {len(self.producer.acknowledged)} acknowledged, p99 "
-            f"{self.producer.p99_ms():.0f} ms"
+            f"{self.memory_bytes[0] / MB:.1f}), descriptors {self.descriptors[-1]}; beside it "
+            f"{len(self.producer.acknowledged)} acknowledged, p99 {self.producer.p99_ms():.0f} ms"
         )
 
 

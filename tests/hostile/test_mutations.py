@@ -65,7 +65,7 @@ def test_a_seed_makes_the_same_frame() -> None:
 @pytest.mark.integration
 @pytest.mark.timeout(600)
 def test_hostile_frames_harm_nobody(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each is answered or closes its connection; no traceback, nothing is left behind; a producer beside loses nothing."""
+    """Each is answered or closes its connection; no traceback, nothing left behind; a producer beside loses nothing."""
     course, peaceful = both(tmp_path, range(FRAMES), range(GOOD))
     with capsys.disabled():
         sys.stdout.write(f"\nhostile frames: {course.line()}\ngood requests: {peaceful.line()}\n")
