@@ -18,7 +18,7 @@ SLOW_TESTS := tests/integration
 TESTS := $(filter-out $(SLOW_TESTS)/,$(sort $(filter-out tests/__pycache__/,$(wildcard tests/*/)))) $(SLOW_TESTS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run sweep test test-full lint simulate fuzz-evidence agreement bench bench-client demo-red chaos soak endurance clean
+.PHONY: help setup run sweep test test-full lint simulate fuzz-evidence agreement hostile bench bench-client demo-red chaos soak endurance clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ fuzz-evidence: setup ## 5,000 valid runs with one piece of evidence tampered wit
 
 agreement: setup ## 5,000 mutated runs, each judged by Spark and by its slow, obvious twin: no difference
 	@$(BIN)/python -m tests.verifier.agreement --count 5000 $(ARGS)
+
+hostile: setup ## 1,000,000 hostile frames against one broker, as many good ones against another, 5,700 useless connections
+	@$(BIN)/python -m tests.hostile.run --count 1000000 --crowd $(ARGS)
 
 bench: setup ## the cost of the broker, measured; ARGS="NAME ..." for one of them, ARGS=--help lists all
 	@$(BIN)/python -m bench $(ARGS)

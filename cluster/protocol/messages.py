@@ -33,6 +33,8 @@ _REQUEST_HEADER = struct.Struct(">hhi")
 _HEADER_TO_CLIENT_ID = struct.Struct(">hhih")
 _CLIENT_ID_AT = _HEADER_TO_CLIENT_ID.size
 _API_WINDOW = struct.Struct(">hhh")
+#: What an int16 before a text can count.
+_MOST_TEXT_BYTES = 32_767
 
 _CLASSES: dict[int, tuple[Any, Any]] = {
     getattr(room, name).API_KEY: (getattr(room, name), getattr(room, name.removesuffix("Request") + "Response"))
@@ -145,11 +147,27 @@ def _header_tail(api_key: int, version: int, client_id: str | None) -> bytes:
 
 
 def encode_response(api_key: int, version: int, correlation_id: int, message: Any) -> bytes:
-    """A response with its header, without the size prefix."""
+    """A response with its header, without the size prefix. Texts that its layout has no room for are cut short."""
     header = INT32.pack(correlation_id)
     if response_header_version(api_key, version) > 0:
         header += b"\x00"
-    return header + bytes(message.encode(version=version))
+    try:
+        return header + bytes(message.encode(version=version))
+    except struct.error:
+        # An error's text quotes what was asked for, which may have the length of the longest text itself.
+        _shorten_texts(message._struct, message, version)
+        return header + bytes(message.encode(version=version))
+
+
+def _shorten_texts(schema: Any, item: Any, version: int) -> None:
+    """Leave as much of each text as an int16 can count. The message is the caller's own, not shared."""
+    for field in schema.fields.values():
+        value = getattr(item, field.name, None) if field.for_version_q(version) else None
+        if field.is_struct_array():
+            for each in value or ():
+                _shorten_texts(field.array_of, each, version)
+        elif isinstance(value, str) and len(data := value.encode()) > _MOST_TEXT_BYTES:
+            setattr(item, field.name, data[: _MOST_TEXT_BYTES - 3].decode(errors="ignore") + "...")
 
 
 def decode_response(api_key: int, version: int, frame: Buffer) -> tuple[int, Any]:

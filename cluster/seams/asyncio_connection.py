@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 
 #: An accepted connection delivers no more frames while more than this is queued for its peer, until little is left:
 #: who does not read answers may not ask for more of them.
-CHOKE_BYTES = 4_194_304
-UNCHOKE_BYTES = 262_144
+CHOKE_BYTES = 65_536
+UNCHOKE_BYTES = 16_384
 #: How long a closing connection may take to hand over what is queued.
 LINGER_S = 5.0
 

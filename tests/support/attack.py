@@ -11,10 +11,10 @@ import selectors
 import socket
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import confluent_kafka
 import psutil
@@ -26,6 +26,9 @@ HOST = "127.0.0.1"
 WINDOW = 48
 #: Within this every connection must have ended, whatever was sent on it.
 BOUND_S = 20.0
+
+
+_AnyShot = TypeVar("_AnyShot", bound="Shot")
 
 
 @dataclass
@@ -41,7 +44,7 @@ class Outcome:
         return self.answered + self.closed
 
 
-class _Shot:
+class Shot:
     """One connection: its bytes leave, it is half-closed, and it is read to its end."""
 
     __slots__ = ("begun", "got", "port", "sock", "unsent", "wire")
@@ -50,10 +53,14 @@ class _Shot:
         self.port = port
         self.wire = wire
         self.unsent = memoryview(wire)
-        self.got = 0
+        #: What has come back.
+        self.got = bytearray()
         self.begun = time.monotonic()
         self.sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self.sock.setblocking(False)
+
+    def __repr__(self) -> str:
+        return f"Shot({self.wire.hex()})"
 
     def connect(self) -> bool:
         """Begin to connect; False while this machine has no free port."""
@@ -72,19 +79,30 @@ class _Shot:
     def read(self) -> bool:
         """Whether the broker has closed."""
         while data := self.sock.recv(65_536):
-            self.got += len(data)
+            self.got += data
         return True
 
 
 def attack(targets: Iterable[tuple[int, bytes]], outcome: Outcome, window: int = WINDOW) -> None:
     """Send each of ``targets`` (port, bytes) on a connection of its own. Fails the test if one does not end."""
-    pending = iter(targets)
-    live: set[_Shot] = set()
-    waiting: _Shot | None = None
+    fire((Shot(*target) for target in targets), outcome, window)
+
+
+def fire(
+    shots: Iterable[_AnyShot],
+    outcome: Outcome,
+    window: int = WINDOW,
+    ended: Callable[[_AnyShot], None] = lambda shot: None,
+    bound_s: float = BOUND_S,
+) -> None:
+    """The same for connections of the caller's own, which hears of each that has ended; the next is asked for after."""
+    pending = iter(shots)
+    live: set[_AnyShot] = set()
+    waiting: _AnyShot | None = None
     with selectors.DefaultSelector() as selector:
         try:
             while True:
-                while len(live) < window and (waiting := waiting or _next(pending)) and waiting.connect():
+                while len(live) < window and (waiting := waiting or next(pending, None)) and waiting.connect():
                     selector.register(waiting.sock, selectors.EVENT_WRITE, waiting)
                     live.add(waiting)
                     waiting = None
@@ -94,18 +112,14 @@ def attack(targets: Iterable[tuple[int, bytes]], outcome: Outcome, window: int =
                     if _step(selector, key.data, events):
                         live.remove(key.data)
                         _end(selector, key.data, outcome)
-                _check_bound(live)
+                        ended(key.data)
+                _check_bound(live, bound_s)
         finally:
             for shot in (*live, *([waiting] if waiting else [])):
                 shot.sock.close()
 
 
-def _next(pending: Iterator[tuple[int, bytes]]) -> _Shot | None:
-    found = next(pending, None)
-    return None if found is None else _Shot(*found)
-
-
-def _step(selector: selectors.BaseSelector, shot: _Shot, events: int) -> bool:
+def _step(selector: selectors.BaseSelector, shot: Shot, events: int) -> bool:
     """Go on with one connection; whether it has ended."""
     try:
         if events & selectors.EVENT_WRITE:
@@ -116,7 +130,9 @@ def _step(selector: selectors.BaseSelector, shot: _Shot, events: int) -> bool:
     except BlockingIOError:
         return False
     except (BrokenPipeError, ConnectionResetError):
-        # The broker has closed before it read everything.
+        # The broker has closed before it read everything. What it answered before that is still there.
+        with suppress(OSError):
+            shot.read()
         return True
     except OSError as error:
         if error.errno == errno.ENOTCONN:
@@ -124,7 +140,7 @@ def _step(selector: selectors.BaseSelector, shot: _Shot, events: int) -> bool:
         raise
 
 
-def _end(selector: selectors.BaseSelector, shot: _Shot, outcome: Outcome) -> None:
+def _end(selector: selectors.BaseSelector, shot: Shot, outcome: Outcome) -> None:
     selector.unregister(shot.sock)
     shot.sock.close()
     outcome.slowest_s = max(outcome.slowest_s, time.monotonic() - shot.begun)
@@ -134,10 +150,10 @@ def _end(selector: selectors.BaseSelector, shot: _Shot, outcome: Outcome) -> Non
         outcome.closed += 1
 
 
-def _check_bound(live: set[_Shot]) -> None:
+def _check_bound(live: Iterable[Shot], bound_s: float) -> None:
     now = time.monotonic()
-    stuck = [shot for shot in live if now - shot.begun > BOUND_S]
-    assert not stuck, f"neither answered nor closed within {BOUND_S} s: {stuck[0].wire.hex()}"
+    stuck = [shot for shot in live if now - shot.begun > bound_s]
+    assert not stuck, f"neither answered nor closed within {bound_s} s: {stuck[0]!r}"
 
 
 @dataclass

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.protocol.framing import INITIAL_BYTES, KEEP_BYTES, FrameBuffer, FrameTooLarge
+from cluster.protocol.framing import FIRST_BYTES, INITIAL_BYTES, KEEP_BYTES, FrameBuffer, FrameTooLarge
 
 
 def feed(frames: FrameBuffer, data: bytes) -> list[bytes]:
@@ -85,7 +85,18 @@ def test_a_declared_size_allocates_nothing():
     frames = FrameBuffer(104_857_600)
     feed(frames, struct.pack(">i", 104_857_600) + b"abcde")
     frames.get_buffer()
+    assert frames.allocated_bytes == FIRST_BYTES
+    feed(frames, bytes(20_000))
     assert frames.allocated_bytes == INITIAL_BYTES
+
+
+def test_a_first_byte_is_given_no_large_buffer():
+    """A size prefix that comes byte by byte, and its frame after it."""
+    frames = FrameBuffer(1_000_000)
+    for byte in frame(b"x" * 1000):
+        feed(frames, bytes((byte,)))
+        frames.get_buffer()
+        assert frames.allocated_bytes == FIRST_BYTES
 
 
 @given(st.integers(1, 3_000_000))

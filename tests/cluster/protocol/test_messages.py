@@ -129,3 +129,28 @@ def test_unknown_apis_and_versions_are_refused():
     assert not messages.is_supported(9999, 0)
     assert messages.is_supported(ApiKey.METADATA, 12)
     assert not messages.is_supported(ApiKey.METADATA, 13)
+
+
+@pytest.mark.parametrize("letter", ["k", "é"])
+def test_texts_without_room_are_cut(letter):
+    """An error quotes a name of 32,767 bytes: the text is cut, in whole letters; names and flexible layouts are not."""
+    name = letter * (32_767 // len(letter.encode()))
+    response = messages.response_class(ApiKey.FIND_COORDINATOR)
+    fields = {"error_code": 15, "node_id": -1, "host": "", "port": -1}
+    single = response(error_message=f"no {name}", coordinators=[], **fields)
+    _, decoded = messages.decode_response(10, 1, messages.encode_response(10, 1, 7, single))
+    assert decoded.error_message.startswith(f"no {letter}") and decoded.error_message.endswith(f"{letter}...")
+    assert len(decoded.error_message.encode()) in (32_766, 32_767)
+    several = response(coordinators=[response.Coordinator(key=name, error_message=f"no {name}", **fields)])
+    _, decoded = messages.decode_response(10, 4, messages.encode_response(10, 4, 7, several))
+    assert (decoded.coordinators[0].key, decoded.coordinators[0].error_message) == (name, f"no {name}")
+    topics = messages.response_class(ApiKey.DELETE_TOPICS)
+    deleted = topics(responses=[topics.DeletableTopicResult(name=name, error_code=3, error_message=name + "!")])
+    assert messages.decode_response(20, 3, messages.encode_response(20, 3, 7, deleted))[1].responses[0].name == name
+
+
+def test_numbers_without_room_are_no_texts():
+    """What cannot be encoded for another reason is told as before."""
+    broken = messages.response_class(ApiKey.METADATA)(controller_id=1 << 40, brokers=[], topics=[], cluster_id=None)
+    with pytest.raises(struct.error):
+        messages.encode_response(3, 7, 1, broken)
