@@ -13,6 +13,7 @@ from typer.exceptions import TyperException
 
 from chaos.commands.usage import usage_line
 from chaos.exits import BadRequest, Exit
+from cluster.process.safe_path import keep_safe
 
 log = logging.getLogger(__name__)
 
@@ -97,6 +98,7 @@ def _log() -> str:
 
 def main() -> None:
     """The console script."""
+    keep_safe()
     sys.exit(run_command(sys.argv[1:]))
 
 

@@ -14,10 +14,11 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "chaos": ("loadgen", "verifier", "cluster", "chaos.proxy"),
     "chaos.proxy": ("cluster.seams",),
     "loadgen": ("cluster", "verifier.evidence"),
-    "verifier": ("cluster.process.java", "verifier.evidence", "verifier.operations"),
+    "verifier": ("cluster.process.java", "cluster.process.safe_path", "verifier.evidence", "verifier.operations"),
     "verifier.evidence": (),
     # No Spark, no segments: of the verifier only how verdicts look and how files are written.
     "verifier.operations": (
+        "cluster.process.safe_path",
         "verifier.evidence",
         "verifier.facts",
         "verifier.markdown",
