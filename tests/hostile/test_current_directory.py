@@ -50,7 +50,8 @@ def test_a_supervised_child_imports_nothing_from_where_it_is_started(
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "elsewhere"))
     with Supervisor(str(tmp_path)) as supervisor:
         child = supervisor.start_python("one", "tests.cluster.process.targets:announce", {}, str(tmp_path / "log"))
-        program = supervisor.start_program("two", [sys.executable, "-m", "asked_for"], log_path=str(tmp_path / "program"))
+        argv = [sys.executable, "-m", "asked_for"]
+        program = supervisor.start_program("two", argv, log_path=str(tmp_path / "program"))
         assert program.wait(20) == 0, (tmp_path / "program").read_text()
         child.wait_message(20)
     assert (tmp_path / "program").read_text() == "asked for\n"
