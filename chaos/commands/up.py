@@ -24,6 +24,7 @@ from chaos.conductor.observer import Observer, scrape
 from chaos.exits import BadRequest, Exit
 from chaos.experiment.asked import Asked
 from chaos.experiment.resolve import resolve
+from cluster.process.one_line import printable
 from cluster.process.supervisor import Supervisor
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import SystemClock
@@ -146,14 +147,14 @@ def _detach(data: Path) -> int:
         with child.stdout or io.StringIO() as output:
             line = output.readline()
         if line:
-            print(line.rstrip())
+            print(printable(line.rstrip()))
             # It lives on by itself; this object must not complain that it does.
             child.returncode = 0
             return int(Exit.VALID)
         code = child.wait(DETACHED_START_S)
         errors.seek(0)
         lines = errors.read().decode(errors="replace").strip().splitlines()
-    print("\n".join(lines[-3:]) or "gapless: the cluster did not come up", file=sys.stderr)
+    print("\n".join(map(printable, lines[-3:])) or "gapless: the cluster did not come up", file=sys.stderr)
     return code or int(Exit.HARNESS_FAILED)
 
 

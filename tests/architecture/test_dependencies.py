@@ -14,7 +14,14 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "chaos": ("loadgen", "verifier", "cluster", "chaos.proxy"),
     "chaos.proxy": ("cluster.seams",),
     "loadgen": ("cluster", "verifier.evidence"),
-    "verifier": ("cluster.process.java", "cluster.process.safe_path", "verifier.evidence", "verifier.operations"),
+    "verifier": (
+        "cluster.process.java",
+        # How a process is started and what it logs; nothing that reads evidence.
+        "cluster.process.one_line",
+        "cluster.process.safe_path",
+        "verifier.evidence",
+        "verifier.operations",
+    ),
     "verifier.evidence": (),
     # No Spark, no segments: of the verifier only how verdicts look and how files are written.
     "verifier.operations": (
@@ -39,6 +46,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "cluster.client.connection",
         # The entry of a supervised child names the type of its channel.
         "cluster.process.child",
+        "cluster.process.one_line",
         "cluster.process.supervisor",
     ),
     # A defect wraps a decision function of the broker's rules.

@@ -14,6 +14,7 @@ from chaos.commands.dump.entries import Damage, Entry, Lines, as_json, as_text
 from chaos.commands.dump.files import RANGED, kind_of, lines_of
 from chaos.commands.dump.verification import data_directory, is_replica, replica
 from chaos.exits import BadRequest, Exit
+from cluster.process.one_line import printable
 
 #: Problems that are listed one by one; the rest are counted.
 SHOWN_DAMAGE = 20
@@ -53,7 +54,7 @@ def dump(
     except ValueError as error:
         raise BadRequest(f"{path}: {error}") from error
     for text in damage[:SHOWN_DAMAGE]:
-        print(f"gapless: {path} is damaged: {text}", file=sys.stderr)
+        print(printable(f"gapless: {path} is damaged: {text}"), file=sys.stderr)
     if len(damage) > SHOWN_DAMAGE:
         print(f"gapless: {path} is damaged in {len(damage) - SHOWN_DAMAGE} more places", file=sys.stderr)
     return int(Exit.INVALID if damage else Exit.VALID)
