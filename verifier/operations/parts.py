@@ -56,7 +56,7 @@ def read_in_parts(path: Path, read: ReadPart, processes: int | None = None) -> O
         ):
             others = [pool.submit(read, path, *cut) for cut in cuts[1:]]
             return together([read(path, *cuts[0]), *(other.result() for other in others)])
-    except (OperationsError, UnicodeDecodeError, BrokenExecutor):
+    except (OperationsError, UnicodeDecodeError, RecursionError, BrokenExecutor):
         return None
 
 

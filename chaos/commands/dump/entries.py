@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from cluster.process.one_line import escaped_json, printable
 
+TOO_DEEP = "its values are nested too deeply"
 #: Characters shown of a key, header or value in text. JSON has all of it.
 SHOWN_CHARACTERS = 80
 

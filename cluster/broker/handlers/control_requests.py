@@ -136,4 +136,4 @@ def _is_impossible(request: Any) -> bool:
         for state in topic.partition_states:
             ids.append(state.partition_index)
             ids += getattr(state, "replicas", ())
-    return min(request.controller_id, request.controller_epoch, *ids) < 0
+    return bool(min(request.controller_id, request.controller_epoch, *ids) < 0)
