@@ -1,7 +1,7 @@
 # One image for everything: `gapless broker`, `gapless proxy`, `gapless run`. Runs as a user without rights.
 FROM python:3.11-slim-bookworm
 
-ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+ENV PYTHONDONTWRITEBYTECODE=1 PYTHONSAFEPATH=1 PYTHONUNBUFFERED=1
 WORKDIR /opt/gapless
 
 # The lock alone first, so that a change of code does not fetch 650 MB again.

@@ -6,6 +6,9 @@ import argparse
 import os
 import subprocess
 import sys
+from pathlib import Path
+
+from cluster.process.safe_path import package_environment
 
 #: What ``make bench`` runs without arguments, and what is longer or of another concern.
 COST = {
@@ -45,6 +48,7 @@ def main() -> int:
     parser.add_argument("name", nargs="?", choices=BENCHMARKS, metavar="NAME")
     parser.add_argument("options", nargs=argparse.REMAINDER, metavar="OPTIONS")
     arguments = parser.parse_args()
+    os.environ.update(package_environment(Path(__file__).resolve().parent.parent))
     if arguments.name is not None:
         # In our place, so that whoever ends us ends it.
         os.execv(sys.executable, [sys.executable, "-m", f"bench.{arguments.name}", *arguments.options])

@@ -33,7 +33,7 @@ async def probe(address: str, timeout_ms: int = TIMEOUT_MS) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    if not 1 <= len(arguments) <= 2 or not all(part.isdigit() for part in arguments[1:]):
+    if not 1 <= len(arguments) <= 2 or not all(part.isascii() and part.isdigit() for part in arguments[1:]):
         sys.stderr.write(f"{USAGE}\n")
         return 2
     try:

@@ -10,6 +10,7 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from cluster.process.safe_path import package_environment
 from loadgen.settings import (
     PROCESS_ENV,
     PRODUCERS,
@@ -30,8 +31,9 @@ WEB_HOST = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One process: its name (also of its history), its arguments and its whole environment.
+    """One process: its name (also of its history), its arguments, its whole environment and where it runs.
 
+    Locust imports modules from its working directory and reads its configuration there: it gets one of ours.
     It is ended by SIGINT and is gone at the latest ``stop_timeout_s`` later; SIGTERM does the same without the HTML.
     """
 
@@ -39,6 +41,7 @@ class Command:
     argv: list[str]
     env: dict[str, str]
     stop_timeout_s: float
+    cwd: str | None = None
 
 
 def settings_path(run: RunDirectory) -> Path:
@@ -140,6 +143,7 @@ def _command(
             RUN_DIRECTORY_ENV: str(run.path),
             PROCESS_ENV: name,
             "PYTHONUNBUFFERED": "1",
+            **package_environment(Path(__file__).resolve().parent.parent),
         }
     )
-    return Command(name, argv, env, stop_timeout_s + STOP_MARGIN_S)
+    return Command(name, argv, env, stop_timeout_s + STOP_MARGIN_S, str(run.loadgen_dir))

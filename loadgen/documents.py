@@ -10,6 +10,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+#: Values that a document may stand for, its aliases followed: a thousand times what anybody has written.
+MOST_VALUES = 200_000
+
 
 class DocumentError(ValueError):
     """It cannot be read: one line with the place in the text, without the name of the file."""
@@ -36,6 +39,7 @@ def load_yaml(text: str) -> Any:
         node = loader.get_single_node()
         if node is None:
             return None
+        _refuse_bombs(node)
         _refuse_repeated_keys(loader, node)
         return loader.construct_document(node)
     except DocumentError:
@@ -48,6 +52,36 @@ def load_yaml(text: str) -> Any:
         raise DocumentError(f"it is not YAML: {' '.join(str(error).split())}") from error
     except RecursionError as error:
         raise DocumentError("it is nested too deeply") from error
+
+
+def _refuse_bombs(root: Any) -> None:
+    """A few aliases, merged again and again, stand for more values than any memory holds. Raises DocumentError.
+
+    What a node stands for is the sum of what is in it, and is looked at once. One that is in itself counts as one.
+    """
+    stands_for: dict[int, int] = {}
+    waiting = [root]
+    while waiting:
+        node = waiting[-1]
+        if stands_for.get(id(node)):
+            waiting.pop()
+            continue
+        within = _within(node)
+        if id(node) not in stands_for:
+            stands_for[id(node)] = 0
+            waiting += [each for each in within if id(each) not in stands_for]
+            continue
+        waiting.pop()
+        values = stands_for[id(node)] = 1 + sum(stands_for[id(each)] for each in within)
+        if values > MOST_VALUES:
+            raise DocumentError(f"line {node.start_mark.line + 1}: it stands for more than {MOST_VALUES:,} values")
+
+
+def _within(node: Any) -> list[Any]:
+    """The nodes of a collection: of a mapping its keys and its values."""
+    if not isinstance(node.value, list):
+        return []
+    return [each for entry in node.value for each in (entry if isinstance(entry, tuple) else (entry,))]
 
 
 def kind_of(document: object) -> str:
@@ -65,13 +99,9 @@ def _refuse_repeated_keys(loader: Any, root: Any) -> None:
     repeats: list[tuple[int, int, str]] = []
     while waiting:
         node = waiting.pop()
-        within: list[Any] = []
         if isinstance(node, yaml.MappingNode):
             repeats += _repeats(loader, node)
-            within = [each for pair in node.value for each in pair]
-        elif isinstance(node, yaml.SequenceNode):
-            within = node.value
-        for each in within:
+        for each in _within(node):
             if id(each) not in seen:
                 seen.add(id(each))
                 waiting.append(each)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from cluster.process.one_line import log_to
 from cluster.seams.clock import Clock
 from loadgen.clients.base import ReaderFactory, SenderFactory
 from loadgen.clients.choice import reader
@@ -81,7 +82,7 @@ def reader_factory(arguments: ToolArguments) -> ReaderFactory:
 
 
 def start_logging() -> None:
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log_to(logging.StreamHandler(sys.stderr))
 
 
 def put_result(result: Mapping[str, Any]) -> None:

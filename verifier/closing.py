@@ -203,7 +203,7 @@ def _topic_ids(directory: RunDirectory) -> Iterator[tuple[tuple[int, str, int], 
     for broker in directory.broker_ids():
         for path in sorted(directory.node(broker).rglob("partition.metadata")):
             topic, _, partition = path.parent.name.rpartition("-")
-            if partition.isdecimal():
+            if partition.isascii() and partition.isdecimal():
                 yield (broker, topic, int(partition)), _topic_id(path)
 
 

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
+from cluster.process.one_line import log_to
 from verifier.evidence.run_directory import RunDirectory, append_json_line
 from verifier.replacing import recorded
 from verifier.spark import SparkLost, SparkUnavailable
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--spark-master", default="local[2]", help="where Spark runs (default: %(default)s)")
     parser.add_argument("--outcomes", type=Path, help="a file that gets a line for each run when it is done")
     options = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log_to(logging.StreamHandler(sys.stderr))
     logging.getLogger("py4j").setLevel(logging.WARNING)
     # an end on request goes through ``finally``: the JVM is stopped and its files are removed
     signal.signal(signal.SIGTERM, _end)

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
+from cluster.process.one_line import printable
 from verifier.verdict import CheckResult
 
 #: Examples that a summary shows of one anomaly.
 SHOWN = 3
 
+_SPECIAL = re.compile(r"[\\`*_|<>\[\]&~#!]")
+#: What begins a list or a rule at the start of a line.
+_BEGIN = re.compile(r"[-+=]|\d+[.)](?=\s|$)")
+#: What GitHub makes a link of.
+_LINK = re.compile(r"(?=://)|(?<=www)(?=\.)", re.IGNORECASE)
+
 
 def inline(text: str) -> str:
     """Text that Markdown shows as it is, on one line."""
-    for character in "\\`*_|<>[]":
-        text = text.replace(character, "\\" + character)
-    return " ".join(text.split())
+    text = printable(" ".join(text.split()))
+    text = _LINK.sub(r"\\", _SPECIAL.sub(r"\\\g<0>", text))
+    begin = _BEGIN.match(text)
+    return text if begin is None else f"{text[: begin.end() - 1]}\\{text[begin.end() - 1 :]}"
+
+
+def code(text: str) -> str:
+    """Text between backticks, as it is, on one line."""
+    text = printable(" ".join(text.split()))
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    edge = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{edge}{text}{edge}{fence}"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

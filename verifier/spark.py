@@ -20,6 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from cluster.process.safe_path import package_environment
 from verifier.class_archive import DUMP_TIMEOUT_S, ClassArchive, Making
 
 logger = logging.getLogger(__name__)
@@ -248,14 +249,12 @@ def _environment(scratch: Path, master: str, java_home: str) -> Iterator[None]:
     """What the JVM and its Python workers inherit; this process's own environment is as before afterwards."""
     before = dict(os.environ)
     temporary = tempfile.tempdir
-    root = str(Path(__file__).resolve().parent.parent)
     try:
         os.environ |= {
             "JAVA_HOME": java_home,
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
-            # the workers import this very package, however it was found
-            "PYTHONPATH": os.pathsep.join(filter(None, [root, before.get("PYTHONPATH", "")])),
+            **package_environment(Path(__file__).resolve().parent.parent),
             "TMPDIR": str(scratch),
             # else Java, where no locale is set, finds no file with a name of other letters
             "LC_ALL": "C.UTF-8",

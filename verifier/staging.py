@@ -22,6 +22,7 @@ from pathlib import Path
 from threading import Event
 from typing import IO, cast
 
+from cluster.process.safe_path import package_environment
 from verifier.files.replica import ReplicaDirectory
 from verifier.history_rows import HistoryFilePath
 from verifier.segments import rows
@@ -191,14 +192,12 @@ def _share(orders: Sequence[PartOrder], watch: _Watch) -> None:
 
 
 def _start(order: PartOrder, said: queue.SimpleQueue[tuple[int, str | None]]) -> subprocess.Popen[str]:
-    root = str(Path(__file__).resolve().parent.parent)
-    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
     worker = subprocess.Popen(
         [sys.executable, "-m", "verifier.staging_part"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": path},
+        env={**os.environ, **package_environment(Path(__file__).resolve().parent.parent)},
     )
     given, output = cast("IO[str]", worker.stdin), cast("IO[str]", worker.stdout)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from xml.etree import ElementTree as ET
 
+from cluster.process.one_line import printable
 from verifier.evidence.texts import fit_for_xml
 from verifier.reasons import by_reason
 from verifier.verdict import CheckResult, Example, Verdict
@@ -61,7 +62,7 @@ def suite_xml(suite: Suite, verdict: Verdict) -> str:
 
 def _case(suite: Suite, check: CheckResult) -> ET.Element:
     case = _element("testcase", classname=suite.classname, name=check.name, time="0")
-    text = "\n".join(example.text for example in check.examples)
+    text = "\n".join(_line(example.text) for example in check.examples)
     if check.state == "invalid":
         message = f"{suite.summaries[check.name]} ({check.forbidden_count})"
         case.append(_element("failure", text, message=message, type=check.name))
@@ -75,21 +76,27 @@ def _case(suite: Suite, check: CheckResult) -> ET.Element:
 def _allowed(suite: Suite, check: CheckResult) -> Iterator[str]:
     """Each reason once, and below it its events with their counts."""
     for reason, examples in by_reason(check).items():
-        yield f"{sum(each.found.count for each in examples)} allowed: {reason}"
+        yield f"{sum(each.found.count for each in examples)} allowed: {_line(reason)}"
         for each in examples:
             event = suite.event(each)
             if event:
-                yield f"- {each.found.count}: {event}"
+                yield f"- {each.found.count}: {_line(event)}"
 
 
 def _evidence(suite: Suite, verdict: Verdict) -> ET.Element:
     case = _element("testcase", classname=suite.classname, name="evidence", time=f"{suite.seconds:g}")
     if verdict.doubts:
-        case.append(_element("error", "\n".join(verdict.doubts), message=verdict.doubts[0], type="unknown"))
+        text = "\n".join(map(_line, verdict.doubts))
+        case.append(_element("error", text, message=verdict.doubts[0], type="unknown"))
     return case
 
 
+def _line(text: str) -> str:
+    """One line, which XML can hold: no example, reason or name adds lines that look like others."""
+    return printable(fit_for_xml(text))
+
+
 def _element(tag: str, text: str | None = None, **attributes: str) -> ET.Element:
-    element = ET.Element(tag, {name: fit_for_xml(value) for name, value in attributes.items()})
+    element = ET.Element(tag, {name: _line(value) for name, value in attributes.items()})
     element.text = None if text is None else fit_for_xml(text)
     return element

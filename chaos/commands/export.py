@@ -13,6 +13,7 @@ import typer
 from chaos.commands.exportable import BLAMED, check_ends, check_files, excused
 from chaos.commands.stored import run_directory
 from chaos.exits import BadRequest, Exit
+from cluster.process.one_line import printable
 from verifier.evidence.arrow_stream import HistoryError
 
 
@@ -47,7 +48,7 @@ def export(
     except HistoryError as error:
         raise BadRequest(f"{error}; {BLAMED}") from error
     for note in [*unsealed, *check_ends(run, directory, exported.unfinished), *excused(directory)]:
-        print(f"gapless: note: {note}", file=sys.stderr)
+        print(f"gapless: note: {printable(note)}", file=sys.stderr)
     form = FORMS["edn" if edn else "jsonl"]
     try:
         with _target(out) as file:

@@ -40,6 +40,9 @@ def _is_operation(line: str) -> bool:
         value = json.loads(line)
     except ValueError:
         return False
+    except RecursionError:
+        # who reads the file says what is wrong with this line
+        return _JSON_PROCESS in line
     return isinstance(value, dict) and "process" in value
 
 
@@ -49,7 +52,7 @@ def _line_by_line(head: str) -> str:
     first = head.count("\n", 0, begin) + 1
     try:
         value, end = json.JSONDecoder().raw_decode(head, begin)
-    except ValueError:
+    except (ValueError, RecursionError):
         # a file of another kind may have a process somewhere; an operation has it where it begins
         return _not_whole(first) if _JSON_PROCESS in head[begin:].splitlines()[0] else NOTHING
     if not isinstance(value, dict) or "process" not in value:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from chaos.commands.invocation import command
 from chaos.commands.shown import examples, planted
 from chaos.exits import BadRequest
+from cluster.process.one_line import printable
 from cluster.process.supervisor import Child, Supervisor
 from verifier.evidence.run_directory import RunDirectory, read_json, read_json_lines
 from verifier.evidence.run_model import RunModel
@@ -113,7 +114,8 @@ class _Progress:
         """This run is done: None, or why it has no verdict."""
         self.told[run] = error
         outcome = error or read_json(run.verdict_json)["verdict"]
-        print(f"judged {len(self.told)} of {len(self._runs)}: {run.path}: {outcome}", file=sys.stderr)
+        line = f"judged {len(self.told)} of {len(self._runs)}: {run.path}: {outcome}"
+        print(printable(line), file=sys.stderr)
         self._said(run, error)
 
 
@@ -137,7 +139,7 @@ def _say_interrupted(directory: RunDirectory, before: tuple[int, int] | None) ->
         told = f"interrupted, and not judged again: what is left is the former verdict, {recorded(directory)}"
     else:
         told = f"interrupted, but it had been judged: {recorded(directory)}"
-    print(f"gapless: {directory.path}: {told}", file=sys.stderr, flush=True)
+    print(printable(f"gapless: {directory.path}: {told}"), file=sys.stderr, flush=True)
 
 
 def _left_unknown(directory: RunDirectory, reason: str) -> str | None:
@@ -263,9 +265,9 @@ def say_lines(lines: Sequence[str], verdict: Mapping[str, Any], *, as_json: bool
 
     Returns the verdict.
     """
-    print("\n".join(lines), file=sys.stderr if as_json else sys.stdout, flush=True)
+    print("\n".join(map(printable, lines)), file=sys.stderr if as_json else sys.stdout, flush=True)
     for line in (*verdict["reasons"], *shown):
-        print(f"  {line}", file=sys.stderr)
+        print(f"  {printable(line)}", file=sys.stderr)
     if as_json:
         print(json.dumps(verdict), flush=True)
     return str(verdict["verdict"])

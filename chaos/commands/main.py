@@ -13,6 +13,8 @@ from typer.exceptions import TyperException
 
 from chaos.commands.usage import usage_line
 from chaos.exits import BadRequest, Exit
+from cluster.process.one_line import guard_last_resort, printable
+from cluster.process.safe_path import keep_safe
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +87,7 @@ def run_command(arguments: Sequence[str]) -> int:
 
 def _say(text: str, status: Exit) -> int:
     # One line, whatever a library put into its message (YAML's have five).
-    print(f"gapless: {' '.join(text.split())}", file=sys.stderr)
+    print(f"gapless: {printable(' '.join(text.split()))}", file=sys.stderr)
     return int(status)
 
 
@@ -97,6 +99,8 @@ def _log() -> str:
 
 def main() -> None:
     """The console script."""
+    keep_safe()
+    guard_last_resort()
     sys.exit(run_command(sys.argv[1:]))
 
 

@@ -33,7 +33,7 @@ def check_outside(experiment: Experiment) -> None:
     check_spark_master(asked.spark_master)
     if asked.zookeeper is not None:
         host, separator, port = asked.zookeeper.rpartition(":")
-        if not separator or not port.isdigit():
+        if not separator or not (port.isascii() and port.isdigit() and len(port) < 6):
             raise BadRequest(f"--zookeeper wants HOST:PORT, not {asked.zookeeper!r}")
         try:
             asyncio.run(_reach(host, int(port)))

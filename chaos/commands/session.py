@@ -27,6 +27,7 @@ from chaos.experiment.experiment import Experiment
 from chaos.experiment.resolve import load_seconds, overrun
 from chaos.experiment.verdict import settings_of
 from chaos.schedules.model import Schedule, to_yaml
+from cluster.process.one_line import log_to
 from cluster.process.supervisor import Supervisor
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import SystemClock
@@ -129,12 +130,7 @@ def _directory(experiment: Experiment) -> RunDirectory:
 
 def _log_to(directory: RunDirectory) -> None:
     """Everything that is logged goes to ``run.log``."""
-    logging.basicConfig(
-        filename=directory.run_log,
-        level=logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-        force=True,
-    )
+    log_to(logging.FileHandler(directory.run_log, encoding="utf-8"), force=True)
     logging.getLogger("kazoo").setLevel(logging.WARNING)
 
 

@@ -30,6 +30,7 @@ from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, SweepError, Wanted, parse_filter, parse_seeds
 from chaos.sweeps.runner import Runner, stored
 from chaos.sweeps.summary import SCHEMA, claims_line, exit_status, rows_of
+from cluster.process.one_line import log_to, printable
 from cluster.process.supervisor import Supervisor
 from cluster.seams.clock import SystemClock
 
@@ -179,9 +180,7 @@ def _run(
     """Run them and say what they show. Returns the exit status."""
     clock, interrupted = SystemClock(), False
     started = stored(directory).get("started") if directory.sweep_json.exists() else None
-    logging.basicConfig(
-        filename=directory.path / "sweep.log", level=logging.INFO, format="%(asctime)s %(message)s", force=True
-    )
+    log_to(logging.FileHandler(directory.path / "sweep.log", encoding="utf-8"), "%(asctime)s %(message)s", force=True)
     with Interrupts() as interrupts:
         with Progress(clock) as progress:
             progress.note(f"sweep {chosen.name}: {directory.path}")
@@ -227,5 +226,5 @@ def _say(
     rows = rows_of(chosen, runner.outcomes)
     console.print(table(chosen, [row for row in rows if all_of_it or row.verdicts]))
     if line := claims_line(rows):
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(printable(line), markup=False, soft_wrap=True)
     console.print(f"report: {directory.sweep_html}", markup=False, soft_wrap=True)

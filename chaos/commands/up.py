@@ -8,28 +8,34 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import psutil
 import typer
 
+from chaos.commands import invocation
 from chaos.commands.preflight import check_outside
 from chaos.conductor.deployment import Deployment, StartFailure
 from chaos.conductor.observer import Observer, scrape
 from chaos.exits import BadRequest, Exit
 from chaos.experiment.asked import Asked
 from chaos.experiment.resolve import resolve
+from cluster.process.one_line import printable
 from cluster.process.supervisor import Supervisor
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import SystemClock
 from verifier.evidence.run_directory import RunDirectory, read_json, write_json_atomic
 
 STATE = "up.json"
+DATA = Path("results/up")
+MODULE = "chaos.commands.main"
 DETACHED_START_S = 90.0
 UNDER_REPLICATED = "gapless_under_replicated_partitions"
 
@@ -52,7 +58,7 @@ def up(
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="The first broker's port, the others follow; 0 picks free ones.")
     ] = 0,
-    data: Data = Path("results/up"),
+    data: Data = DATA,
     detach: Annotated[bool, typer.Option("--detach", help="Return once it is up; see status and down.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one object with bootstrap.servers.")] = False,
     defect: Annotated[list[str] | None, typer.Option(help="Switch wrong logic on: NAME[:probability].")] = None,
@@ -135,7 +141,7 @@ async def _serve(deployment: Deployment, observer: Observer, state: Path, as_jso
 
 def _detach(data: Path) -> int:
     """Start the same command in the background and wait until it has announced itself."""
-    argv = [sys.executable, "-m", "chaos.commands.main", *(word for word in sys.argv[1:] if word != "--detach")]
+    argv = [sys.executable, "-m", MODULE, *(word for word in sys.argv[1:] if word != "--detach")]
     if "--json" not in argv:
         argv.append("--json")
     data.mkdir(parents=True, exist_ok=True)
@@ -146,28 +152,46 @@ def _detach(data: Path) -> int:
         with child.stdout or io.StringIO() as output:
             line = output.readline()
         if line:
-            print(line.rstrip())
+            print(printable(line.rstrip()))
             # It lives on by itself; this object must not complain that it does.
             child.returncode = 0
             return int(Exit.VALID)
         code = child.wait(DETACHED_START_S)
         errors.seek(0)
         lines = errors.read().decode(errors="replace").strip().splitlines()
-    print("\n".join(lines[-3:]) or "gapless: the cluster did not come up", file=sys.stderr)
+    print("\n".join(map(printable, lines[-3:])) or "gapless: the cluster did not come up", file=sys.stderr)
     return code or int(Exit.HARNESS_FAILED)
 
 
 def _running(data: Path) -> psutil.Process | None:
-    """The process of a detached cluster, by pid and creation time; None if it is gone."""
+    """The process of a detached cluster, by pid and creation time; None if it is gone.
+
+    The file may name any process: it must be ours, and one that was started to be the cluster of this directory.
+    """
     try:
         state = read_json(data / STATE)
         process = psutil.Process(int(state["pid"]))
-        return process if process.create_time() == state["creation_time"] else None
-    except (OSError, ValueError, KeyError, psutil.NoSuchProcess):
+        is_same = process.create_time() == state["creation_time"] and process.uids().real == os.getuid()
+        return process if is_same and _data_of(process.cmdline(), Path(process.cwd())) == data.resolve() else None
+    except (OSError, OverflowError, ValueError, TypeError, KeyError, psutil.Error):
         return None
 
 
-def status(data: Data = Path("results/up")) -> int:
+def _data_of(words: Sequence[str], where: Path) -> Path | None:
+    """The directory of the cluster that this command line, given ``where``, brings up; None if it brings none up."""
+    at = next((at for at, word in enumerate(words) if word == MODULE or Path(word).name == invocation.NAME), None)
+    if at is None or words[at + 1 : at + 2] != ["up"]:
+        return None
+    data = str(DATA)
+    for word, value in zip(words, [*words[1:], ""], strict=True):
+        if word == "--data":
+            data = value
+        elif word.startswith("--data="):
+            data = word.partition("=")[2]
+    return (where / data).resolve()
+
+
+def status(data: Data = DATA) -> int:
     """Print the state file of a live cluster, and how many of its partitions lack a replica."""
     if _running(data) is None:
         print(f"no cluster is up with {data / STATE}", file=sys.stderr)
@@ -184,7 +208,7 @@ def _under_replicated(url: str) -> int | None:
     return None if samples is None else int(sum(value for _, value in samples.get(UNDER_REPLICATED, [])))
 
 
-def down(data: Data = Path("results/up")) -> int:
+def down(data: Data = DATA) -> int:
     """Ask the detached cluster to stop and wait until it has."""
     process = _running(data)
     if process is None:

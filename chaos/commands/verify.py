@@ -17,6 +17,7 @@ from chaos.commands.pruned import is_pruned, say_pruned
 from chaos.commands.shown import examples
 from chaos.commands.stored import Stored, run_directory, stored
 from chaos.exits import VERDICTS, BadRequest, Exit
+from cluster.process.one_line import printable
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.replacing import recorded
 from verifier.verdict import result_lines, undecidable
@@ -195,7 +196,7 @@ def _history(asked: Stored, options: JudgeOptions, out: Path | None, *, as_json:
     lines = result_lines(verdict, report=summary, repro=_repro(asked.given, options))
     said = say_lines(lines, verdict, as_json=as_json, shown=[*examples(verdict["checks"])])
     for note in judged.notes:
-        print(f"  note: {note}", file=sys.stderr)
+        print(f"  note: {printable(note)}", file=sys.stderr)
     return VERDICTS[said]
 
 
@@ -208,7 +209,7 @@ def _repro(path: Path, options: JudgeOptions) -> str:
 
 
 def _no_verdict(path: Path, reason: str, *, as_json: bool) -> Exit:
-    print(f"gapless: {path}: no verdict: {reason}", file=sys.stderr)
+    print(printable(f"gapless: {path}: no verdict: {reason}"), file=sys.stderr)
     if as_json:
         print(json.dumps({"path": str(path), "verdict": None, "error": reason}), flush=True)
     return Exit.HARNESS_FAILED

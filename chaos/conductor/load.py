@@ -91,7 +91,7 @@ class Load:
             log_path = str(directory.loadgen_dir / f"{command.name}.log")
             self._stop_timeouts_s[command.name] = command.stop_timeout_s
             self._children[command.name] = await asyncio.to_thread(
-                self._bench.supervisor.start_program, command.name, command.argv, command.env, None, log_path
+                self._bench.supervisor.start_program, command.name, command.argv, command.env, command.cwd, log_path
             )
 
     async def stop(self) -> list[str]:

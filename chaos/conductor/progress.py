@@ -12,6 +12,7 @@ from collections.abc import Callable
 from rich.console import Console
 from rich.status import Status
 
+from cluster.process.one_line import printable
 from cluster.seams.clock import Clock
 
 log = logging.getLogger("gapless")
@@ -53,7 +54,7 @@ class Progress:
         """One line that stays."""
         elapsed_s = (self._clock.monotonic_ms() - self._started_ms) / 1000
         log.info("%s", text)
-        self._console.print(f"{elapsed_s:7.1f}s  {text}", markup=False)
+        self._console.print(f"{elapsed_s:7.1f}s  {printable(text)}", markup=False)
 
     def status(self, text: str) -> None:
         """What is going on now; replaces the live line, or is printed every ten seconds."""

@@ -68,7 +68,7 @@ def check(experiment: Experiment) -> None:
         )
     if experiment.idempotence and experiment.acks != "all":
         raise SettingsError(f"--idempotence true needs --acks all, not --acks {experiment.acks}")
-    if "/" in asked.name or asked.name in ("", ".", "..", "latest"):
+    if "/" in asked.name or asked.name in ("", ".", "..", "latest") or not asked.name.isprintable():
         raise SettingsError(f"--name {asked.name!r} cannot be a directory of its own in results/; choose another word")
     if asked.load_processes > experiment.users:
         raise SettingsError(

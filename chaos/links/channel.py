@@ -29,7 +29,10 @@ class Answer:
     content: bytes
 
     def json(self) -> Any:
-        return json.loads(self.content)
+        try:
+            return json.loads(self.content)
+        except RecursionError:
+            raise ValueError("the answer is nested too deeply") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,8 @@ class Channel:
 
 def _error(what: str, status: int, content: bytes) -> LinkError:
     text = content.decode("utf-8", "replace").strip()
-    with suppress(ValueError, TypeError, KeyError):  # no JSON of Toxiproxy's: then the body itself says what is wrong
+    with suppress(
+        ValueError, TypeError, KeyError, RecursionError
+    ):  # no JSON of Toxiproxy's: then the body itself says what is wrong
         text = json.loads(text)["error"]
     return error_for(status, f"{what}: {status} {text}")

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from urllib.parse import unquote
 
+from cluster.hosts import REFUSAL, is_ours
 from cluster.seams.clock import Clock
 
 logger = logging.getLogger(__name__)
@@ -65,6 +66,7 @@ class HttpServer:
 
     def __init__(self, handler: Handler, clock: Clock) -> None:
         self._handler = handler
+        self._host = ""
         self._clock = clock
         self._server: asyncio.Server | None = None
         self._writers: dict[asyncio.StreamWriter, asyncio.Task[None] | None] = {}
@@ -74,6 +76,7 @@ class HttpServer:
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port. Raises ``OSError``."""
+        self._host = host
         self._server = await asyncio.start_server(self._serve, host, port, limit=_MAX_LINE_BYTES)
         return int(self._server.sockets[0].getsockname()[1])
 
@@ -121,6 +124,8 @@ class HttpServer:
         return request.keep_alive
 
     async def _handle(self, request: Request) -> Response:
+        if not is_ours(request.headers.get("host"), self._host):
+            return Response(403, REFUSAL.encode(), {"Content-Type": "text/plain; charset=utf-8"})
         try:
             async with asyncio.timeout(_HANDLER_TIMEOUT_S):
                 return await self._handler(request)

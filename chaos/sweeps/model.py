@@ -146,7 +146,7 @@ def parse_filter(texts: Iterable[str]) -> list[tuple[str, frozenset[str]]]:
 def parse_seeds(text: str) -> tuple[int, ...]:
     """``N`` (the seeds 1 to N), or ``a,b,c`` (these; ``a,`` for one). Raises SweepError."""
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdigit() for part in parts if part) or not parts[0]:
+    if not all(part.isascii() and part.isdigit() and len(part) < 20 for part in parts if part) or not parts[0]:
         raise SweepError(f"--seeds wants a number of seeds, or seeds by comma, not {text!r}")
     if len(parts) == 1:
         if not 1 <= int(text) <= 1000:

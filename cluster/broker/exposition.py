@@ -19,6 +19,7 @@ from cluster.broker.node import Node
 from cluster.broker.replicas.partition import Partition
 from cluster.broker.replicas.purgatory import DelayedFetch, DelayedProduce
 from cluster.broker.request_metrics import BUCKETS, Times
+from cluster.hosts import GuardedWsgi
 from cluster.metadata.store import SessionState
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
@@ -198,6 +199,7 @@ class MetricsServer:
             registry.register(collector)
         self._server: Any
         self._server, self._thread = start_http_server(port, addr="127.0.0.1", registry=registry)
+        self._server.set_app(GuardedWsgi(self._server.get_app()))
         self.port: int = self._server.server_port
 
     def close(self) -> None:

@@ -7,10 +7,6 @@ from collections.abc import Mapping
 from cluster.broker.control.endpoints import Endpoint
 from cluster.config.broker import BrokerConfig
 
-#: What a listener on all addresses is reached at, unless ``advertised.listeners`` says more.
-LOCAL_HOST = "127.0.0.1"
-_ALL_ADDRESSES = frozenset({"", "0.0.0.0", "::"})
-
 
 def advertised_endpoints(config: BrokerConfig, ports: Mapping[str, int]) -> list[Endpoint]:
     """One endpoint a listener, in the order of ``listeners``; ``ports`` are those that were bound.
@@ -20,9 +16,9 @@ def advertised_endpoints(config: BrokerConfig, ports: Mapping[str, int]) -> list
     advertised = {address.name: address for address in config.advertised_listeners}
     endpoints = []
     for bound in config.listeners:
-        host, port = bound.host, ports[bound.name]
+        host, port = bound.told_host, ports[bound.name]
         told = advertised.get(bound.name)
         if told is not None:
-            host, port = told.host or host, told.port or port
-        endpoints.append(Endpoint(bound.name, LOCAL_HOST if host in _ALL_ADDRESSES else host, port))
+            host, port = told.told_host if told.host else host, told.port or port
+        endpoints.append(Endpoint(bound.name, host, port))
     return endpoints

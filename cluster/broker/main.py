@@ -25,6 +25,7 @@ from cluster.defects import parse, with_defects
 from cluster.defects.firings import Firings
 from cluster.metadata.zookeeper import ZooKeeperStore
 from cluster.process.child import ChildChannel
+from cluster.process.one_line import log_to
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import SystemClock
 from cluster.seams.os_storage import OsStorage, raise_open_file_limit
@@ -34,7 +35,6 @@ from cluster.seams.turns import Turns
 logger = logging.getLogger(__name__)
 
 LOG_FILE = "broker.log"
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 #: The name under which the metrics port is reported beside the listeners.
 METRICS = "METRICS"
 
@@ -180,7 +180,7 @@ def serve(arguments: dict[str, Any], channel: ChildChannel) -> None:
     """
     spec = BrokerSpec.from_arguments(arguments)
     OsStorage().makedirs(spec.node_directory)
-    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, filename=f"{spec.node_directory}/{LOG_FILE}", force=True)
+    log_to(logging.FileHandler(f"{spec.node_directory}/{LOG_FILE}", encoding="utf-8"), force=True)
     try:
         _run(spec, channel.ready)
     except Exception as error:
@@ -191,7 +191,7 @@ def serve(arguments: dict[str, Any], channel: ChildChannel) -> None:
 
 def serve_alone(spec: BrokerSpec) -> None:
     """A broker by itself, for containers and other hosts: its ports go to standard output, one JSON line an event."""
-    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stderr, force=True)
+    log_to(logging.StreamHandler(sys.stderr), force=True)
 
     def ready(message: dict[str, Any]) -> None:
         sys.stdout.write(json.dumps(message) + "\n")

@@ -6,29 +6,26 @@ Owns ``BrokerConfig``. The table is ``cluster.config.broker_keys``; what the val
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from functools import cached_property
 
 from cluster.config.broker_keys import BROKER_KEYS, REFUSED
 from cluster.config.errors import ConfigError
 from cluster.config.keys import TypedConfig, Value
+from cluster.config.listeners import (
+    OWN,
+    ListenerAddress,
+    PeersListener,
+    exposure,
+    is_digits,
+    is_port,
+    parse_listeners,
+    peers_listener,
+)
 from cluster.config.topic import broker_defaults
 
 _PLAINTEXT = "PLAINTEXT"
 _PEERS = "gapless.peer.addresses"
 _PROTOCOLS = "listener.security.protocol.map"
-
-
-@dataclass(frozen=True, slots=True)
-class ListenerAddress:
-    """One entry of ``listeners`` or ``advertised.listeners``: ``NAME://host:port``. An empty host means all."""
-
-    name: str
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.name}://{host}:{self.port}"
 
 
 class BrokerConfig(TypedConfig):
@@ -50,7 +47,10 @@ class BrokerConfig(TypedConfig):
 
     @property
     def listeners(self) -> tuple[ListenerAddress, ...]:
-        return parse_listeners(self["listeners"], "listeners")
+        """All of them; also the brokers' own where that was added to those that were asked for."""
+        asked = parse_listeners(self["listeners"], "listeners")
+        added = self._peers_listener.added
+        return asked if added is None else (*asked, added)
 
     @property
     def advertised_listeners(self) -> tuple[ListenerAddress, ...]:
@@ -58,8 +58,18 @@ class BrokerConfig(TypedConfig):
 
     @property
     def inter_broker_listener_name(self) -> str:
-        """The listener for peers: inter.broker.listener.name, else the one of security.inter.broker.protocol."""
-        return str(self["inter.broker.listener.name"] or self["security.inter.broker.protocol"])
+        """The listener for peers, where a broker obeys: see ``cluster.config.listeners``."""
+        return self._peers_listener.name
+
+    @property
+    def adds_own_listener(self) -> bool:
+        """Whether brokers have a listener of their own that nobody asked for."""
+        return self._peers_listener.added is not None
+
+    @cached_property
+    def _peers_listener(self) -> PeersListener:
+        asked = parse_listeners(self["listeners"], "listeners")
+        return peers_listener(self.given, asked, self.advertised_listeners)
 
     @property
     def peer_addresses(self) -> dict[int, tuple[str, int]]:
@@ -94,9 +104,9 @@ def _check_identity(config: BrokerConfig) -> None:
 
 
 def _check_listeners(config: BrokerConfig) -> None:
-    names = [listener.name for listener in config.listeners]
-    if not names:
+    if not config["listeners"]:
         raise ConfigError("broker config key 'listeners' is empty; set it, as in listeners=PLAINTEXT://127.0.0.1:9092")
+    names = [listener.name for listener in config.listeners]
     if len(set(names)) != len(names):
         raise ConfigError(f"broker config key 'listeners' names a listener twice: {', '.join(names)}")
     ports = [listener.port for listener in config.listeners if listener.port]
@@ -108,11 +118,15 @@ def _check_listeners(config: BrokerConfig) -> None:
                 f"broker config key 'advertised.listeners' names '{listener.name}', which is not in 'listeners' "
                 f"({', '.join(names)})"
             )
-    wanted = config["inter.broker.listener.name"]
-    if wanted is not None and wanted not in names:
-        raise ConfigError(f"broker config key 'inter.broker.listener.name' is '{wanted}', which is not in 'listeners'")
+    wanted = config.inter_broker_listener_name
+    if wanted not in names:
+        key = "inter.broker.listener.name"
+        key = key if config.is_given(key) else "security.inter.broker.protocol"
+        raise ConfigError(f"broker config key '{key}' is '{wanted}', which is not in 'listeners'")
     mapped = _protocol_map(config[_PROTOCOLS])
     for name in names:
+        if name == OWN.name and config.adds_own_listener:
+            continue
         protocol = mapped.get(name, _PLAINTEXT if name == _PLAINTEXT or not mapped else None)
         if protocol is None:
             raise ConfigError(f"broker config key '{_PROTOCOLS}' has no entry for listener '{name}'")
@@ -142,21 +156,11 @@ def _warnings(config: BrokerConfig) -> list[str]:
             f"min.insync.replicas {config['min.insync.replicas']} is above default.replication.factor "
             f"{config['default.replication.factor']}: topics of that factor refuse every acks=all produce"
         )
+    if (exposed := exposure(config.inter_broker_listener_name, config.listeners)) is not None:
+        lines.append(exposed)
     if len(config["log.dirs"]) > 1:
         lines.append(f"only the first of log.dirs is used: {config['log.dirs'][0]}")
     return lines
-
-
-def parse_listeners(entries: Iterable[str], key: str) -> tuple[ListenerAddress, ...]:
-    """``NAME://host:port`` entries, host perhaps empty or ``[v6]``. Raises ConfigError naming ``key``."""
-    found = []
-    for entry in entries:
-        name, separator, rest = entry.partition("://")
-        host, colon, port = rest.rpartition(":")
-        if not (name and separator and colon and port.isdigit() and int(port) <= 65_535):
-            raise ConfigError(f"invalid value '{entry}' for broker config key '{key}': expected NAME://host:port")
-        found.append(ListenerAddress(name.upper(), host.strip("[]"), int(port)))
-    return tuple(found)
 
 
 def parse_peer_addresses(entries: Iterable[str]) -> dict[int, tuple[str, int]]:
@@ -165,7 +169,7 @@ def parse_peer_addresses(entries: Iterable[str]) -> dict[int, tuple[str, int]]:
     for entry in entries:
         broker, at, address = entry.partition("@")
         host, colon, port = address.rpartition(":")
-        if not (broker.isdigit() and at and host and colon and port.isdigit() and 0 < int(port) <= 65_535):
+        if not (is_digits(broker) and at and host and colon and is_port(port) and int(port) > 0):
             raise ConfigError(f"invalid value '{entry}' for broker config key '{_PEERS}': expected id@host:port")
         found[int(broker)] = (host.strip("[]"), int(port))
     return found

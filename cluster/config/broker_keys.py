@@ -24,7 +24,11 @@ _NETWORK: list[Key] = [
     texts("listeners", ("PLAINTEXT://:9092",), "Where to listen, NAME://host:port; port 0 lets the system choose."),
     texts("advertised.listeners", (), "What clients are told; an absent listener or port 0: what was bound."),
     texts("listener.security.protocol.map", (), "NAME:PROTOCOL of each listener; PLAINTEXT is the one there is."),
-    text("inter.broker.listener.name", None, "The listener that brokers use among themselves."),
+    text(
+        "inter.broker.listener.name",
+        None,
+        "The listener that brokers use among themselves, and obey. Unset: see above.",
+    ),
     text(
         "security.inter.broker.protocol", "PLAINTEXT", "Used where inter.broker.listener.name is unset.", ("PLAINTEXT",)
     ),

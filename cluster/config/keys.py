@@ -5,6 +5,8 @@ Owns what all tables share. Does not own any key, and no rule between keys (each
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -31,6 +33,9 @@ class Kind(Enum):
     PASSWORD = "password"
 
 
+#: More digits than any setting has, which ``int`` would refuse in words of its own.
+_INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]{1,400}\.?[0-9]{0,400}|\.[0-9]{1,400})(?:[eE][+-]?[0-9]{1,5})?")
 #: Characters of a value that an error quotes.
 _QUOTED = 200
 
@@ -97,10 +102,16 @@ class Key:
         elif self.kind in (Kind.STRING, Kind.PASSWORD):
             return str(raw).lower() if isinstance(raw, bool) else str(raw).strip()
         elif not isinstance(raw, bool):
-            try:
-                return float(str(raw)) if self.kind is Kind.DOUBLE else int(str(raw).strip())
-            except ValueError:
-                pass
+            return self._number(str(raw).strip(), raw, what)
+        raise self._error(raw, what, _EXPECTED[self.kind])
+
+    def _number(self, text: str, raw: object, what: str) -> Value:
+        """As people write numbers: Python also takes underscores, the digits of every script, and what is no number."""
+        if self.kind is Kind.DOUBLE:
+            if _DECIMAL.fullmatch(text) and math.isfinite(value := float(text)):
+                return value
+        elif _INTEGER.fullmatch(text):
+            return int(text)
         raise self._error(raw, what, _EXPECTED[self.kind])
 
     def _error(self, raw: object, what: str, expected: str) -> ConfigError:

@@ -9,9 +9,6 @@ from __future__ import annotations
 
 from cluster.protocol.errors import ErrorCode
 
-#: ``broker_epoch`` of a sender that does not know it.
-NO_BROKER_EPOCH = -1
-
 
 def required_version(known: int) -> int | None:
     """The version that a node must have for a controller to write on the strength of it: the one it knows.
@@ -29,10 +26,11 @@ def control_request_error(
 
     A broker that has not registered in this life (own epoch negative) obeys nobody: what reaches it was meant for its
     former life; the controller tries again. A broker epoch above ours is legal: the controller may learn of a new
-    registration before we have read back its number.
+    registration before we have read back its number. One of -1, with which Kafka's senders of before 2.2 said that
+    they knew none, is not: every controller of ours knows it, and whoever does not is none.
     """
     if controller_epoch < known_controller_epoch:
         return ErrorCode.STALE_CONTROLLER_EPOCH
-    if own_broker_epoch < 0 or (broker_epoch != NO_BROKER_EPOCH and broker_epoch < own_broker_epoch):
+    if own_broker_epoch < 0 or broker_epoch < own_broker_epoch:
         return ErrorCode.STALE_BROKER_EPOCH
     return ErrorCode.NONE

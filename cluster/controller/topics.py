@@ -44,6 +44,15 @@ class TopicRequest:
     assignments: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
 
+def is_legal_name(name: str) -> bool:
+    """Whether a topic may be called so; of Kafka's rules, which also keep its directory where it belongs."""
+    try:
+        check_name(name, ())
+    except TopicError:
+        return False
+    return True
+
+
 def check_name(name: str, existing: Collection[str]) -> None:
     """Raises TopicError INVALID_TOPIC_EXCEPTION or TOPIC_ALREADY_EXISTS."""
     invalid = ErrorCode.INVALID_TOPIC_EXCEPTION

@@ -61,7 +61,10 @@ def parse_clean_state(text: str) -> dict[str, LogState]:
     body = body.rstrip("\n")
     if head != f"{_VERSION} {crc32c(body.encode()):08x}":
         raise CheckpointError(f"the state of a clean stop begins with {head!r:.40}, which does not fit the rest")
-    return {name: _log_state(*row) for name, row in json.loads(body).items()}
+    try:
+        return {name: _log_state(*row) for name, row in json.loads(body).items()}
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise CheckpointError(f"the state of a clean stop is no such: {type(error).__name__}") from error
 
 
 def _log_state(segments: list[Any], epochs: list[Any], producers: list[Any]) -> LogState:

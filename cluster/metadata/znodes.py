@@ -274,5 +274,5 @@ def _load(path: str, data: bytes, read: Callable[[dict[str, Any]], _Value]) -> _
         if not isinstance(document, dict):
             raise TypeError("not an object")
         return read(document)
-    except (ValueError, TypeError, KeyError, AttributeError, binascii.Error) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, binascii.Error) as error:
         raise MalformedZnode(f"{path}: {error!r} in {data[:200]!r}") from error

@@ -17,6 +17,8 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from cluster.process.one_line import guard_last_resort
+
 #: Exit status of a child whose owner went away.
 EXIT_ORPHANED = 113
 
@@ -98,6 +100,7 @@ def run_child(connection: Connection, target: str, log_path: str | None, marker:
     os.environ[marker] = "child"
     if log_path is not None:
         _redirect(log_path)
+    guard_last_resort()
     faulthandler.enable()
     channel = ChildChannel(connection)
     channel.watch()

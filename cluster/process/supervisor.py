@@ -29,6 +29,7 @@ from cluster.process import wrapper
 from cluster.process.child import ChildChannel, run_child, split_target
 from cluster.process.handle import Child, ChildRecord, Kind, Ways
 from cluster.process.processes import is_alive, marked, signal_quietly, until
+from cluster.process.safe_path import SAFE_PATH, safe_path
 from cluster.process.signals import Held, held_signals
 from cluster.process.tracker import hidden_main, no_resource_tracker
 from cluster.process.warden import WardenLink
@@ -132,7 +133,7 @@ class Supervisor:
             context = multiprocess.get_context("spawn")
             ours, theirs = context.Pipe()
             process = context.Process(target=run_child, name=name, args=(theirs, target, log_path, self._marker))
-            with no_resource_tracker(), hidden_main():
+            with no_resource_tracker(), hidden_main(), safe_path():
                 process.start()
             theirs.close()
             ways = Ways(lambda: process.exitcode, ours.close, ours)
@@ -157,7 +158,7 @@ class Supervisor:
         ``env`` is added to our own environment. The child's pid, signals and exit status are the program's. Output
         goes to ``log_path`` (None: nowhere). Raises ``OSError`` (``FileNotFoundError``, ...) if it cannot be started.
         """
-        environment = {**os.environ, **(env or {}), self._marker: "child"}
+        environment = {**os.environ, **(env or {}), **SAFE_PATH, self._marker: "child"}
         executable = shutil.which(argv[0], path=environment.get("PATH"))
         if executable is None:
             raise FileNotFoundError(f"{name}: there is no program {argv[0]!r} that can be run")

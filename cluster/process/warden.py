@@ -95,7 +95,7 @@ class WardenLink:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(prefix)}
         with held_signals():
             process = subprocess.Popen(
-                [sys.executable, "-c", _BOOT, json.dumps(sys.path), self._marker, self._directory],
+                [sys.executable, "-P", "-c", _BOOT, json.dumps(sys.path), self._marker, self._directory],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -100,7 +100,7 @@ def reader_count(asked: str | None, users: int | None, *, alone: bool) -> int:
 
 def reader_clients(asked: str, client: str) -> tuple[str, ...]:
     """The client of each reader: as they are named, or so many of ``client``. Raises ``SettingsError``."""
-    if asked.isdecimal():
+    if asked.isascii() and asked.isdecimal():
         return (client,) * int(asked)
     clients = tuple(name.strip() for name in asked.split(","))
     if unknown := [name for name in clients if name not in CLIENTS]:

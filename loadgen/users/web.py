@@ -14,6 +14,7 @@ import gevent
 from flask import Response, request
 from locust.runners import STATE_INIT
 
+from cluster.hosts import GuardedWsgi
 from cluster.seams.clock import SystemClock
 from loadgen.web import view
 from loadgen.web.pages import PREFIX, Watched, blueprint
@@ -37,6 +38,8 @@ def show_chaos(environment: Any, run: RunDirectory) -> None:
     except Exception:
         logger.exception("the Chaos tab cannot be shown; the load goes on")
     environment.web_ui.app.before_request(_only_look)
+    # Locust lets pages of every origin read its answers; around everything else, so that nothing adds that again.
+    environment.web_ui.app.wsgi_app = GuardedWsgi(environment.web_ui.app.wsgi_app)
     gevent.spawn(_tell_address, environment, run)
 
 

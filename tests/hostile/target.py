@@ -26,6 +26,7 @@ from cluster.config.broker import validate
 from cluster.metadata.memory import MemoryStore, MemoryTree
 from cluster.process.child import ChildChannel
 from cluster.process.handle import Child
+from cluster.process.one_line import log_to
 from cluster.process.supervisor import Supervisor
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import SystemClock
@@ -109,7 +110,7 @@ def target(directory: Path, descriptors: int | None = None, **properties: str) -
 
 def serve(arguments: dict[str, Any], channel: ChildChannel) -> None:
     """The entry of the process: one broker until SIGTERM. It exits with 1 if the broker says that it cannot go on."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log_to(logging.StreamHandler())
     directory = arguments["directory"]
     if arguments["descriptors"] is not None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (arguments["descriptors"], arguments["descriptors"]))

@@ -49,7 +49,7 @@ def test_a_broker_that_cannot_start_says_why(
 ) -> None:
     """One message to its owner, exit status 1."""
     if changes.get("properties", {}).get("listeners") and os.geteuid() == 0:
-        changes = {"properties": {"listeners": "PLAINTEXT://192.0.2.1:9"}}
+        changes = {"properties": {"listeners": "PLAINTEXT://192.0.2.1:9", "inter.broker.listener.name": "PLAINTEXT"}}
         text = "annot assign"
     child = start(supervisor, tmp_path, **changes)
     message = child.wait_message(20)

@@ -21,7 +21,7 @@ from cluster.process.java import find_java
 from cluster.process.processes import until
 from cluster.process.supervisor import Supervisor
 from cluster.process.zookeeper import start_zookeeper
-from cluster.protocol.apis import ApiKey
+from cluster.protocol.apis import INTER_BROKER, ApiKey
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import SystemClock
 from tests.support.leftovers import Place
@@ -162,14 +162,17 @@ def test_a_proxy_alone(place: Place) -> None:
 
 
 def test_a_broker_alone(place: Place, tmp_path: Path) -> None:
-    """gapless broker --config FILE registers with a ZooKeeper, answers clients, and ends by SIGTERM with 0."""
+    """gapless broker --config FILE registers with a ZooKeeper, answers clients, and ends by SIGTERM with 0.
+
+    On the addresses that clients reach it obeys no one who says that he is a broker.
+    """
     require("java")
     with Supervisor(str(tmp_path)) as supervisor:
         zookeeper = start_zookeeper(supervisor, str(tmp_path / "zookeeper"), find_java())
         (tmp_path / "server.properties").write_text(
             "# as Kafka has it\n"
             "broker.id=7\n"
-            "listeners=PLAINTEXT://127.0.0.1:0\n"
+            "listeners=PLAINTEXT://:0\n"
             f"zookeeper.connect={zookeeper.address}\n"
             f"log.dirs={tmp_path / 'data'}\n"
         )
@@ -178,6 +181,11 @@ def test_a_broker_alone(place: Place, tmp_path: Path) -> None:
         bound = _line(place)
         versions = _api_versions(f"127.0.0.1:{bound['ports']['PLAINTEXT']}")
         assert {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA} <= versions.keys()
+        assert not INTER_BROKER.keys() & versions.keys()
+        own = bound["ports"]["BROKERS"]
+        assert INTER_BROKER.keys() <= _api_versions(f"127.0.0.1:{own}").keys()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.2", own), timeout=5)
         broker.send_signal(signal.SIGTERM)
         assert broker.wait(LONG_S) == 0, place.err
         assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()

@@ -22,6 +22,7 @@ from chaos.experiment.command_line import FIELDS
 from chaos.schedules.model import from_yaml
 from tests.support.histories import read_histories
 from tests.support.leftovers import Place
+from tests.support.planted_modules import assert_nothing_executed, plant
 from tests.support.require import require
 from verifier.evidence.run_model import RunModel, RunSettings
 
@@ -78,10 +79,16 @@ def correct(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     odd = tmp_path_factory.mktemp("correct") / "größe, 50% [x]"
     odd.mkdir()
     with Place(odd) as place:
+        plant(place.directory)
         status = place.run("run", *CORRECT, timeout_s=RUN_S)
         assert status == 0, place.out + place.err
         place.assert_nothing_left(within_s=1.0)
         yield place
+
+
+def test_no_process_of_a_run_executes_what_lies_where_it_was_started(correct: Place) -> None:
+    """Brokers, proxy, Locust, final readers, verifier, Spark's workers: none imports a module from there."""
+    assert_nothing_executed(correct.directory)
 
 
 def test_a_correct_cluster_is_valid_and_leaves_nothing_but_its_results(correct: Place) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import ProxyHandler, Request, build_opener
@@ -29,9 +30,9 @@ class Web:
         self.url = url
         self._opener = build_opener(ProxyHandler({}))
 
-    def ask(self, path: str, data: bytes | None = None) -> tuple[int, str]:
+    def ask(self, path: str, data: bytes | None = None, headers: Mapping[str, str] | None = None) -> tuple[int, str]:
         try:
-            with self._opener.open(Request(self.url + path, data), timeout=20) as answer:
+            with self._opener.open(Request(self.url + path, data, dict(headers or {})), timeout=20) as answer:
                 return answer.status, answer.read().decode()
         except HTTPError as error:
             with error:
@@ -81,6 +82,12 @@ def test_a_conducted_load_is_seen_and_not_steered(cluster: MockCluster, tmp_path
         before = read_json(run.status_json("producers"))["total_acked"]
         wait_until(run, "producers", "total_acked", before + 100)
         assert json.loads(web.ask("/stats/requests")[1])["user_count"] == 2
+        # Another page of the browser, whose name points here or not, reads nothing.
+        assert web.ask("/stats/requests", headers={"Host": "rebound.example.org"})[0] == 403
+        assert web.ask("/gapless/chaos", headers={"Host": "localhost:1"})[0] == 200
+        request = Request(web.url + "/stats/requests", headers={"Origin": "http://example.org"})
+        with build_opener(ProxyHandler({})).open(request, timeout=20) as answer:
+            assert [name for name in answer.headers if name.lower().startswith("access-control")] == []
 
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0, (tmp_path / "locust.log").read_text()

@@ -22,6 +22,8 @@ import psutil
 from cluster.process.processes import is_alive, signal_quietly, until
 
 ROOT = Path(__file__).parents[2]
+#: The program as users start it: ``python -m`` would look for modules where it runs.
+GAPLESS = Path(sys.executable).with_name("gapless")
 _MARK = "GAPLESS_TEST_PLACE"
 _SUPERVISOR = "GAPLESS_SUPERVISOR_"
 
@@ -49,13 +51,16 @@ class Place:
         for owner in self._owners:
             owner.wait()
 
-    def start(self, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
-        """Start ``gapless`` with these arguments; its output goes to the files ``out`` and ``err``."""
+    def start(self, *arguments: str, where: Path | None = None, **environment: str) -> subprocess.Popen[bytes]:
+        """Start ``gapless`` with these arguments, in the directory ``where`` (None: in the place's own).
+
+        Its output goes to the files ``out`` and ``err``.
+        """
         changed = {_MARK: self._mark, "TMPDIR": str(self.temporary), "PYTHONPATH": str(ROOT), **environment}
         with (self.directory / "out").open("wb") as out, (self.directory / "err").open("wb") as err:
             owner = subprocess.Popen(
-                [sys.executable, "-m", "chaos.commands.main", *arguments],
-                cwd=self.directory,
+                [str(GAPLESS), *arguments],
+                cwd=where or self.directory,
                 env={**os.environ, **changed},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
@@ -65,9 +70,9 @@ class Place:
         self._owners.append(owner)
         return owner
 
-    def run(self, *arguments: str, timeout_s: float, **environment: str) -> int:
+    def run(self, *arguments: str, timeout_s: float, where: Path | None = None, **environment: str) -> int:
         """Start it, wait for its end, and answer with its exit status."""
-        return self.start(*arguments, **environment).wait(timeout_s)
+        return self.start(*arguments, where=where, **environment).wait(timeout_s)
 
     @property
     def out(self) -> str:

@@ -1,5 +1,7 @@
 """A cluster as users get it: ``gapless up`` in a process of its own, three brokers, free ports, and an end for sure.
 
+It runs in a directory full of modules that must not be executed.
+
 Owns starting it, finding its brokers' processes and files, and the check that nothing of it is left. What is asked of
 the brokers goes through clients.
 """
@@ -8,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,8 @@ from cluster.process.processes import marked, until
 from cluster.process.supervisor import Child, Supervisor
 from cluster.protocol.batch import BatchHeader, iter_batches
 from cluster.protocol.records import Record, decode_records
+from tests.support.leftovers import GAPLESS
+from tests.support.planted_modules import assert_nothing_executed, plant
 
 ROOT = Path(__file__).resolve().parents[2]
 #: In the environment of everything that descends from the command, so that what is left of it is found.
@@ -96,7 +99,8 @@ def up_cluster(directory: Path) -> Iterator[UpCluster]:
     """Start it, hand it out, stop it; fails if it does not stop well, or if a process of it is left."""
     data = directory / "up"
     log = directory / "up.log"
-    argv = [sys.executable, "-m", "chaos.commands.main", "up", "--json", "--profile", "chaos", "--data", str(data)]
+    plant(directory)
+    argv = [str(GAPLESS), "up", "--json", "--profile", "chaos", "--data", str(data)]
     environment = {MARK: "1", "PYTHONPATH": str(ROOT)}
     with Supervisor(str(directory)) as supervisor:
         child = supervisor.start_program("up", argv, environment, str(directory), str(log))
@@ -107,6 +111,7 @@ def up_cluster(directory: Path) -> Iterator[UpCluster]:
         _stop(child, log)
     assert until(lambda: not marked(MARK), 5), f"left behind: {marked(MARK)}"
     assert cluster.surprises() == []
+    assert_nothing_executed(directory)
 
 
 def _stop(child: Child, log: Path) -> None:

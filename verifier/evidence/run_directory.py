@@ -195,7 +195,8 @@ class RunDirectory:
         """The brokers that left something under ``nodes/``, ascending."""
         if not self.nodes_dir.is_dir():
             return []
-        return sorted(int(path.name) for path in self.nodes_dir.iterdir() if path.name.isdecimal() and path.is_dir())
+        names = [path.name for path in self.nodes_dir.iterdir() if path.is_dir()]
+        return sorted(int(name) for name in names if name.isascii() and name.isdecimal())
 
 
 def update_latest(run: RunDirectory, base: str | Path) -> Path:

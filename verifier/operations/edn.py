@@ -268,7 +268,7 @@ def fast_forms(maps: Sequence[str]) -> list[Any] | None:
     text = text.replace("\0", f'["{MAP}","{MAP_END}"]')
     try:
         forms = json.loads(f"[{text.replace(chr(10), ',')}]", parse_constant=_no_constant)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return forms if len(forms) == len(maps) else None
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cluster.process.safe_path import safe_path
 from verifier.operations.model import IntArray, OperationHistory, OperationsError
 from verifier.operations.names import PLAIN, Names
 
@@ -49,10 +50,13 @@ def read_in_parts(path: Path, read: ReadPart, processes: int | None = None) -> O
         return None
     spawn = multiprocessing.get_context("spawn")
     try:
-        with ProcessPoolExecutor(len(cuts) - 1, mp_context=spawn, initializer=_leave_interrupts) as pool:
+        with (
+            safe_path(),
+            ProcessPoolExecutor(len(cuts) - 1, mp_context=spawn, initializer=_leave_interrupts) as pool,
+        ):
             others = [pool.submit(read, path, *cut) for cut in cuts[1:]]
             return together([read(path, *cuts[0]), *(other.result() for other in others)])
-    except (OperationsError, UnicodeDecodeError, BrokenExecutor):
+    except (OperationsError, UnicodeDecodeError, RecursionError, BrokenExecutor):
         return None
 
 

@@ -44,6 +44,8 @@ def read_operations(path: Path, processes: int | None = None) -> OperationHistor
                 builder.add_all(_elements(file.read(), builder.name))
             elif first:
                 _read_json_lines(file, builder)
+    except RecursionError as error:
+        raise OperationsError(f"{path}: its values are nested too deeply") from error
     except UnicodeDecodeError as error:
         raise OperationsError(f"{path}: this is not UTF-8 text: {error.reason} at byte {error.start}") from error
     return builder.finish()
@@ -142,7 +144,7 @@ def _read_json_lines(file: Any, builder: HistoryBuilder) -> int:
     for batch in _chunks(numbered(), BATCH):
         try:
             values = json.loads(f"[{','.join([line for _, line in batch])}]")
-        except ValueError:
+        except (ValueError, RecursionError):
             values = None
         if values is None or len(values) != len(batch):
             values = [_json(line, number, builder.name) for number, line in batch]
@@ -165,6 +167,8 @@ def _chunks(items: Iterator[tuple[int, Any]], size: int) -> Iterator[list[tuple[
 def _json(line: str, number: int, name: str) -> Any:
     try:
         return json.loads(line)
+    except RecursionError as error:
+        raise OperationsError(f"{name}:{number}: its values are nested too deeply") from error
     except json.JSONDecodeError as error:
         why = f"column {error.colno}: {error.msg}"
         raise OperationsError(f"{name}:{number}: this line is not one whole JSON object: {why}") from error

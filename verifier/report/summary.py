@@ -8,7 +8,7 @@ from typing import Any
 from verifier.anomalies import BY_NAME
 from verifier.effectiveness import Injected
 from verifier.evidence.run_model import RunModel
-from verifier.markdown import anomaly, inline, table
+from verifier.markdown import anomaly, code, inline, table
 from verifier.reasons import by_reason
 from verifier.report.occasions import Occasions
 from verifier.report.words import headline
@@ -56,7 +56,7 @@ def _lines(run: RunModel, injected: Sequence[Injected], verdict: Verdict, occasi
         yield "## Faults"
         yield ""
         yield from table(("fault", "target", "bit"), [(inline(e.fault), inline(e.target), _bit(e)) for e in injected])
-    yield f"Repeat the schedule (not the interleaving): `{run.repro}`" if run.repro else ""
+    yield f"Repeat the schedule (not the interleaving): {code(run.repro)}" if run.repro else ""
 
 
 def _numbers(
@@ -69,13 +69,13 @@ def _numbers(
         ("read by final readers", _counted(stats, "read")),
         ("outcome unknown to the client", _counted(stats, "unknown")),
         *([("deleted by retention or DeleteRecords", f"{stats['deleted']:,}")] if stats.get("deleted") else []),
-        ("faults that bit", f"{bit_of(run, injected)}{_by_kind(stats)}"),
+        ("faults that bit", inline(f"{bit_of(run, injected)}{_by_kind(stats)}")),
         *([] if first is None else [("first acknowledgement", f"{first:,.0f} ms after {occasions.since}")]),
         ("longest time without an acknowledgement since the first", "-" if longest is None else f"{longest:,.0f} ms"),
         ("recoveries after kills", recovery_text(availability.get("recoveries") or {})),
-        *([("brokers that stood still", stood_still)] if (stood_still := stood_still_text(run)) else []),
-        ("acks, idempotence", f"{run.settings.acks}, {'on' if run.settings.idempotence else 'off'}"),
-        ("defects", ", ".join(f"{each.name}:{each.probability:g}" for each in run.defects) or "none"),
+        *([("brokers that stood still", inline(stood_still))] if (stood_still := stood_still_text(run)) else []),
+        ("acks, idempotence", inline(f"{run.settings.acks}, {'on' if run.settings.idempotence else 'off'}")),
+        ("defects", inline(", ".join(f"{each.name}:{each.probability:g}" for each in run.defects)) or "none"),
     ]
 
 

@@ -70,7 +70,7 @@ def _gap_cell(gap: Mapping[str, Any] | None, top: float) -> dict[str, str]:
 
 def _natural(name: str) -> tuple[str, int]:
     topic, _, partition = name.rpartition("-")
-    return (topic, int(partition)) if partition.isdecimal() else (name, -1)
+    return (topic, int(partition)) if partition.isascii() and partition.isdecimal() else (name, -1)
 
 
 def read_lag(verdict: Verdict, most: int) -> list[tuple[str, list[str]]]:

@@ -10,10 +10,11 @@ from typing import Annotated
 
 import typer
 
-from chaos.commands.dump.entries import Damage, Entry, Lines, as_json, as_text
+from chaos.commands.dump.entries import TOO_DEEP, Damage, Entry, Lines, as_json, as_text
 from chaos.commands.dump.files import RANGED, kind_of, lines_of
 from chaos.commands.dump.verification import data_directory, is_replica, replica
 from chaos.exits import BadRequest, Exit
+from cluster.process.one_line import printable
 
 #: Problems that are listed one by one; the rest are counted.
 SHOWN_DAMAGE = 20
@@ -50,10 +51,13 @@ def dump(
         return int(Exit.VALID)
     except OSError as error:
         raise BadRequest(f"{path} cannot be read: {error.strerror}") from error
+    except RecursionError as error:
+        # what could be read just so may still be too deep to be written
+        raise BadRequest(f"{path}: {TOO_DEEP}") from error
     except ValueError as error:
         raise BadRequest(f"{path}: {error}") from error
     for text in damage[:SHOWN_DAMAGE]:
-        print(f"gapless: {path} is damaged: {text}", file=sys.stderr)
+        print(printable(f"gapless: {path} is damaged: {text}"), file=sys.stderr)
     if len(damage) > SHOWN_DAMAGE:
         print(f"gapless: {path} is damaged in {len(damage) - SHOWN_DAMAGE} more places", file=sys.stderr)
     return int(Exit.INVALID if damage else Exit.VALID)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from cluster.process.one_line import escaped_json, printable
+
+TOO_DEEP = "its values are nested too deeply"
 #: Characters shown of a key, header or value in text. JSON has all of it.
 SHOWN_CHARACTERS = 80
 
@@ -28,11 +30,13 @@ Lines = Iterator[Entry | Damage]
 
 
 def as_json(entry: Entry) -> str:
-    return json.dumps(entry.fields, ensure_ascii=False)
+    """Letters of all scripts as they are, but nothing that a terminal would obey."""
+    return escaped_json(entry.fields)
 
 
 def as_text(entry: Entry) -> str:
-    return "  " * entry.depth + "  ".join(f"{name}={_shown(value)}" for name, value in entry.fields.items())
+    """On one line, whatever the file holds."""
+    return "  " * entry.depth + printable("  ".join(f"{name}={_shown(value)}" for name, value in entry.fields.items()))
 
 
 def _shown(value: object) -> str:

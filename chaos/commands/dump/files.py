@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from chaos.commands.dump import segments
-from chaos.commands.dump.entries import Damage, Entry, Lines
+from chaos.commands.dump.entries import TOO_DEEP, Damage, Entry, Lines
 from chaos.exits import BadRequest
 from cluster.log.checkpoints import (
     CLEAN_SHUTDOWN_FILE,
@@ -145,6 +145,9 @@ def _json(path: Path, lines: list[str]) -> Lines:
     for number, line in enumerate(lines, start=1):
         try:
             value = json.loads(line)
+        except RecursionError:
+            yield Damage(f"line {number}: {TOO_DEEP}")
+            continue
         except ValueError as error:
             torn = "torn last line" if number == len(lines) > 1 else f"line {number}"
             yield Damage(f"{torn}: no JSON: {error}")

@@ -43,7 +43,7 @@ class ClusterView:
 
     async def brokers(self) -> dict[int, tuple[int, BrokerRegistration]]:
         """Broker id -> (epoch, registration)."""
-        ids = [int(name) for name in await self._children(BROKER_IDS) if name.isdigit()]
+        ids = [int(name) for name in await self._children(BROKER_IDS) if name.isascii() and name.isdigit()]
         found = await asyncio.gather(*(self._broker(broker_id) for broker_id in ids))
         return {broker_id: entry for broker_id, entry in zip(ids, found, strict=True) if entry is not None}
 

@@ -20,7 +20,6 @@ from typing import Any
 
 from cluster.broker.control.active_controller import ActiveController
 from cluster.broker.control.controller_role import NotController
-from cluster.controller.alter_partition import UNKNOWN_BROKER_EPOCH
 from cluster.controller.outbox import Outbox
 from cluster.controller.partitions import ShutdownPlan, plan_controlled_shutdown
 from cluster.protocol.apis import ApiKey
@@ -55,7 +54,8 @@ async def decide(controller: ActiveController, request: Any) -> Departure:
     broker = context.brokers.get(request.broker_id)
     if broker is None:
         return Departure(request.broker_id, controller.epoch, ErrorCode.BROKER_NOT_AVAILABLE)
-    if request.broker_epoch not in (UNKNOWN_BROKER_EPOCH, broker.epoch):
+    # Kafka lets senders of before 2.2 go without; there are none here, and anybody could send a broker away.
+    if request.broker_epoch != broker.epoch:
         return Departure(request.broker_id, controller.epoch, ErrorCode.STALE_BROKER_EPOCH)
     if not broker.shutting_down:
         logger.info("broker %d asks for a controlled shutdown", broker.broker_id)

@@ -13,6 +13,7 @@ from typing import Any
 from cluster.broker.replicas.roles import assignments, stops
 from cluster.broker.replicas.values import TopicPartition
 from cluster.broker.services import Services
+from cluster.controller.topics import is_legal_name
 from cluster.metadata.store import SessionExpiredError
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
@@ -113,7 +114,7 @@ async def _check(services: Services, request: Any) -> ErrorCode:
     control = services.control
     if not await control.knows_its_epoch():
         return ErrorCode.STALE_BROKER_EPOCH
-    error = control.check_control_request(request)
+    error = ErrorCode.INVALID_REQUEST if _is_impossible(request) else control.check_control_request(request)
     if error is not ErrorCode.NONE:
         logger.info(
             "%s of controller %d (epoch %d, for broker epoch %d) refused: %s",
@@ -121,3 +122,18 @@ async def _check(services: Services, request: Any) -> ErrorCode:
             error.name,
         )  # fmt: skip
     return error
+
+
+def _is_impossible(request: Any) -> bool:
+    """Whether it names what no controller knows: then it comes from none, and nothing of it is obeyed.
+
+    A name becomes a directory, a broker's id one whom we follow.
+    """
+    ids = [broker.id for broker in getattr(request, "live_brokers", ())]
+    for topic in request.topic_states:
+        if not is_legal_name(topic.topic_name) or getattr(topic, "topic_id", topic) is None:
+            return True
+        for state in topic.partition_states:
+            ids.append(state.partition_index)
+            ids += getattr(state, "replicas", ())
+    return bool(min(request.controller_id, request.controller_epoch, *ids) < 0)

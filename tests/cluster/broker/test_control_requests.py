@@ -70,12 +70,29 @@ def code_of(response: Any) -> tuple[int, int | None]:
     [
         ({"controller_epoch": 0}, (ErrorCode.STALE_CONTROLLER_EPOCH, None)),
         ({"broker_epoch": 1}, (ErrorCode.STALE_BROKER_EPOCH, None)),
+        ({"broker_epoch": -1}, (ErrorCode.STALE_BROKER_EPOCH, None)),
+        ({"controller_id": -1}, (ErrorCode.INVALID_REQUEST, None)),
+        ({"topic": "../../elsewhere"}, (ErrorCode.INVALID_REQUEST, None)),
+        ({"partition_index": -1}, (ErrorCode.INVALID_REQUEST, None)),
+        ({"replicas": [1, -2]}, (ErrorCode.INVALID_REQUEST, None)),
         ({"leader_epoch": -1}, (ErrorCode.NONE, ErrorCode.STALE_CONTROLLER_EPOCH)),
         ({"replicas": [2, 3]}, (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)),
         ({"topic_id": uuid4()}, (ErrorCode.NONE, ErrorCode.INCONSISTENT_TOPIC_ID)),
         ({}, (ErrorCode.NONE, ErrorCode.NONE)),
     ],
-    ids=["old controller", "former life", "old leader epoch", "not a replica", "another topic", "good"],
+    ids=[
+        "old controller",
+        "former life",
+        "no broker epoch",
+        "no controller",
+        "a path for a topic",
+        "no partition",
+        "no broker",
+        "old leader epoch",
+        "not a replica",
+        "another topic",
+        "good",
+    ],
 )
 def test_leader_and_isr_is_fenced(fields: dict[str, Any], expected: tuple[int, int | None]) -> None:
     """By controller epoch, broker epoch, leader epoch, assignment and topic id."""
@@ -199,11 +216,52 @@ def test_update_metadata_is_fenced() -> None:
         response = await peer.connection.send(UPDATE_METADATA(**{**fields, "controller_epoch": 0}), 8)
         assert response.error_code == ErrorCode.STALE_CONTROLLER_EPOCH
         assert len(node.metadata.alive_brokers()) == 1
+        response = await peer.connection.send(UPDATE_METADATA(**{**fields, "broker_epoch": -1}), 8)
+        assert response.error_code == ErrorCode.STALE_BROKER_EPOCH
+        impossible = UPDATE_METADATA.UpdateMetadataBroker(id=-3, endpoints=[], rack=None)
+        response = await peer.connection.send(UPDATE_METADATA(**{**fields, "live_brokers": [impossible]}), 8)
+        assert response.error_code == ErrorCode.INVALID_REQUEST
+        assert len(node.metadata.alive_brokers()) == 1
         response = await peer.connection.send(UPDATE_METADATA(**fields), 8)
         assert response.error_code == ErrorCode.NONE
         assert node.metadata.alive_brokers() == []
 
     with_topic(check)
+
+
+def test_a_replica_is_not_deleted_for_a_sender_who_knows_no_epoch_or_names_a_path() -> None:
+    """Nothing of the request is carried out."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        node = cluster.nodes[1]
+        peer = Client(await cluster.connect(1, "PEERS"))
+        states = STOP_REPLICA.StopReplicaTopicState
+        state = states.StopReplicaPartitionState(partition_index=0, leader_epoch=-2, delete_partition=True)
+        real, path = (states(topic_name=name, partition_states=[state]) for name in (TOPIC, "../data/" + TOPIC))
+        for fields, code in (
+            ({"topic_states": [real], "broker_epoch": -1}, ErrorCode.STALE_BROKER_EPOCH),
+            ({"topic_states": [real, path]}, ErrorCode.INVALID_REQUEST),
+        ):
+            response = await peer.connection.send(STOP_REPLICA(**from_controller(node, **fields)), 4)
+            assert response.error_code == code
+        assert (await client.produce(TOPIC, batch(b"a"))).error is ErrorCode.NONE
+
+    with_topic(check)
+
+
+def test_a_broker_is_not_sent_away_by_a_sender_who_does_not_know_its_epoch() -> None:
+    """ControlledShutdown with -1 moved every leadership of a broker that had asked for nothing."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        leader = cluster.leader(TOPIC)
+        controller = next(node for node in cluster.nodes.values() if node.control.is_controller)
+        peer = Client(await cluster.connect(controller.config.broker_id, "PEERS"))
+        request = request_class(ApiKey.CONTROLLED_SHUTDOWN)(broker_id=leader, broker_epoch=-1, version=3)
+        response = await peer.connection.send(request, 3)
+        assert response.error_code == ErrorCode.STALE_BROKER_EPOCH
+        assert (await client.produce(TOPIC, batch(b"a"))).error is ErrorCode.NONE
+
+    with_topic(check, brokers=2, replicas=2)
 
 
 @pytest.mark.parametrize(("leader_epoch", "code"), [(0, ErrorCode.FENCED_LEADER_EPOCH), (-2, 0), (9, 0)])

@@ -37,10 +37,10 @@ def test_the_configuration_of_a_run() -> None:
 
 
 def test_kafkas_defaults() -> None:
-    """Without settings a broker is Kafka's: one listener, log.dir, no id."""
+    """Without settings a broker is Kafka's: one listener for clients, log.dir, no id. Brokers have one of their own."""
     config = validate({})
-    assert config.listeners == (ListenerAddress("PLAINTEXT", "", 9092),)
-    assert config.inter_broker_listener_name == "PLAINTEXT"
+    assert config.listeners == (ListenerAddress("PLAINTEXT", "", 9092), ListenerAddress("BROKERS", "127.0.0.1", 0))
+    assert config.inter_broker_listener_name == "BROKERS"
     assert config.data_directory == "/tmp/kafka-logs"
     assert config["replica.lag.time.max.ms"] == 30_000
     with pytest.raises(ConfigError, match=r"'broker\.id' is missing"):

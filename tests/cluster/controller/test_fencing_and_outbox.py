@@ -20,7 +20,7 @@ from tests.cluster.controller.situations import T0, TOPIC_ID, context_with, led
         (6, 50, 50, ErrorCode.STALE_CONTROLLER_EPOCH),
         (7, 49, 50, ErrorCode.STALE_BROKER_EPOCH),
         (7, 51, 50, ErrorCode.NONE),
-        (7, -1, 50, ErrorCode.NONE),
+        (7, -1, 50, ErrorCode.STALE_BROKER_EPOCH),
         (7, 50, -1, ErrorCode.STALE_BROKER_EPOCH),
         (6, 49, 50, ErrorCode.STALE_CONTROLLER_EPOCH),
     ],
