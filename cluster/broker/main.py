@@ -160,7 +160,6 @@ def _open_metrics(node: Node, config: BrokerConfig, lag: LoopLag, long_turns: Lo
 
 def _run(spec: BrokerSpec, ready: Ready) -> None:
     """Run a broker in this process until SIGTERM."""
-
     logger.info("broker %d may have %d files open", spec.broker_id, raise_open_file_limit())
 
     async def main() -> None:

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from cluster.process.arenas import share_arenas
 from cluster.process.one_line import guard_last_resort
 
 #: Exit status of a child whose owner went away.
@@ -103,6 +104,8 @@ def run_child(connection: Connection, target: str, log_path: str | None, marker:
     guard_last_resort()
     faulthandler.enable()
     channel = ChildChannel(connection)
+    # before there is a second thread: the C library asks once how many heaps there may be
+    share_arenas()
     channel.watch()
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     # What a module makes when it is imported stays: a collection meanwhile, or ever, would find next to nothing in it,

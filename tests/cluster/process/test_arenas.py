@@ -1,0 +1,44 @@
+"""One setting of the C library, where there is one."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+
+from cluster.process.arenas import share_arenas
+
+#: Sixteen threads allocate; what glibc tells then has a line with ``Arena`` for each heap.
+THREADS = """
+import ctypes, sys, threading
+from cluster.process.arenas import share_arenas
+if sys.argv[1] == "share":
+    share_arenas()
+library = ctypes.CDLL(None)
+library.malloc.restype = ctypes.c_void_p
+library.malloc.argtypes = [ctypes.c_size_t]
+barrier = threading.Barrier(16)
+def work():
+    barrier.wait()
+    for _ in range(100):
+        library.malloc(3000)
+threads = [threading.Thread(target=work) for _ in range(16)]
+for each in threads: each.start()
+for each in threads: each.join()
+library.malloc_stats()
+"""
+
+
+def test_threads_share_heaps() -> None:
+    """Where glibc serves, sixteen threads have two of them; elsewhere nothing happens, and nothing is raised."""
+    has_setting = hasattr(ctypes.CDLL(None), "mallopt")
+    if not has_setting:
+        assert share_arenas() is False
+        return
+    found = {
+        how: subprocess.run(
+            [sys.executable, "-c", THREADS, how], capture_output=True, text=True, check=True, timeout=60
+        ).stderr.count("Arena ")
+        for how in ("share", "alone")
+    }
+    assert found["share"] <= 2 < found["alone"]
