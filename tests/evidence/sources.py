@@ -44,7 +44,10 @@ def _at_different_times(batches: list[Batch]) -> None:
 
 def elected() -> Story:
     """acks=1, and an election cut records off."""
-    return planted_story("cut off by an election")
+    story = planted_story("cut off by an election")
+    story.partitions[0].leader_epoch = story.leaders[-1]["leader_epoch"]
+    story.partitions[0].leader = story.leaders[-1]["leader"]
+    return story
 
 
 def repeated() -> Story:

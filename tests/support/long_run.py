@@ -122,12 +122,14 @@ def _write_partition(
             last_begin, last_segment = begin, whole
     for number in range(batches):
         first = number * size
-        for name, f in (("producers", "send"), ("readers", "poll")):
-            histories[name].append(row(f, "ok", index, stream, first, first + size - 1, first))
+        told = index, stream, first, first + size - 1, first
+        histories["producers"].append(row("send", "ok", *told))
+        histories["readers"].append(row("poll", "ok", *told)._replace(high_watermark=first + size))
         if (number + 1) % POLLED_BATCHES == 0 or number == batches - 1:
             begin = number // POLLED_BATCHES * POLLED_BATCHES * size
             last = first + size - 1
-            histories["final-confluent"].append(row("poll", "ok", index, stream, begin, last, begin, phase="final"))
+            read = row("poll", "ok", index, stream, begin, last, begin, phase="final")
+            histories["final-confluent"].append(read._replace(high_watermark=batches * size + 1))
     end = batches * size
     sentinel = Batch(end, ((SENTINEL_STREAM, index),), producer_id=2000, base_sequence=0, sentinel=True)
     _write_segment(homes, last_begin * size, last_segment + sentinel.encode())

@@ -94,6 +94,7 @@ class Partition:
     sentinel_offset: int
     log_start_offset: int = 0
     status: str = "ok"
+    leader_epoch: int = 1
     tails: dict[int, bytes] = field(default_factory=dict)
 
 
@@ -137,7 +138,7 @@ class Story:
         """``run.json``."""
         final = [
             FinalPartition(
-                TOPIC, index, place.leader, 1, place.high_watermark, place.log_start_offset,
+                TOPIC, index, place.leader, place.leader_epoch, place.high_watermark, place.log_start_offset,
                 dict(place.log_end_offsets), place.sentinel_offset, place.status,
             )
             for index, place in self.partitions.items()

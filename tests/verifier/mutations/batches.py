@@ -63,6 +63,7 @@ def lose_and_close_up(story: Story, random: Random, place: Partition) -> None:
             each._replace(
                 first_offset=each.first_offset - shift(each.first_offset),
                 last_offset=each.last_offset - shift(each.first_offset),
+                high_watermark=each.high_watermark - shift(each.high_watermark),
             )
             if each.partition == partition
             else each
