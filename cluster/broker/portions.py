@@ -17,7 +17,7 @@ from cluster.broker.checkpoints import Blocking
 SHARE_NS = 5_000_000
 #: Requests up to this size are decoded on the event loop; of larger ones a copy is, beside it.
 BYTES_AT_ONCE = 16_384
-#: Answers with up to so many structures are encoded on the event loop.
+#: Answers with more structures than this are encoded beside the event loop.
 STRUCTURES_AT_ONCE = 1000
 
 _Result = TypeVar("_Result")
@@ -115,7 +115,7 @@ def is_large(message: Any) -> bool:
 
 
 def _structures(message: Any, left: int) -> int:
-    """What is left of so many structures when those of a message are counted; negative if there are more."""
+    """``left`` less the number of structures in a message; negative if it has more than ``left``."""
     for name in message._struct.fields:
         value = getattr(message, name)
         if type(value) is list:

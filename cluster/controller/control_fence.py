@@ -26,8 +26,8 @@ def control_request_error(
 
     A broker that has not registered in this life (own epoch negative) obeys nobody: what reaches it was meant for its
     former life; the controller tries again. A broker epoch above ours is legal: the controller may learn of a new
-    registration before we have read back its number. One of -1, with which Kafka's senders of before 2.2 said that
-    they knew none, is not: every controller of ours knows it, and whoever does not is none.
+    registration before we have read back its number. One of -1 is refused: Kafka's senders before 2.2 used it when they
+    knew no epoch, but our controllers always know one.
     """
     if controller_epoch < known_controller_epoch:
         return ErrorCode.STALE_CONTROLLER_EPOCH

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import psutil
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from cluster.process.supervisor import Child, Supervisor
 from tests.integration.local_cluster import LocalCluster, eventually
+from tests.support.numbered import read_numbers
 from tests.support.require import require
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
@@ -111,23 +112,6 @@ def produce(bootstrap: str, first: int, count: int) -> list[int]:
     return acknowledged
 
 
-def read_all(bootstrap: str, count: int) -> list[int]:
-    """The values of the topic from its start, in their order, until there are ``count``."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "g", "enable.auto.commit": False})
-    values: list[int] = []
-    try:
-        consumer.assign([TopicPartition("t", 0, 0)])
-        while len(values) < count:
-            message = consumer.poll(10)
-            assert message is not None, f"only {len(values)} values of {count}"
-            if message.error():
-                raise KafkaException(message.error())
-            values.append(int(message.value()[:8]))
-    finally:
-        consumer.close()
-    return values
-
-
 @pytest.mark.full
 def test_a_full_disk_loses_nothing_acknowledged(tmp_path: Path) -> None:
     """The append that finds no room is refused, the broker ends with the disk's error, and on the next start every
@@ -151,7 +135,7 @@ def test_a_full_disk_loses_nothing_acknowledged(tmp_path: Path) -> None:
         cluster.restart(1)
         again = produce(cluster.bootstrap, 100, 5)
         assert len(again) == 5
-        values = read_all(cluster.bootstrap, len(acknowledged + more + again))
+        values = read_numbers(cluster.bootstrap, "t")
     assert [value for value in values if value < 100][: len(acknowledged + more)] == acknowledged + more
     assert len(values) == len(set(values))
 
@@ -181,4 +165,4 @@ def test_a_broker_id_that_is_taken(tmp_path: Path) -> None:
         cluster.kill(1)
         cluster.restart(1)
         assert len(produce(cluster.bootstrap, 10, 5)) == 5
-        assert read_all(cluster.bootstrap, 15) == list(range(15))
+        assert read_numbers(cluster.bootstrap, "t") == list(range(15))

@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.integration.local_cluster import LocalCluster, eventually
+from tests.support.numbered import read_numbers
 from tests.support.require import require
 from tests.support.small_disk import SIZE, used_bytes
 
@@ -77,24 +78,6 @@ def shrink(cluster: LocalCluster, broker_id: int) -> None:
     (Path(cluster.node(broker_id)) / SIZE).write_text(str(size), encoding="ascii")
 
 
-def read_all(bootstrap: str, partition: int) -> list[int]:
-    """The values of a partition from its start to its end."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "g", "enable.auto.commit": False})
-    values: list[int] = []
-    try:
-        _, end = consumer.get_watermark_offsets(TopicPartition(TOPIC, partition), timeout=20)
-        consumer.assign([TopicPartition(TOPIC, partition, 0)])
-        while len(values) < end:
-            message = consumer.poll(20)
-            assert message is not None, f"only {len(values)} values of {end}"
-            if message.error():
-                raise KafkaException(message.error())
-            values.append(int(message.value()[:8]))
-    finally:
-        consumer.close()
-    return values
-
-
 def test_a_disk_that_fills_up_and_is_freed_loses_nothing(tmp_path: Path) -> None:
     """First a leader's disk is full: its broker ends, and again when it is started, until there is room. The others
     lead on. Afterwards everybody is back in sync, and each value that was acknowledged is there once, in order."""
@@ -116,7 +99,7 @@ def test_a_disk_that_fills_up_and_is_freed_loses_nothing(tmp_path: Path) -> None
             before = writer.count()
             eventually(lambda: writer.count() > before + 500, 30, "the load goes on")
         for partition in range(PARTITIONS):
-            assert read_all(cluster.bootstrap, partition) == writer.acknowledged[partition]
+            assert read_numbers(cluster.bootstrap, TOPIC, partition) == writer.acknowledged[partition]
 
 
 def fill_and_free(cluster: LocalCluster, broker_id: int, writer: Writer) -> None:
