@@ -215,8 +215,8 @@ _OURS: list[Key] = [
     integer(
         "gapless.max.producers",
         10_000,
-        "Producers with idempotence that one partition remembers. A further one makes one forgotten that wrote nothing "
-        "for five minutes; if there is none it is refused (THROTTLING_QUOTA_EXCEEDED), and may try again.",
+        "How many idempotent producers one partition remembers. A new one beyond that takes the place of one that has "
+        "written nothing for five minutes, or is refused with THROTTLING_QUOTA_EXCEEDED, which it may retry.",
         1,
         INT_MAX,
     ),

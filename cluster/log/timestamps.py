@@ -29,7 +29,7 @@ def timestamp_problem(header: BatchHeader, config: LogConfig, now_ms: int) -> st
     return None
 
 
-#: Uncompressed batches with up to so many records are looked through in no time.
+#: An uncompressed batch with no more records than this is quick to scan.
 FEW_RECORDS = 1000
 
 #: The timestamp and offset of a record, if there is one.

@@ -56,7 +56,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
             "failed": "its send certainly failed",
             "foreign": "the log holds a value that is not of this run's load",
             "undecodable": "a reader was handed bytes that are not a value",
-            "attributes": "a batch's attributes are none that a producer of the run asks for",
+            "attributes": "a batch has attributes that no producer of the run asks for",
         },
     ),
     Anomaly(

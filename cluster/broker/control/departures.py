@@ -54,7 +54,7 @@ async def decide(controller: ActiveController, request: Any) -> Departure:
     broker = context.brokers.get(request.broker_id)
     if broker is None:
         return Departure(request.broker_id, controller.epoch, ErrorCode.BROKER_NOT_AVAILABLE)
-    # Kafka accepts this from senders before 2.2. There are none here, and anybody could use it to send a broker away.
+    # Kafka accepts this from brokers older than 2.2. We have none, and it would let anyone make a broker leave.
     if request.broker_epoch != broker.epoch:
         return Departure(request.broker_id, controller.epoch, ErrorCode.STALE_BROKER_EPOCH)
     if not broker.shutting_down:
