@@ -1,4 +1,5 @@
-"""Housekeeping: old segments go, logs are compacted, deleted files are removed, without holding up the event loop.
+"""Housekeeping: old segments go, logs are compacted, deleted files are removed, free memory goes back to the system,
+all without holding up the event loop.
 
 Owns when that is looked at (``log.retention.check.interval.ms``, ``log.cleaner.backoff.ms``), and the journal's line
 for each log start that moves. Does not own which segments go (``cluster.log.retention``), what is compacted
@@ -31,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 #: How often it is looked whether deleted files are due.
 REMOVAL_INTERVAL_MS = 1000
+#: How often free memory is given back.
+MEMORY_INTERVAL_MS = 2000
 
 
 class Housekeeping:
@@ -46,6 +49,7 @@ class Housekeeping:
         storage_failed: Callable[[LogError], None],
         journal: Journal,
         blocking: Blocking = in_thread,
+        give_back_memory: Callable[[], None] | None = None,
     ) -> None:
         self._logs = logs
         self._high_watermarks = high_watermarks
@@ -54,6 +58,7 @@ class Housekeeping:
         self._storage = storage
         self._blocking = blocking
         self._journal = journal
+        self._give_back_memory = give_back_memory
         self._timers = Timers(storage_failed)
         self._cleaning: Cleaning | None = None
 
@@ -67,6 +72,7 @@ class Housekeeping:
                 (self._config["log.retention.check.interval.ms"], self.retain),
                 (REMOVAL_INTERVAL_MS, self._remove),
                 (self._config["log.cleaner.backoff.ms"] if self._config["log.cleaner.enable"] else 0, self.clean),
+                (MEMORY_INTERVAL_MS if self._give_back_memory is not None else 0, self._give_back),
             ]
         )
 
@@ -160,6 +166,10 @@ class Housekeeping:
         removals = self._logs.removals()
         if removals:
             await unbroken(self._blocking, partial(_run_all, removals, self._storage))
+
+    async def _give_back(self) -> None:
+        if self._give_back_memory is not None:
+            await unbroken(self._blocking, self._give_back_memory)
 
 
 def _run_all(removals: list[Removal], storage: Storage) -> None:

@@ -24,6 +24,7 @@ from cluster.config.broker import BrokerConfig, validate
 from cluster.defects import parse, with_defects
 from cluster.defects.firings import Firings
 from cluster.metadata.zookeeper import ZooKeeperStore
+from cluster.process.arenas import give_back_memory
 from cluster.process.child import ChildChannel
 from cluster.process.one_line import log_to
 from cluster.seams.asyncio_transport import AsyncioTransport
@@ -87,7 +88,14 @@ async def run_broker(spec: BrokerSpec, ready: Ready, stopping: asyncio.Event, tu
         stopping.set()
 
     store = ZooKeeperStore(config["zookeeper.connect"], config["zookeeper.session.timeout.ms"])
-    seams = Seams(clock, derive(spec.seed, "broker", spec.broker_id), AsyncioTransport(), store, storage)
+    seams = Seams(
+        clock,
+        derive(spec.seed, "broker", spec.broker_id),
+        AsyncioTransport(),
+        store,
+        storage,
+        give_back_memory=give_back_memory,
+    )
     node = Node(config, rules, seams, spec.node_directory, failed)
     lag = LoopLag(asyncio.get_running_loop())
     long_turns = LongTurns(node.counters)

@@ -65,6 +65,8 @@ class Seams:
     store: MetadataStore
     storage: Storage
     blocking: Blocking = in_thread
+    #: Returns free memory to the system; simulated brokers share a process, which has no need of it.
+    give_back_memory: Callable[[], None] | None = None
 
 
 class Node:
@@ -206,7 +208,7 @@ class Node:
         usable_bytes = partial(self._seams.storage.free_bytes, config.data_directory)
         self._housekeeping = Housekeeping(
             self.logs, replicas.high_watermarks, config, clock, self._seams.storage, self._storage_failed,
-            self._journal.write, self._seams.blocking,
+            self._journal.write, self._seams.blocking, self._seams.give_back_memory,
         )  # fmt: skip
         services = Services(
             config, self.counters, self.metadata, control, replicas, roles, checkpoints, usable_bytes,

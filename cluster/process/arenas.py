@@ -1,7 +1,8 @@
-"""How many heaps the C library keeps for the threads of a process. Owns that setting; knows nothing of brokers.
+"""The heaps of the C library: how many there are, and when they give memory back. Knows nothing of brokers.
 
 glibc gives each thread an arena of its own, up to eight for a core, and what a thread freed stays in its arena. A
-broker whose helper threads decode large requests now and then kept 6 MB more for that, of no use to anybody.
+broker whose helper threads decode large requests now and then kept 6 MB more for that. And whatever lies below memory
+in use stays with the process, however long it has been free: after 20,000 odd requests that was another 8 MB.
 """
 
 from __future__ import annotations
@@ -20,3 +21,9 @@ def share_arenas() -> bool:
     with contextlib.suppress(OSError, AttributeError):
         return bool(ctypes.CDLL(None).mallopt(_ARENA_MAX, ARENAS))
     return False
+
+
+def give_back_memory() -> None:
+    """Return free pages to the system (``malloc_trim``), where the C library can. Takes 1 ms, or 5 for 40 MB."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)

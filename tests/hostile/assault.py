@@ -7,6 +7,7 @@ producer beside it, and is tidied up now and then: a topic that anybody may make
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ PORTION = 10_000
 SETTINGS = {"log_segment_delete_delay_ms": "0", "producer_id_expiration_ms": "60000"}
 #: Connections and files that may be open still, for a moment.
 SPARE_DESCRIPTORS = 16
+#: By the level of the line: what a client says of itself may be anything, and stands further on.
+_CRITICAL = re.compile(r"^\S+ \S+ CRITICAL .*", re.MULTILINE)
 
 
 @dataclass
@@ -83,6 +86,7 @@ def assail(
                 if course.wrong:
                     break
         course.wrong += _judge(broker, course)
+        course.memory_bytes.append(broker.memory_at_rest_bytes())
     return course
 
 
@@ -138,8 +142,8 @@ def _judge(broker: Target, course: Course) -> list[str]:
     if "Traceback" in log:
         at = log.index("Traceback")
         wrong.append(f"{log.count('Traceback')} tracebacks in the log, the first: {log[at : at + 4000]}")
-    if " CRITICAL " in log:
-        wrong.append("the log has critical lines")
+    if critical := _CRITICAL.search(log):
+        wrong.append(f"the log has critical lines, the first: {critical.group()}")
     # The attackers' connections are closed by now, the producer's and the watcher's too.
     deadline = time.monotonic() + 10
     while broker.process.num_fds() > course.descriptors[0] + SPARE_DESCRIPTORS and time.monotonic() < deadline:

@@ -20,10 +20,12 @@ from typing import Any
 
 import psutil
 
+from cluster.broker.housekeeping import MEMORY_INTERVAL_MS
 from cluster.broker.node import Node, Seams
 from cluster.broker.rules import Rules
 from cluster.config.broker import validate
 from cluster.metadata.memory import MemoryStore, MemoryTree
+from cluster.process.arenas import give_back_memory
 from cluster.process.child import ChildChannel
 from cluster.process.handle import Child
 from cluster.process.one_line import log_to
@@ -86,6 +88,15 @@ class Target:
         """Its resident memory."""
         return int(self.process.memory_info().rss)
 
+    def memory_at_rest_bytes(self) -> int:
+        """The least that it has while nobody asks for anything: what it gives back is gone by then."""
+        deadline = time.monotonic() + 1.5 * MEMORY_INTERVAL_MS / 1000
+        least = self.memory_bytes()
+        while time.monotonic() < deadline:
+            time.sleep(0.05)
+            least = min(least, self.memory_bytes())
+        return least
+
 
 @contextmanager
 def target(directory: Path, descriptors: int | None = None, **properties: str) -> Iterator[Target]:
@@ -144,7 +155,14 @@ async def _serve(directory: str, properties: Mapping[str, str], channel: ChildCh
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
     storage = OsStorage()
     storage.makedirs(f"{directory}/node")
-    seams = Seams(SystemClock(), derive(1, "broker", 1), AsyncioTransport(), MemoryStore(MemoryTree()), storage)
+    seams = Seams(
+        SystemClock(),
+        derive(1, "broker", 1),
+        AsyncioTransport(),
+        MemoryStore(MemoryTree()),
+        storage,
+        give_back_memory=give_back_memory,
+    )
     node = Node(config, Rules(), seams, f"{directory}/node", failed)
     ports = await node.bind()
     await node.start()
