@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cluster.broker.exposition import BrokerCollector, MetricsServer, NodeCollector
+from cluster.broker.handlers import produce
 from cluster.broker.long_turns import LongTurns
 from cluster.broker.metrics import LoopLag
 from cluster.broker.node import Node, Seams
@@ -27,6 +28,8 @@ from cluster.metadata.zookeeper import ZooKeeperStore
 from cluster.process.arenas import give_back_memory
 from cluster.process.child import ChildChannel
 from cluster.process.one_line import log_to
+from cluster.process.paced import Paced
+from cluster.seams import asyncio_connection
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import SystemClock
 from cluster.seams.os_storage import OsStorage, raise_open_file_limit
@@ -38,6 +41,9 @@ logger = logging.getLogger(__name__)
 LOG_FILE = "broker.log"
 #: The name under which the metrics port is reported beside the listeners.
 METRICS = "METRICS"
+
+#: The loggers of connections that are closed, and of produces without acks that fail.
+CAUSED_BY_CLIENTS = (asyncio_connection.__name__, produce.__name__)
 
 #: Objects, and collections of the younger ones, after which Python looks for garbage. Its defaults (700, 10, 10) are
 #: for small programs: a controller's request that names thousands of partitions would be interrupted dozens of times.
@@ -180,6 +186,12 @@ def _run(spec: BrokerSpec, ready: Ready) -> None:
         runner.run(main())
 
 
+def log_paced(handler: logging.Handler) -> None:
+    """Log to ``handler``, of what clients can cause without end a few lines at a time."""
+    handler.addFilter(Paced(CAUSED_BY_CLIENTS))
+    log_to(handler, force=True)
+
+
 def serve(arguments: dict[str, Any], channel: ChildChannel) -> None:
     """The entry for the Supervisor; ``arguments`` are the fields of ``BrokerSpec``.
 
@@ -187,7 +199,7 @@ def serve(arguments: dict[str, Any], channel: ChildChannel) -> None:
     """
     spec = BrokerSpec.from_arguments(arguments)
     OsStorage().makedirs(spec.node_directory)
-    log_to(logging.FileHandler(f"{spec.node_directory}/{LOG_FILE}", encoding="utf-8"), force=True)
+    log_paced(logging.FileHandler(f"{spec.node_directory}/{LOG_FILE}", encoding="utf-8"))
     try:
         _run(spec, channel.ready)
     except Exception as error:
@@ -198,7 +210,7 @@ def serve(arguments: dict[str, Any], channel: ChildChannel) -> None:
 
 def serve_alone(spec: BrokerSpec) -> None:
     """A broker by itself, for containers and other hosts: its ports go to standard output, one JSON line an event."""
-    log_to(logging.StreamHandler(sys.stderr), force=True)
+    log_paced(logging.StreamHandler(sys.stderr))
 
     def ready(message: dict[str, Any]) -> None:
         sys.stdout.write(json.dumps(message) + "\n")

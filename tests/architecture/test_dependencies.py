@@ -47,7 +47,10 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "cluster.client.connection",
         # The entry of a supervised child names the type of its channel.
         "cluster.process.child",
+        # What only a process has: its heaps and its log.
+        "cluster.process.arenas",
         "cluster.process.one_line",
+        "cluster.process.paced",
         "cluster.process.supervisor",
     ),
     # A defect wraps a decision function of the broker's rules.

@@ -21,6 +21,7 @@ from typing import Any
 import psutil
 
 from cluster.broker.housekeeping import MEMORY_INTERVAL_MS
+from cluster.broker.main import log_paced
 from cluster.broker.node import Node, Seams
 from cluster.broker.rules import Rules
 from cluster.config.broker import validate
@@ -28,7 +29,6 @@ from cluster.metadata.memory import MemoryStore, MemoryTree
 from cluster.process.arenas import give_back_memory
 from cluster.process.child import ChildChannel
 from cluster.process.handle import Child
-from cluster.process.one_line import log_to
 from cluster.process.supervisor import Supervisor
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import SystemClock
@@ -121,7 +121,7 @@ def target(directory: Path, descriptors: int | None = None, **properties: str) -
 
 def serve(arguments: dict[str, Any], channel: ChildChannel) -> None:
     """The entry of the process: one broker until SIGTERM. It exits with 1 if the broker says that it cannot go on."""
-    log_to(logging.StreamHandler())
+    log_paced(logging.StreamHandler())
     directory = arguments["directory"]
     if arguments["descriptors"] is not None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (arguments["descriptors"], arguments["descriptors"]))
