@@ -184,6 +184,7 @@ class ControlPlane:
         if self._controller_peer is not None:
             self._controller_peer[1].close()
         await self._store.close()
+        self._session.close()
 
     def _registration(self) -> BrokerRegistration:
         return BrokerRegistration(

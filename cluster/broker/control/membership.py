@@ -66,6 +66,7 @@ class Membership:
                 return await cluster_id(self._session, random)
             except SessionExpiredError:
                 logger.warning("the ZooKeeper session ended before broker %d knew its cluster", self._broker_id)
+                await self._session.renewed()
 
     async def join(self) -> None:
         """Register for the first time, when our former node is gone. Raises BrokerIdTaken."""
@@ -75,6 +76,7 @@ class Membership:
                 return
             except SessionExpiredError:
                 logger.warning("the ZooKeeper session ended before broker %d was registered", self._broker_id)
+                await self._session.renewed()
 
     def follow_session(self, role: ControllerRole) -> None:
         """From now on stay registered, and keep ``role`` to its session."""

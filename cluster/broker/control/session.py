@@ -112,17 +112,27 @@ class Session:
                 self._deadlines.remove(rearm)
 
     async def reconnected(self, generation: int) -> None:
-        """Wait until the connection is back. Raises SessionExpiredError if ``generation`` is over by then."""
+        """Wait until the connection is back. Raises SessionExpiredError if ``generation`` is over by then, or if the
+        broker stops."""
         await asyncio.sleep(RETRY_S)
         while not self._connected and generation == self.generation:
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.add(waiter)
-            try:
-                await waiter
-            finally:
-                self._waiting.discard(waiter)
+            await self._change()
         if generation != self.generation:
             raise SessionExpiredError("the session ended while the connection was lost")
+
+    async def renewed(self) -> None:
+        """After the end of a session: wait for the next one. Until it is there every call fails at once."""
+        await asyncio.sleep(RETRY_S)
+        while not self._connected:
+            await self._change()
+
+    async def _change(self) -> None:
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.add(waiter)
+        try:
+            await waiter
+        finally:
+            self._waiting.discard(waiter)
 
     async def _happened(self, operation: Operation) -> bool:
         """Whether a write of ours is there: the same bytes at the version that it would have made."""
@@ -138,6 +148,11 @@ class Session:
             return data == operation.data and (operation.version == -1 or stat.version == operation.version + 1)
         return False
 
+    def close(self) -> None:
+        """The broker stops: for whoever waits here the session is over."""
+        self.generation += 1
+        self._wake()
+
     def _changed(self, state: SessionState) -> None:
         was_connected, self._connected = self._connected, state is SessionState.CONNECTED
         if state is SessionState.EXPIRED:
@@ -145,6 +160,9 @@ class Session:
         if self._connected != was_connected:
             for rearm in self._deadlines:
                 rearm()
+        self._wake()
+
+    def _wake(self) -> None:
         for waiter in self._waiting:
             if not waiter.done():
                 waiter.set_result(None)

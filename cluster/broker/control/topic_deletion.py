@@ -34,6 +34,9 @@ logger = logging.getLogger(__name__)
 #: A topic to be deleted: its name, or (version 6) its id.
 DoomedTopic = tuple[str | None, UUID | None]
 
+#: The pause before brokers that did not delete their parts are asked again.
+RETRY_S = 1.0
+
 #: Partitions whose nodes are deleted in one multi.
 CHUNK = 50
 
@@ -48,12 +51,17 @@ class TopicDeletion:
         self._enabled = enabled
         self._in_progress: set[str] = set()
         self._waiting: dict[str, list[asyncio.Future[Any]]] = {}
+        self._retry: asyncio.TimerHandle | None = None
+        self._closed = False
 
     def __repr__(self) -> str:
         return f"TopicDeletion(in progress: {sorted(self._in_progress)})"
 
     def close(self) -> None:
         """Resigned: whether a topic goes is the next controller's, and nobody waits for it here."""
+        self._closed = True
+        if self._retry is not None:
+            self._retry.cancel()
         waiting, self._waiting = self._waiting, {}
         for gone in (each for answers in waiting.values() for each in answers):
             gone.cancel()
@@ -130,10 +138,20 @@ class TopicDeletion:
             errors = [] if response is None else getattr(response, "partition_errors", [])
             failed = [error for error in errors if error.error_code != ErrorCode.NONE]
             if response is None or response.error_code != ErrorCode.NONE or failed:
-                logger.warning("a broker did not delete its part of topic %s; it is tried again later", topic.name)
+                logger.warning("a broker did not delete its part of topic %s; it is tried again", topic.name)
+                self._try_again()
                 return
         self._in_progress.add(topic.name)
         self._post(lambda: self._finish(topic))
+
+    def _try_again(self) -> None:
+        """Soon, and not only when a broker comes back: the one that failed may have come back meanwhile."""
+        if self._retry is None and not self._closed:
+            self._retry = asyncio.get_running_loop().call_later(RETRY_S, self._retry_is_due)
+
+    def _retry_is_due(self) -> None:
+        self._retry = None
+        self._post(self.deletions_changed)
 
     async def _finish(self, topic: Topic) -> None:
         """All replicas are erased: the nodes go, children first, the request for deletion last."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from random import Random
 
 import pytest
 
 from cluster.broker.control.elector import Elector
+from cluster.broker.control.event_queue import EventQueue
+from cluster.broker.control.membership import Membership
 from cluster.broker.control.registration import Registrar
 from cluster.broker.control.session import ControllerMovedError, EpochFence, Session
 from cluster.metadata.memory import MemoryStore, MemoryTree
@@ -262,5 +265,38 @@ def test_a_former_node_is_waited_for_and_never_deleted():
         epoch = await registering
         assert tree.exists(broker_path(1)).ephemeral_owner == store.session_id
         assert epoch == tree.exists(broker_path(1)).created_zxid
+
+    run(body())
+
+
+@pytest.mark.timeout(10)
+def test_a_session_that_ends_before_the_first_registration_is_waited_for():
+    """Not asked again and again meanwhile: nothing else would run, not even what brings the next session."""
+
+    async def body():
+        tree = MemoryTree()
+        session, store = await opened(tree)
+        membership = Membership(
+            broker_id=1,
+            session=session,
+            queue=EventQueue("membership"),
+            registration=lambda: BrokerRegistration(1, ()),
+            journal=lambda _name, _fields: None,
+        )
+        loop = asyncio.get_running_loop()
+        back_at_s, calls, forward = loop.time() + 1, 0, store.exists
+
+        async def exists(path):
+            nonlocal calls
+            calls += 1
+            if loop.time() < back_at_s:
+                raise SessionExpiredError("the session is over")
+            return await forward(path)
+
+        store.exists = exists  # type: ignore[method-assign]
+        await membership.cluster_id(Random(1))
+        await membership.join()
+        assert membership.is_registered
+        assert calls < 50
 
     run(body())

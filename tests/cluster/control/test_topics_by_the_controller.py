@@ -14,7 +14,7 @@ from cluster.metadata.store import Create
 from cluster.metadata.znodes import TopicRegistration, encode_config
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import decode_response, encode_response, request_class
+from cluster.protocol.messages import decode_response, encode_response, request_class, response_class
 from tests.cluster.control.cluster import Cluster, create_topics_request
 from tests.cluster.control.virtual_time import run
 
@@ -248,6 +248,32 @@ def test_a_deletion_waits_for_a_broker_that_is_away():
         await cluster.start(1, 3)
         await cluster.until(lambda: cluster.tree.exists(topic_path("t")) is None)
         assert cluster.tree.children("/admin/delete_topics") == []
+        await cluster.stop()
+
+    run(body())
+
+
+def test_a_broker_that_did_not_delete_is_asked_again():
+    """Also if it never went away: nothing else would happen that lets the controller look again."""
+
+    async def body():
+        cluster = Cluster()
+        brokers = await cluster.start(1, 2, 3)
+        await create(cluster, [("t", 1, 3)])
+        obey, refused = brokers[2].handle, 0
+
+        async def refuse(request, version):
+            nonlocal refused
+            if request.API_KEY == ApiKey.STOP_REPLICA and refused < 5:
+                refused += 1
+                return response_class(ApiKey.STOP_REPLICA)(error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+            return await obey(request, version)
+
+        brokers[2].handle = refuse  # type: ignore[method-assign]
+        response = await cluster.controller.plane.serve(delete_request("t", timeout_ms=20_000), 6)
+        assert [r.error_code for r in response.responses] == [0]
+        assert refused == 5
+        assert cluster.tree.exists(topic_path("t")) is None
         await cluster.stop()
 
     run(body())
