@@ -8,7 +8,8 @@ its owner does after each append. ``validate``:
 * ``isr-maximal``: what the high watermark respects is the committed ISR and the change in flight, which was proposed in
   this leader and partition epoch.
 * ``follower-within``: nobody is known to hold more than the leader: a follower's end <= the log end.
-* ``watermark-within``: high watermark <= log end, and <= the end of every ISR member that has fetched in this epoch.
+* ``watermark-within``: high watermark <= log end, and <= the end of every ISR member that has fetched in this epoch;
+  but a member that the change in flight removes may have come back with less: the controller may have agreed already.
 * ``watermark-reached``: while enough are in sync, what the leader and all followers hold lies below the high watermark:
   it is not behind the least of their ends. (It may be above the least end of all: who is not in sync does not count.)
 * ``leader-epochs``: leading since <= leader epoch, which is also that of the ISR; the epoch's start <= log end; 1 <=
@@ -27,7 +28,8 @@ def validate(leader: LeaderState, log_end_offset: int) -> None:
     high_watermark, followers = leader.high_watermark, leader.followers
     if high_watermark > log_end_offset:
         raise InvariantBroken(leader, "watermark-within", f"{high_watermark}, log end {log_end_offset}")
-    committed = leader.isr.committed
+    committed, pending = leader.isr.committed, leader.isr.pending
+    staying = committed if pending is None else committed.intersection(pending.new_isr)
     least = log_end_offset
     for replica_id, follower in followers.items():
         end_offset = follower.log_end_offset
@@ -35,7 +37,7 @@ def validate(leader: LeaderState, log_end_offset: int) -> None:
         if end_offset > log_end_offset:
             values = f"follower {replica_id} ends at {end_offset}, the leader at {log_end_offset}"
             raise InvariantBroken(leader, "follower-within", values)
-        if 0 <= end_offset < high_watermark and replica_id in committed:
+        if 0 <= end_offset < high_watermark and replica_id in staying:
             values = f"{high_watermark}, replica {replica_id} of the ISR ends at {end_offset}"
             raise InvariantBroken(leader, "watermark-within", values)
     if leader.has_enough_in_sync and high_watermark < least:

@@ -84,6 +84,16 @@ class Ledger:
         """Whether one appended batch was deleted whole, or cut off."""
         return entry.base_offset + entry.count <= log_start or self.is_cut_off(batch, entry.base_offset, entry.epoch)
 
+    def is_superseded(self, appended: Appended) -> bool:
+        """Whether a leader of a later epoch appended where this was, or below: it did not hold it, nor did anybody
+        who followed it."""
+        end = appended.base_offset + appended.count
+        return any(
+            other.epoch > appended.epoch and other.base_offset < end
+            for others in self.appended.values()
+            for other in others
+        )
+
     def history(self, end: int) -> dict[int, Entry]:
         """Offsets below ``end`` to what was appended there and counts: the latest epoch's, of what was not cut off.
 

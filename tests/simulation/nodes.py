@@ -192,14 +192,17 @@ class MemoryCluster:
         await self.bury(self.kill(broker_id, power_loss=power_loss))
 
     async def stop(self, broker_id: int) -> None:
-        """A controlled shutdown."""
-        process = self.processes[broker_id]
+        """A controlled shutdown, or the end of a start that is under way (``cluster.broker.main``)."""
+        process = self.processes.pop(broker_id)
+        del self.nodes[broker_id]
+        starting = self._starting.get(process.life)
+        if starting is not None:
+            starting.cancel()
+            await asyncio.wait([starting])
         context = copy_context()
         context.run(OWNER.set, process.life)
         loop = asyncio.get_running_loop()
-        stopping = loop.create_task(process.node.stop(controlled=True), context=context)
-        del self.processes[broker_id], self.nodes[broker_id]
-        await stopping
+        await loop.create_task(process.node.stop(controlled=starting is None), context=context)
 
     def pause(self, broker_id: int) -> None:
         """SIGSTOP: the loop of a broker stands still; its sockets and timers wait for it, ZooKeeper does not."""

@@ -145,7 +145,7 @@ def _may_begin_there(evidence: Evidence, header: BatchHeader, start: int) -> boo
         if batch[0] == producer_id and batch < own
     ]
     before = [each for each in former if (*each[0][:2], each[0][2] + each[1].count) == own]
-    if before and all(ledger.is_gone(*each, start) for each in before):
+    if before and all(ledger.is_gone(*each, start) or ledger.is_superseded(each[1]) for each in before):
         return True
     return any(
         entry.base_offset == header.base_offset

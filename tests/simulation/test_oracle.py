@@ -203,6 +203,16 @@ def test_what_retention_took_is_excused() -> None:
     assert {name for name, _ in found} == {"log-gap", "poll-skip"}
 
 
+@pytest.mark.parametrize(("epoch", "names"), [(0, set()), (1, {"sequence-gap"})])
+def test_a_batch_that_a_deposed_leader_had_further_up_is_gone(epoch: int, names: set[str]) -> None:
+    """Before it was appended again, below the start by now: the log may begin with the producer's next one. But not if
+    nobody of a later epoch appended there."""
+    found = replace(ledger(), retained=2)
+    found.append((PRODUCER, 0, 1), Appended(5, epoch, 1, 0, (Entry(None, b"b"),)))
+    read = [[(0, b"a", 0), (2, b"c", 1)]]
+    assert {name for name, _ in judge(beginning_at(2, C_ALONE, read=read, ledger=found))} == names
+
+
 def test_what_a_former_topic_held_is_excused() -> None:
     """Acknowledged or read there, it need not be in the topic that was made again; a reader begins again there."""
     former = ledger()

@@ -37,6 +37,8 @@ from tests.simulation.topology import Topology
 
 #: A broker that could not start is tried again after a while, as its supervisor would.
 RESTART_S = 0.5
+#: What a life still does this long after its end, it does for good.
+LEFT_AFTER_S = 0.1
 
 
 class World(SeenCluster):
@@ -267,14 +269,16 @@ class World(SeenCluster):
             await self.stop(broker_id)
         del self._leaving[broker_id]
         self._retire(process)
-        self._check_left(process)
+        self.background(lambda: self._check_left(process), f"look for what {broker_id} left")
         self.events.note("nemesis", f"stopped {broker_id}")
 
     async def _bury(self, process: Process) -> None:
         await self.bury(process)
-        self._check_left(process)
+        await self._check_left(process)
 
-    def _check_left(self, process: Process) -> None:
+    async def _check_left(self, process: Process) -> None:
+        # What runs for a connection runs on (``cluster.broker.server``), and has its answer from ZooKeeper soon.
+        await asyncio.sleep(LEFT_AFTER_S)
         for what in self.left_of(process):
             # What is on its way to it is the network's.
             if "MemoryWires." not in what:

@@ -73,6 +73,8 @@ class Writer:
         self._unclean = 0
         #: How far retention had come when this producer began.
         self._retained = 0
+        #: The sequence of the batch that was acknowledged first; None if none is.
+        self._first_stored: int | None = None
         self._sequence = 0
         self._sent = 0
         #: In the order of their sequences; what is done is taken out.
@@ -116,6 +118,7 @@ class Writer:
         self._producer_id = await self._fresh_producer_id()
         self._sequence = 0
         self._safe_offset = 0
+        self._first_stored = None
         self._unclean = self._unclean_elections()
         self._retained = self._world.ledger(self.key).retained
         self._world.events.note(self.name, f"is producer {self._producer_id} of {self.key[0]}-{self.key[1]}")
@@ -190,6 +193,8 @@ class Writer:
                 if answer.error in ACKNOWLEDGED:
                     told = answer.base_offset
                     self._safe_offset = max(self._safe_offset, told)
+                    if self._first_stored is None:
+                        self._first_stored = ready.base_sequence
                     for n, value in enumerate(ready.values):
                         self._evidence.acknowledged[value] = told + n if told >= 0 else -1
                     return
@@ -206,10 +211,17 @@ class Writer:
 
     def _is_hopeless(self, ready: Batch) -> bool:
         """Whether a batch whose turn it is was refused again and again, by a log that may have lost what came before:
-        after an unclean election, or by a replica that begins where retention has come to (KIP-360).
+        after an unclean election, or by a replica that begins where retention has come to (KIP-360). Or a later batch
+        overtook it over another connection, and was taken for the producer's first by a log that begins above 0.
         """
         oldest = next(iter(self._in_flight), None)
-        lost = self._unclean_elections() != self._unclean or self._world.ledger(self.key).retained > self._retained
+        ledger = self._world.ledger(self.key)
+        overtaken = self._first_stored is not None and self._first_stored > ready.base_sequence
+        lost = (
+            self._unclean_elections() != self._unclean
+            or ledger.retained > self._retained
+            or (overtaken and self._evidence.gone_below(ledger) > 0)
+        )
         if self._in_flight.get(oldest) is not asyncio.current_task() or not lost:
             return False
         ready.refusals += 1

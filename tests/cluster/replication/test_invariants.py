@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from cluster.invariants import InvariantBroken
 from cluster.replication import invariants
 from cluster.replication.isr import IsrProposal
 from cluster.replication.leader import LeaderState
@@ -94,3 +95,15 @@ def test_what_is_broken_is_named(name: str, break_it: Callable[[LeaderState], No
 def test_each_is_stated_checked_and_broken() -> None:
     """In words, in code, and by hand."""
     assert stated(invariants) == raised(invariants) == {name for name, _ in BREAKS}
+
+
+def test_a_member_that_is_being_removed_may_have_come_back_with_less() -> None:
+    """A power loss took what it had, and the controller has agreed to its removal already: the answer was lost."""
+    leader = leading(end=8, watermark=5)
+    leader.fetched(2, 9, END, 0)
+    leader.isr.propose_removing([3], {})
+    leader.fetched(3, 0, END, 0)
+    invariants.validate(leader, END)
+    leader.isr.pending, leader.isr.maximal = None, leader.isr.committed
+    with pytest.raises(InvariantBroken, match="watermark-within"):
+        invariants.validate(leader, END)
