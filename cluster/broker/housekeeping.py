@@ -138,6 +138,8 @@ class Housekeeping:
         done = False
         try:
             await unbroken(self._blocking, cleaning.run)
+            # A start after a crash must know all that is compacted for synced, or it takes the holes for a loss.
+            await unbroken(self._blocking, self._logs.checkpoint_recovery_points)
             done = not log.is_failed and log.finish_cleaning(cleaning)
         except (OSError, LogError, CleaningCancelled) as error:
             logger.warning("%s-%d is not compacted: %s", log.topic, log.partition, error)

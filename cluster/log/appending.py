@@ -166,7 +166,7 @@ class Appender:
         start, first = batches[0]
         now_ms = self._clock.wall_ms()
         if reason := self._reason_to_roll(local.segments.active, first, now_ms):
-            self.roll(reason, first.base_offset)
+            self.roll(reason, first)
         segment = local.segments.active.state
         if segment.size_bytes == 0:
             segment = segment._replace(first_timestamp=first.max_timestamp)
@@ -188,9 +188,9 @@ class Appender:
     def _reason_to_roll(self, segment: RollState, header: BatchHeader, now_ms: int) -> str | None:
         return self._local.roll_reason(segment, header.size_bytes, header.last_offset, header.max_timestamp, now_ms)
 
-    def roll(self, reason: str, first_offset: int = 0) -> None:
+    def roll(self, reason: str, first: BatchHeader | None = None) -> None:
         """Begin a new segment, with a snapshot of the producers at its base. Raises ``StorageFailed``."""
-        base_offset = self._local.roll(reason, first_offset)
+        base_offset = self._local.roll(reason, first)
         self._producers.mark(base_offset)
         try:
             self._snapshots.write(base_offset, self._producers)

@@ -63,6 +63,9 @@ def parse_pairs(text: str) -> list[tuple[int, int]]:
 def _lines(text: str, fields: int) -> list[list[str]]:
     if not text:
         return []
+    if not text.endswith("\n"):
+        # Of a file that was not synced a power loss may leave a part, and "4 23" of "4 231" is an entry too.
+        raise CheckpointError("it ends within a line")
     lines = text.splitlines()
     if _number(lines[0]) != _VERSION:
         raise CheckpointError(f"version {lines[0]!r}, only {_VERSION} is known")

@@ -166,13 +166,17 @@ class _Writer:
 
 
 def cleanable_of(local: LocalLog, *, log_start_offset: int, stable_offset: int, now_ms: int) -> Cleanable | None:
-    """What can be compacted of a log now. ``now_ms`` is wall time."""
+    """What can be compacted of a log now. ``now_ms`` is wall time.
+
+    Unlike in Kafka only what was synced: above the recovery point a hole between two segments means that a power loss
+    took the end of the first (``recovery.py``), and compaction must leave none there.
+    """
     return cleanable(
         _inactive(local),
         local.config,
         cleaned_to=local.cleaned_to,
         log_start_offset=log_start_offset,
-        stable_offset=stable_offset,
+        stable_offset=min(stable_offset, local.recovery_point),
         now_ms=now_ms,
     )
 

@@ -19,7 +19,7 @@ from cluster.log.errors import OffsetOutOfRange, StorageFailed, not_opened
 from cluster.log.flush import PendingFlush
 from cluster.log.removal import Doomed
 from cluster.log.retention import SegmentFacts
-from cluster.log.roll import RollState, roll_reason
+from cluster.log.roll import RollState, next_base_offset, roll_reason
 from cluster.log.segment import SWAP_SUFFIX, Segment
 from cluster.log.segments import Segments
 from cluster.protocol.batch import BatchHeader
@@ -108,16 +108,13 @@ class LocalLog:
             segment.note(header.last_offset, header.max_timestamp, header.size_bytes)
         self.log_end_offset = segment.next_offset
 
-    def roll(self, reason: str, first_offset: int = 0) -> int:
-        """Begin a new segment at the log's end and return its base offset. Raises ``StorageFailed``.
-
-        The next batch's ``first_offset`` may lie above that end, where compaction has left a hole: then the segment
-        begins with the batch (Kafka's ``LocalLog.roll``), so that its offsets are near its base.
+    def roll(self, reason: str, first: BatchHeader | None = None) -> int:
+        """Begin a new segment, for a next batch ``first``, and return its base offset. Raises ``StorageFailed``.
 
         The old one is not synced here: an fsync of a whole segment would stall everything else. It waits for the
         next flush, and until then the recovery point stays below it.
         """
-        base_offset = max(self.log_end_offset, first_offset)
+        base_offset = next_base_offset(self.log_end_offset, first)
         try:
             self.segments.active.seal()
             self.segments.add(self._new_segment(base_offset))
@@ -187,6 +184,7 @@ class LocalLog:
         try:
             self.segments.delete_all()
             self.segments.replace_all(self._new_segment(offset))
+            self.sync_names()
         except OSError as error:
             raise self.fail(f"starting over at {offset}: {error}") from error
         self._set_end()
@@ -195,6 +193,9 @@ class LocalLog:
         """Retire whole segments below ``offset``; whether there were any. Raises ``StorageFailed``."""
         before = self.cuts
         try:
+            if self.segments.any_below(offset):
+                # A power loss must not take the name of what stays too: the log would begin at 0 again.
+                self.sync_names()
             for segment, paths in self.segments.retire_from_start(offset):
                 self.cuts += 1
                 self._doomed.add(self.config.file_delete_delay_ms, paths=paths, files=[segment.file])

@@ -191,9 +191,9 @@ class LogManager:
             committed_to=committed_to,
         )
 
-        def on_recovery_point_lowered() -> None:
+        def on_recovery_point_moved() -> None:
             with self._offsets.lock:
-                if self._offsets.get(RECOVERY_POINT_FILE, topic_partition) > log.recovery_point:
+                if self._offsets.get(RECOVERY_POINT_FILE, topic_partition) != log.recovery_point:
                     self.checkpoint_recovery_points()
 
         def on_cleaned_lowered() -> None:
@@ -210,7 +210,7 @@ class LogManager:
             if self.on_log_start_moved is not None:
                 self.on_log_start_moved(log, before, reason)
 
-        log.on_recovery_point_lowered = on_recovery_point_lowered
+        log.on_recovery_point_moved = on_recovery_point_moved
         log.on_may_have_holes = partial(self._note_holes, log)
         log.on_cleaned_lowered = on_cleaned_lowered
         log.on_log_start_lowered = on_log_start_lowered

@@ -59,8 +59,8 @@ class PartitionLog:
         self.log_start_offset = opened.log_start_offset
         #: How much of it was not known to be synced when it was opened.
         self.verified_bytes = opened.verified_bytes
-        #: Called after a truncation that took back what a recovery-point checkpoint may call synced.
-        self.on_recovery_point_lowered: Callable[[], None] | None = None
+        #: Called after a truncation that took back what a recovery-point checkpoint may call synced, or synced the log.
+        self.on_recovery_point_moved: Callable[[], None] | None = None
         #: Called before the log is compacted for the first time.
         self.on_may_have_holes: Callable[[], None] | None = None
         #: Called after a truncation that took back what a cleaner checkpoint may call compacted.
@@ -268,6 +268,8 @@ class PartitionLog:
                 self._lower_log_start(self._end_after_cut(offset))
             self._drop_snapshots_above(offset)
             local.truncate_to(offset)
+            if local.holes_allowed:  # it may end in a hole, and what follows begins there: see ``recovery.py``
+                local.flush()
             self.producers.drop_marks_above(local.log_end_offset)
             if self.producers.holds_above(local.log_end_offset):
                 self._rebuild_producers()
@@ -392,8 +394,9 @@ class PartitionLog:
 
     def _announce_cut(self, recovery_point: int, cleaned_to: int) -> None:
         """What a checkpoint says of the log as it was before would be wrong of what is appended next."""
-        if self._local.recovery_point < recovery_point and self.on_recovery_point_lowered is not None:
-            self.on_recovery_point_lowered()
+        is_moved = self._local.recovery_point < recovery_point or self._local.holes_allowed
+        if is_moved and self.on_recovery_point_moved is not None:
+            self.on_recovery_point_moved()
         if self._local.cleaned_to < cleaned_to and self.on_cleaned_lowered is not None:
             self.on_cleaned_lowered()
 

@@ -4,8 +4,8 @@ Owns which segments are taken over by their indexes and which are walked (so tha
 again from the batches), and the treatment of damage:
 
 * After an unclean stop what lies at or above the recovery point may be torn or lost: from its segment on checksums are
-  verified, the log is cut at the first bad batch, and later segments are deleted. Whole segments below it were synced,
-  and cost next to nothing.
+  verified, the log is cut at the first bad batch, or where a segment ends before the next one begins, and later
+  segments are deleted. Whole segments below it were synced, and cost next to nothing.
 * If the checkpoint of recovery points was lost, a torn tail is cut off just so. Damage with sound batches behind it, or
   below the last known high watermark, is none.
 * Damage below the recovery point, or after a clean stop, is not repaired by deleting: it raises, the log stays as it
@@ -25,6 +25,7 @@ from cluster.log.config import LogConfig
 from cluster.log.errors import CheckpointError, StorageFailed
 from cluster.log.producers import ProducerStates
 from cluster.log.replay import Replay
+from cluster.log.roll import INT32_MAX
 from cluster.log.scan import scan_batches
 from cluster.log.segment import CLEANED_SUFFIX, SWAP_SUFFIX, Segment, remove_segment
 from cluster.log.torn import sound_batch_behind
@@ -115,7 +116,7 @@ class Opening:
         self.verified_bytes = 0
         try:
             for number, base_offset in enumerate(self.bases):
-                if segments and not self.replay.holes_allowed and segments[-1].next_offset != base_offset:
+                if segments and self._is_lost(segments[-1].next_offset, base_offset):
                     problem: str | None = f"there is nothing between it and segment {base_offset}"
                 else:
                     if number == adopted:
@@ -135,6 +136,19 @@ class Opening:
             raise
         self.replay.settle()
         return segments
+
+    def _is_lost(self, end: int, base_offset: int) -> bool:
+        """Whether what lay between the end of a segment and the next segment is lost.
+
+        In a compacted log it may have been compacted away, but only below the recovery point (``cleaner.py``), or a
+        batch so far up that it needed a segment of its own (``LocalLog.roll``).
+        """
+        if end == base_offset:
+            return False
+        if not self.replay.holes_allowed:
+            return True
+        knows = self.committed_to is None
+        return knows and base_offset > self.trusted_below and base_offset - end <= INT32_MAX
 
     def _adopt(self, segment: Segment) -> str | None:
         # Producers are taken from what was noted of them later on.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from cluster.log.config import LogConfig
+from cluster.protocol.batch import BatchHeader
 
 INT32_MAX = 2**31 - 1
 
@@ -66,3 +67,15 @@ def roll_reason(
     if age_ms > config.longest_segment_ms - jitter_ms:
         return "time"
     return "index" if segment.index_full else None
+
+
+def next_base_offset(log_end_offset: int, first: BatchHeader | None) -> int:
+    """Where a new segment begins, whose first batch is to be ``first``: where the log ends.
+
+    The batch may lie above that, where compaction has left a hole. Kafka's ``LocalLog.roll`` begins with the batch;
+    here a hole between segments that were not synced means a loss (``recovery.py``). Only if 32 bits of the segment's
+    indexes could not point at the batch, the segment begins with it.
+    """
+    if first is not None and first.last_offset - log_end_offset > INT32_MAX:
+        return first.base_offset
+    return log_end_offset

@@ -67,12 +67,16 @@ class Segments:
             self._segments.pop().delete()
         self.active = self._segments[-1]
 
+    def any_below(self, offset: int) -> bool:
+        """Whether ``retire_from_start`` would retire any."""
+        return len(self._bases) > 1 and self._bases[1] <= offset
+
     def retire_from_start(self, offset: int) -> Iterator[tuple[Segment, list[str]]]:
         """Retire segments that end at or below ``offset``, oldest first, but never the active one.
 
         Yields each that is gone with its files' names. Raises ``OSError``.
         """
-        while len(self._segments) > 1 and self._bases[1] <= offset:
+        while self.any_below(offset):
             paths = self._segments[0].retire()
             self._bases.pop(0)
             yield self._segments.pop(0), paths

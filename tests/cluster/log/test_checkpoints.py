@@ -10,8 +10,10 @@ from cluster.log.checkpoints import (
     clean_shutdown_text,
     meta_properties_text,
     offsets_text,
+    pairs_text,
     parse_meta_properties,
     parse_offsets,
+    parse_pairs,
     parse_partition_metadata,
     parse_topic_id,
     partition_metadata_text,
@@ -109,3 +111,12 @@ def test_what_grows_is_written_in_place(monkeypatch):
     write_unsynced(storage, "x", b"0\n1\n1 0\n")
     write_unsynced(storage, "x", b"0\n2\n1 0\n2 5\n")
     assert read_text(storage, "x") == "0\n2\n1 0\n2 5\n"
+
+
+def test_a_part_of_a_file_is_none():
+    """A power loss may leave any part of one that was not synced: 23 of 231 must not be taken for the number."""
+    text = pairs_text([(0, 0), (1, 164), (4, 231)])
+    for size in range(1, len(text)):
+        with pytest.raises(CheckpointError):
+            parse_pairs(text[:size])
+    assert parse_pairs(text) == [(0, 0), (1, 164), (4, 231)]

@@ -45,7 +45,8 @@ def put(log: PartitionLog, *pairs: tuple[bytes | None, bytes | None], now_ms: in
 
 
 def clean(log: PartitionLog, now_ms: int = NOW_MS, max_keys: int = 1000, stable_offset: int | None = None) -> bool:
-    """One compaction of all that can be, due or not."""
+    """One compaction of all that can be, due or not: what is synced."""
+    log.flush()
     what = log.cleanable(log.log_end_offset if stable_offset is None else stable_offset, now_ms)
     if what is None:
         return False
@@ -97,7 +98,7 @@ def test_of_each_key_the_newest_stays_at_its_offset(on):
     for offset in range(24):
         found = decode_records(content(log.read(offset, 1, 24).records))
         assert found[0] == next(record for record in expected if record.offset >= offset)
-    again = reopen(on)
+    again = reopen(on, recovery_point=log.recovery_point)
     assert records(again) == expected and again.log_end_offset == 24
     assert not clean(log)
 
@@ -133,7 +134,7 @@ def test_producers_are_known_after_a_compaction_and_a_restart(on):
     for _ in range(12):
         put(log, (b"a", b"new"))
     assert clean(log)
-    again = reopen(on)
+    again = reopen(on, recovery_point=log.recovery_point)
     entry = again.producers.get(7)
     assert entry is not None and [batch.base_sequence for batch in entry.batches] == [3, 4, 5, 6, 7]
     resent = bytearray(build_batch([NewRecord(NOW_MS, b"a", b"5")], producer_id=7, producer_epoch=1, base_sequence=5))
@@ -152,7 +153,11 @@ def test_epochs_survive_the_batches_that_began_them(on):
     expected = log.epochs.entries
     assert clean(log)
     assert len(records(log)) < 8
-    assert reopen(on).epochs.entries == expected == tuple((epoch, 4 * epoch) for epoch in range(5))
+    assert (
+        reopen(on, recovery_point=log.recovery_point).epochs.entries
+        == expected
+        == tuple((epoch, 4 * epoch) for epoch in range(5))
+    )
 
 
 def test_a_map_that_is_full_leaves_the_rest_to_the_next_time(on):
@@ -174,6 +179,7 @@ def test_a_log_that_was_cut_meanwhile_keeps_its_files(on):
     """A truncation, or segments deleted at the start, make the outcome worthless; it is thrown away."""
     for cut in (lambda log: log.truncate_to(10), lambda log: log.advance_log_start_offset(9)):
         log = fill(bench_again(on))
+        log.flush()
         what = log.cleanable(log.log_end_offset, NOW_MS)
         cleaning = log.begin_cleaning(what, 100, NOW_MS)
         cleaning.run()
@@ -193,6 +199,7 @@ def bench_again(on: Bench) -> Bench:
 def test_a_compaction_can_be_stopped(on):
     """A broker that stops does not wait for a gigabyte."""
     log = fill(on)
+    log.flush()
     cleaning = log.begin_cleaning(log.cleanable(24, NOW_MS), 100, NOW_MS)
     cleaning.cancelled = True
     with pytest.raises(CleaningCancelled):
@@ -222,6 +229,7 @@ def test_what_is_written_again_after_a_cut_was_not_compacted(on):
     for number in range(24):
         put(log, (KEYS[number % 4], b"%d" % number))
     assert clean(log)
+    manager.checkpoint_recovery_points()
     manager.checkpoint_cleaned()
     log.truncate_to(5)
     assert on.storage.read(checkpoint) == b"0\n1\nt 0 5\n"
@@ -244,6 +252,7 @@ def test_a_log_whose_policy_changed_while_it_ran_may_have_holes(on):
         put(log, (KEYS[number % 4], b"%d" % number))
     log.update_config(CONFIG)
     assert clean(log)
+    manager.checkpoint_recovery_points()
     manager.checkpoint_cleaned()
     expected = records(log)
     log.update_config(LogConfig())
@@ -258,6 +267,7 @@ def test_a_disk_that_fails_amid_the_swap_fails_the_log_and_the_next_start_mends_
     """Its files are between two states: KAFKA_STORAGE_ERROR until a start finishes what was begun."""
     log = fill(on)
     expected = {record.key: record.value for record in records(log)}
+    log.flush()
     cleaning = log.begin_cleaning(log.cleanable(24, NOW_MS), 100, NOW_MS)
     cleaning.run()
     real, left = type(on.storage).rename, 4
@@ -274,7 +284,7 @@ def test_a_disk_that_fails_amid_the_swap_fails_the_log_and_the_next_start_mends_
         log.finish_cleaning(cleaning)
     monkeypatch.undo()
     assert log.is_failed
-    assert {record.key: record.value for record in records(reopen(on))} == expected
+    assert {record.key: record.value for record in records(reopen(on, recovery_point=log.recovery_point))} == expected
 
 
 def test_a_start_knows_which_logs_may_have_holes(on):
@@ -286,6 +296,7 @@ def test_a_start_knows_which_logs_may_have_holes(on):
     for number in range(24):
         put(log, (KEYS[number % 4], b"%d" % number))
     assert clean(log)
+    manager.checkpoint_recovery_points()
     manager.checkpoint_cleaned()
     expected = records(log)
     text = on.storage.read("data/cleaner-offset-checkpoint").decode()
@@ -304,6 +315,55 @@ def test_a_start_knows_which_logs_may_have_holes(on):
     assert again is not None and records(again) == expected and again.cleaned_to == 0
     manager.delete("t", 0)
     assert on.storage.read("data/cleaner-offset-checkpoint") == b"0\n0\n"
+
+
+def test_a_lost_end_of_a_segment_is_not_taken_for_compacted(on):
+    """A power loss may take the end of a segment and spare the next one. What follows goes too: a follower that kept
+    it would lack what lies between for good, and may be elected.
+    """
+    log = fill(on, 3)
+    put(log, (b"a", b"the first of its segment"))
+    log.flush()
+    synced, segments = log.log_end_offset, len(log.segment_base_offsets)
+    while len(log.segment_base_offsets) == segments:
+        put(log, (b"b", b"lost, but the last"))
+    assert log.segment_base_offsets[-1] > synced
+    last = f"{log.segment_base_offsets[-1]:020d}."
+    on.storage.power_loss(lambda path, unsynced: unsynced if last in path else 0)
+    again = reopen(on, recovery_point=synced)
+    assert again.log_end_offset == synced
+    assert [record.offset for record in records(again)] == [*range(synced)]
+
+
+def test_what_is_not_synced_is_not_compacted(on):
+    """Else a start could not tell the hole from a loss."""
+    log = fill(on)
+    synced = log.segment_base_offsets[2]
+    log.flush(synced)
+    what = log.cleanable(log.log_end_offset, NOW_MS)
+    assert what is not None and what.end_offset == synced
+
+
+def test_a_hole_that_a_follower_copied_costs_it_nothing(on):
+    """It got what its leader has compacted, rolled just there, and was killed before anything was synced."""
+    log = open_log(on, CONFIG)
+    for number in range(24):
+        put(log, (b"%d" % number if number % 2 else b"a", b""))
+    assert clean(log)
+    copied = [bytearray(batch) for batch in batches(log)]
+    small = replace(CONFIG, segment_bytes=150)
+    follower = PartitionLog.open("data/t-1", "t", 1, small, on.storage, on.clock, clean=True)
+    for batch in copied:
+        follower.append_as_follower(memoryview(batch))
+    assert len(follower.segment_base_offsets) > 4
+    again = PartitionLog.open("data/t-1", "t", 1, small, on.storage, on.clock, clean=False)
+    assert batches(again) == [bytes(batch) for batch in copied]
+    # Cut within a hole, it ends there, and the next segment begins there.
+    cut_at = next(after.offset for before, after in pairwise(records(again)) if after.offset > before.offset + 1)
+    points = []
+    again.on_recovery_point_moved = lambda: points.append(again.recovery_point)
+    again.truncate_to(cut_at)
+    assert points == [again.recovery_point] == [again.log_end_offset] == [cut_at]
 
 
 @pytest.mark.parametrize("power", [False, True])
@@ -418,7 +478,7 @@ class Compacting(RuleBasedStateMachine):
 
     @rule()
     def restart(self):
-        self.log = reopen(self.on, self.log.cleaned_to)
+        self.log = reopen(self.on, self.log.cleaned_to, recovery_point=self.log.recovery_point)
 
     @invariant()
     def the_log_is_what_the_list_says(self):

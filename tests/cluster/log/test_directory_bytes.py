@@ -99,6 +99,7 @@ def test_a_compacted_segment(on):
     for payload in (value, tombstone, value):
         append(log, make_batch(payload=payload, timestamp=NOW_MS))
     assert log.segment_base_offsets == [0, 2]
+    log.flush()
     what = log.cleanable(3, NOW_MS)
     cleaning = log.begin_cleaning(what, 10, NOW_MS)
     cleaning.run()

@@ -236,3 +236,25 @@ def test_records_without_timestamps_age_from_when_the_segment_was_opened(on):
         append(log, make_batch(timestamp=-1))
     assert log.retain(4, NOW_MS + 1000) == []
     assert len(log.retain(4, NOW_MS + 1001)) == 2
+
+
+@pytest.mark.parametrize("how", ["retention", "deleted", "started over"])
+def test_a_log_that_lost_all_its_records_ends_where_it_did_after_a_power_loss(on, how):
+    """Not at 0: the name of the segment that stays is synced before those of the others go."""
+    log = open_log(on, LogConfig(segment_bytes=200, retention_ms=1000))
+    for _ in range(6):
+        append(log, make_batch(1, timestamp=NOW_MS))
+    log.flush()
+    if how == "retention":
+        assert log.retain(6, NOW_MS + DAY_MS)
+        end = 6
+    elif how == "deleted":
+        end = log.segment_base_offsets[-1]
+        append(log, make_batch(1, timestamp=NOW_MS))
+        log.advance_log_start_offset(log.segment_base_offsets[-1])
+    else:
+        end = 40
+        log.truncate_fully_and_start_at(end)
+    on.storage.power_loss()
+    again = open_log(on, LogConfig(segment_bytes=200), clean=False)
+    assert again.log_end_offset >= end
