@@ -20,6 +20,7 @@ from chaos.commands.interrupts import Interrupts
 from chaos.commands.preflight import check_java, check_spark_master
 from chaos.conductor.progress import Progress
 from chaos.exits import BadRequest
+from chaos.experiment.asked import TIME
 from chaos.experiment.choices import Keep
 from chaos.experiment.command_line import FIELDS, option, words
 from chaos.experiment.forms import ScheduleFile
@@ -33,6 +34,7 @@ from chaos.sweeps.summary import SCHEMA, claims_line, exit_status, rows_of
 from cluster.process.one_line import log_to, printable
 from cluster.process.supervisor import Supervisor
 from cluster.seams.clock import SystemClock
+from loadgen.durations import seconds_of
 
 RESULTS = "results"
 CLIENT = FIELDS["client"].default
@@ -57,7 +59,12 @@ def sweep(
         str | None, typer.Option(help="N for the seeds 1 to N, or seeds by comma. [dim]default: the sweep's[/dim]")
     ] = None,
     time_limit: Annotated[
-        float | None, typer.Option(min=1, help="Seconds of load in each cell. [dim]default: the sweep's[/dim]")
+        float | None,
+        typer.Option(
+            parser=seconds_of,
+            metavar=TIME,
+            help="How long the load of each cell lasts (90s, 5m). [dim]default: the sweep's[/dim]",
+        ),
     ] = None,
     client: Annotated[str, option("client")] = CLIENT,
     rate: Annotated[
@@ -162,11 +169,14 @@ def _list(cells: tuple[Cell, ...], *, as_json: bool) -> int:
     for cell in cells:
         remark = f"  (not run: {cell.inapplicable})" if cell.inapplicable else ""
         print(f"{','.join(f'{name}={value}' for name, value in cell.labels.items())}{remark}")
-    seconds = sum(_load_seconds(cell) for cell in cells if not cell.inapplicable)
-    print(
-        f"{len(cells)} cells, {seconds / 60:.0f} minutes of load, and most of a minute more for each", file=sys.stderr
-    )
+    print(_cost(cells), file=sys.stderr)
     return 0
+
+
+def _cost(cells: tuple[Cell, ...]) -> str:
+    """What running them takes, faults that need longer than the time limit included."""
+    seconds = sum(_load_seconds(cell) for cell in cells if not cell.inapplicable)
+    return f"{len(cells)} cells, {seconds / 60:.0f} minutes of load, and most of a minute more for each"
 
 
 def _load_seconds(cell: Cell) -> float:
@@ -183,7 +193,7 @@ def _run(
     log_to(logging.FileHandler(directory.path / "sweep.log", encoding="utf-8"), "%(asctime)s %(message)s", force=True)
     with Interrupts() as interrupts:
         with Progress(clock) as progress:
-            progress.note(f"sweep {chosen.name}: {directory.path}")
+            progress.note(f"sweep {chosen.name}: {directory.path}; {_cost(cells)}")
             with Supervisor(str(directory.path)) as supervisor:
                 runner = Runner(
                     chosen,

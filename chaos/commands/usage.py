@@ -43,7 +43,8 @@ def _refusal(error: TyperException) -> str:
     name = options[0] if options else str(parameter.metavar or parameter.name)
     words = _WORDS.get(str(found.get("type")))
     if words is None:
-        return f"{name}: {str(found['msg']).removeprefix(_OUR_PREFIX)}"
+        said = str(found["msg"]).removeprefix(_OUR_PREFIX)
+        return f"{name} {said}" if said.startswith("must ") else f"{name}: {said}"
     bounds = found.get("ctx")
     limits = {key: _bare(value) for key, value in bounds.items()} if isinstance(bounds, dict) else {}
     return f"{name} " + words.format(given=_bare(found.get("input")), **limits)
@@ -56,8 +57,11 @@ def _first(cause: BaseException | None) -> dict[str, object] | None:
 
 
 def _bare(given: object) -> str:
-    """A number as it is written, a text in quotes."""
+    """A number as it was written, any other text in quotes."""
+    if not isinstance(given, str):
+        return f"{given:.16g}" if isinstance(given, (int, float)) else repr(given)
     try:
-        return f"{float(given):.16g}" if isinstance(given, (str, int, float)) else repr(given)
+        float(given)
+        return given.strip()
     except ValueError:
         return repr(given)

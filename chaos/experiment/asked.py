@@ -19,10 +19,13 @@ from chaos.experiment.choices import (
     Keep,
 )
 from chaos.experiment.declaration import Decides, Panel, declared
-from chaos.experiment.forms import NAMES, REPEATED, SCHEDULE, TRUTH, ScheduleFile, choice
+from chaos.experiment.forms import DURATION, NAMES, REPEATED, SCHEDULE, TRUTH, ScheduleFile, choice
 from loadgen.settings import CLIENTS, CONFLUENT, NATIVE
 
 CHAOS, LOAD, CLUSTER, OUTPUT = Panel.CHAOS, Panel.LOAD, Panel.CLUSTER, Panel.OUTPUT
+
+#: What the help calls a duration.
+TIME = "TIME"
 
 _WHERE = "where a run is written and what is kept of it is not of the run"
 _WATCHED = "who watches a run is not of the run"
@@ -46,10 +49,14 @@ class Asked:
     """The options as given; None where nothing was said. ``seed`` has no default: whoever asks draws one."""
 
     time_limit_s: float = declared(
-        "Seconds of load: warm-up and chaos. Longer if the faults need it: each kind asked for comes at least once.",
+        "How long the load lasts, warm-up included (90s, 5m, 1h30m). Longer if the faults need it: each kind asked "
+        "for comes at least once.",
         CHAOS,
         option="--time-limit",
+        form=DURATION,
+        metavar=TIME,
         default=60.0,
+        unset="60s",
     )
     seed: int = declared("Repeats a schedule. Random if absent; always printed.", CHAOS)
     faults: str | None = declared(
@@ -73,8 +80,10 @@ class Asked:
         "A partition that goes without an acknowledgement for so long after the last heal, in sync, is stalled.",
         CHAOS,
         option="--stalled-after",
-        metavar="SECONDS",
+        form=DURATION,
+        metavar=TIME,
         default=10.0,
+        unset="10s",
         verdict={"stalled_after_s": None},
     )
     toxiproxy: str | None = declared(

@@ -30,6 +30,8 @@ def _option(each: Field) -> OptionInfo:
     more: dict[str, Any] = {"show_default": False} if unset else {}
     if declaration.shows_bounds:
         more |= {"min": declaration.least, "max": declaration.most}
+    if each.form.parser is not None:
+        more["parser"] = each.form.parser
     made: OptionInfo = typer.Option(
         each.option,
         help=declaration.help + unset,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -14,6 +13,8 @@ from chaos.schedules.model import Schedule
 
 #: Seconds of load before the first fault.
 WARMUP_S = 4.0
+#: No run is longer: 30 days. A schedule of all that time is still made within seconds.
+LONGEST_S = 720 * 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +51,15 @@ class Experiment(Resolved):
 def check(experiment: Experiment) -> None:
     """Raises SettingsError on the first contradiction."""
     asked = experiment.asked
-    if not WARMUP_S < asked.time_limit_s < math.inf:
+    if not WARMUP_S < asked.time_limit_s <= LONGEST_S:
         raise SettingsError(
-            f"--time-limit must be longer than the warm-up of {WARMUP_S:g} s and end, not {asked.time_limit_s:g}"
+            f"--time-limit must be longer than the warm-up of {WARMUP_S:g} s and at most {LONGEST_S // 3600}h, "
+            f"not {asked.time_limit_s:g} s"
         )
-    if not 0 < asked.stalled_after_s < math.inf:
-        raise SettingsError(f"--stalled-after must be above 0 s and end, not {asked.stalled_after_s:g}")
+    if not 0 < asked.stalled_after_s <= LONGEST_S:
+        raise SettingsError(
+            f"--stalled-after must be above 0 s and at most {LONGEST_S // 3600}h, not {asked.stalled_after_s:g} s"
+        )
     if asked.replication_factor > asked.brokers:
         raise SettingsError(
             f"--replication-factor {asked.replication_factor} needs as many brokers; "

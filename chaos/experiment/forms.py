@@ -11,6 +11,7 @@ from typing import Any
 from chaos.experiment.errors import SettingsError
 from chaos.schedules.model import Schedule, ScheduleError, from_yaml
 from loadgen.documents import DocumentError, read_text
+from loadgen.durations import plain_seconds, seconds_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +27,15 @@ class Form:
     """One form: how a value is read from the command line and written back.
 
     ``kind`` is what Typer parses; ``read`` makes the value of it, ``shown`` the default as Typer has it, ``words`` the
-    arguments that ask for a value again. Both take values alone, never None.
+    arguments that ask for a value again. Both take values alone, never None. ``parser`` is for texts that Typer cannot
+    read by itself; its ValueErrors are Typer's refusals.
     """
 
     kind: Any
     read: Callable[[Any], Any]
     shown: Callable[[Any], Any]
     words: Callable[[str, Any], list[str]]
+    parser: Callable[[Any], Any] | None = None
 
 
 class Truth(StrEnum):
@@ -88,5 +91,7 @@ TRUTH = Form(
 REPEATED = Form(list[str], tuple, lambda _: None, _each)
 #: Names by comma.
 NAMES = Form(str, _names, ",".join, lambda option, value: [option, ",".join(value)])
+#: Seconds, also said as 90s, 5m or 1h30m.
+DURATION = Form(float, _same, _same, lambda option, seconds: [option, plain_seconds(seconds)], parser=seconds_of)
 #: A file with a schedule.
 SCHEDULE = Form(Path, _schedule, _same, lambda option, value: [option, str(value.path)])

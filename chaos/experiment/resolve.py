@@ -14,6 +14,7 @@ from chaos.experiment.declaration import check_declared
 from chaos.experiment.errors import SettingsError
 from chaos.experiment.experiment import WARMUP_S, Experiment, check
 from chaos.experiment.in_use import consumer_in_use, producer_in_use
+from chaos.experiment.planned import check_schedule
 from chaos.faults.catalogue import FAULTS, check_faults, parse_faults
 from chaos.schedules.generator import generate
 from chaos.schedules.model import Schedule
@@ -63,6 +64,8 @@ def resolve(asked: Asked) -> tuple[Experiment, list[str]]:
         consumer_in_use=consumer_in_use(asked.client, typed_consumer),
     )
     check(experiment)
+    if asked.schedule is not None:
+        check_schedule(asked.schedule.path, asked.schedule.schedule, asked.time_limit_s)
     _check_that_all_is_kept(typed_topic, asked.time_limit_s)
     return experiment, experiment.warnings
 

@@ -64,7 +64,7 @@ def _cells(wanted: Wanted) -> Iterator[Cell]:
 
 
 def _cell(wanted: Wanted, fault: str, acks: str, idempotence: bool, in_flight: int, seed: int) -> Cell:
-    time_limit_s = wanted.time_limit_s or (FREE_TIME_LIMIT_S if fault in FREE else TIME_LIMIT_S)
+    time_limit_s = wanted.time_limit_or(FREE_TIME_LIMIT_S if fault in FREE else TIME_LIMIT_S)
     labels = {
         "acks": acks,
         "idempotence": "on" if idempotence else "off",
@@ -108,15 +108,21 @@ def claims(fault: str, acks: str, idempotence: bool, in_flight: int) -> tuple[st
     return tuple(found)
 
 
+#: From the cut before a kill to the start of what was killed.
+_KILL_S = 3.7
+
+
 def injections(fault: str, time_limit_s: float, acks: str) -> Iterator[Injection]:
     """As many as fit, one partition after the other. Each kind comes at least once."""
     if fault == "slow-link":
         yield Injection(0.0, fault, time_limit_s - 1.0, {}, {"latency_ms": LATENCY_MS})
         return
-    steps: Sequence[float] = _times(2.0, 7.0 if fault == "kill-leader" else 1.6, time_limit_s - 2.0)
+    kills = fault == "kill-leader"
+    last_s = time_limit_s - (_KILL_S if kills else 2.0)
+    steps: Sequence[float] = _times(max(0.0, min(2.0, last_s)), 7.0 if kills else 1.6, last_s)
     for number, at_s in enumerate(steps):
         target = {"partition": number % PARTITIONS}
-        if fault == "kill-leader":
+        if kills:
             held = {"direction": "response", "lossless": True}
             yield Injection(at_s, "cut-link", 1.4, {**target, "link": "followers"}, held)
             yield Injection(round(at_s + 1.2, 2), "kill-leader", 2.5, target, overlap=True)

@@ -39,7 +39,7 @@ def build(wanted: Wanted) -> Sweep:
 
 
 def _cells(wanted: Wanted) -> Iterator[Cell]:
-    time_limit_s = wanted.time_limit_s or TIME_LIMIT_S
+    time_limit_s = wanted.time_limit_or(TIME_LIMIT_S)
     for fault in FAULTS:
         for rule in RULES:
             for in_flight in IN_FLIGHT:

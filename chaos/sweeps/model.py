@@ -53,6 +53,9 @@ class Wanted:
     faults: str | None = None
     filters: tuple[str, ...] = ()
 
+    def time_limit_or(self, default_s: float) -> float:
+        return default_s if self.time_limit_s is None else self.time_limit_s
+
     def to_json(self) -> dict[str, object]:
         return {
             "seeds": None if self.seeds is None else list(self.seeds),

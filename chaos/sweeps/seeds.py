@@ -21,7 +21,7 @@ def build(wanted: Wanted) -> Sweep:
             Asked(
                 seed=seed,
                 name=NAME,
-                time_limit_s=wanted.time_limit_s or TIME_LIMIT_S,
+                time_limit_s=wanted.time_limit_or(TIME_LIMIT_S),
                 client=wanted.client,
                 rate=wanted.rate or RATE,
                 faults=wanted.faults,

@@ -5,7 +5,8 @@ The conductor passes a settings file; by hand the options do. An option that is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from argparse import ArgumentTypeError
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 from cluster.seams.clock import SystemClock
 from cluster.seams.randomness import fresh_seed
+from loadgen.durations import seconds_of
 from loadgen.limits import LargestRecord, advice, producer_limits
 from loadgen.settings import (
     CLIENTS,
@@ -31,8 +33,16 @@ from verifier.evidence.run_directory import RunDirectory
 
 DEFAULT_PRODUCERS = 4
 
+
+def _duration(text: str) -> float:
+    try:
+        return seconds_of(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from error
+
+
 #: option -> (field of LoadSettings, type, help)
-_FIELDS: dict[str, tuple[str, type, str]] = {
+_FIELDS: dict[str, tuple[str, Callable[[str], Any], str]] = {
     "--kafka-topic": ("topic", str, "topic to write and read; created if absent (gapless-load)"),
     "--kafka-partitions": ("partitions", int, "partitions of a topic that is created (4)"),
     "--kafka-replication-factor": ("replication_factor", int, "replicas of a topic that is created (the broker's)"),
@@ -46,7 +56,7 @@ _FIELDS: dict[str, tuple[str, type, str]] = {
     ),
     "--kafka-run-id": ("run_id", int, "number that marks this run's values (random)"),
     "--kafka-first-stream": ("first_stream", int, "number of the first producer's stream (0)"),
-    "--kafka-flush-timeout": ("flush_timeout_s", float, "seconds that producers may take to finish at the end (20)"),
+    "--kafka-flush-timeout": ("flush_timeout_s", _duration, "how long producers may take to finish at the end (20s)"),
 }
 
 

@@ -59,8 +59,18 @@ BAD = [
     (["run", "--acks", "1", "--idempotence", "true"], ["idempotence", "acks 1", "leave one of them out"]),
     (["run", "--acks", "1", "--producer-config", "acks=all"], ["--acks 1", "acks=all", "leave one of them out"]),
     (["run", "--time-limit", "2"], ["--time-limit", "warm-up"]),
-    (["run", "--time-limit", "nan"], ["--time-limit", "warm-up"]),
-    (["run", "--time-limit", "inf"], ["--time-limit", "warm-up"]),
+    (["run", "--time-limit", "nan"], ["--time-limit must be a time such as 90s, 5m or 1h30m", "not 'nan' (see"]),
+    (["run", "--time-limit", "inf"], ["--time-limit must be a time", "'inf'"]),
+    (["run", "--time-limit", "-5"], ["--time-limit must be a time", "'-5'"]),
+    (["run", "--time-limit", "1e3"], ["--time-limit must be a time", "'1e3'"]),
+    (["run", "--time-limit", "5 m"], ["--time-limit must be a time", "'5 m'"]),
+    (["run", "--time-limit", "30m1h"], ["--time-limit must be a time", "'30m1h'"]),
+    (["run", "--time-limit", ""], ["--time-limit must be a time", "''"]),
+    (["run", "--time-limit", "0"], ["--time-limit must be longer than the warm-up of 4 s", "not 0 s"]),
+    (["run", "--time-limit", "1000h"], ["--time-limit must be", "at most 720h", "not 3.6e+06 s"]),
+    (["run", "--schedule", "late.yaml"], ["--schedule late.yaml", "pause-leader at 500.5 s begins after the 60 s of"]),
+    (["run", "--schedule", "late.yaml"], ["give --time-limit 504s, or take it out"]),
+    (["run", "--schedule", "late.yaml", "--time-limit", "8m22s"], ["at 500.5 s lasts until 503.5 s, after the 502 s"]),
     (["run", "--record-bytes", "9"], ["48 bytes"]),
     (["run", "--record-bytes", "2000000"], ["--record-bytes 2000000", "message.max.bytes 1000000", "at most 999964"]),
     (["run", "--client", "native", "--workload", "rare.yaml"], ["rare.yaml", "max.request.size 1048576", "=2000"]),
@@ -99,7 +109,11 @@ BAD = [
     (["list", "fault"], ["fault", "faults"]),
     (["list"], ["LIST", "faults", "'gapless list --help'"]),
     (["sweep", "delivery", "--rate", "0"], ["--rate must be at least 1, not 0", "'gapless sweep --help'"]),
-    (["sweep", "delivery", "--time-limit", "0"], ["--time-limit must be at least 1, not 0"]),
+    (["sweep", "delivery", "--time-limit", "0"], ["--time-limit must be longer than the warm-up", "not 0 s"]),
+    (
+        ["sweep", "seeds", "--time-limit", "soon"],
+        ["--time-limit must be a time such as 90s", "'soon'", "'gapless sweep"],
+    ),
     (["sweep", "--resume", "file"], ["--resume file", "sweep.json"]),
     (["verify", "absent"], ["absent: there is no such file or directory", "results/latest", ".edn", "history.edn"]),
     (["verify", "gone"], ["gone points to away, which is gone", "results/latest"]),
@@ -138,7 +152,7 @@ BAD = [
     (["run", "--readers", ""], ["--readers", "native, confluent"]),
     (["run", "--final-readers", "java"], ["--final-readers java", "confluent, kafka-python, native"]),
     (["run", "--stalled-after", "0"], ["--stalled-after", "above 0"]),
-    (["run", "--stalled-after", "soon"], ["--stalled-after must be a number, not 'soon'"]),
+    (["run", "--stalled-after", "soon"], ["--stalled-after must be a time such as 90s, 5m or 1h30m, or a", "'soon'"]),
     (["dump", "absent.log"], ["absent.log", "No such file"]),
     (["dump", "file"], ["file", ".timeindex"]),
     (["up", "--brokers", "0"], ["--brokers must be at least 1"]),
@@ -182,6 +196,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "other.yaml").write_text("- 1\n")
     (tmp_path / "latin.yaml").write_bytes(b"# f\xfcr\n")
     (tmp_path / "twice.yaml").write_text("seed: 1\ninjections: []\nseed: 2\n")
+    (tmp_path / "late.yaml").write_text(
+        "injections:\n- {at_s: 500.5, fault: pause-leader}\n- {at_s: 1, fault: kill-leader}\n"
+    )
     (tmp_path / "rare.yaml").write_text("value_bytes: {uniform: {least: 48, most: 2000000}}\n")
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "sweep.json").write_text('{"schema": 1, "sweep": "seeds", "wanted": {}}')

@@ -18,7 +18,7 @@ from chaos.experiment.asked import Asked
 from chaos.experiment.choices import FINAL_READERS
 from chaos.experiment.command_line import FIELDS, asked_by, with_options, words
 from chaos.experiment.declaration import Field, Panel
-from chaos.experiment.forms import FLAG, NAMES, REPEATED, SCHEDULE, TRUTH, ScheduleFile
+from chaos.experiment.forms import DURATION, FLAG, NAMES, REPEATED, SCHEDULE, TRUTH, ScheduleFile
 from chaos.experiment.resolve import plan, resolve
 from chaos.experiment.verdict import decided, settings_of
 from chaos.schedules.model import Injection, Schedule, to_yaml
@@ -51,8 +51,8 @@ def values(field: Field, schedule: ScheduleFile) -> st.SearchStrategy[Any]:
         chosen = st.lists(TEXTS, max_size=3).map(tuple)
     elif form.kind is int:
         chosen = st.integers(declared.least, declared.most)
-    elif form.kind is float:
-        chosen = st.floats(allow_nan=False)
+    elif form is DURATION:
+        chosen = st.floats(0, 1e7).map(lambda seconds: round(seconds, 9))
     elif form.kind is str:
         chosen = TEXTS
     else:

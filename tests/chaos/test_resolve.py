@@ -50,8 +50,22 @@ def test_faults_that_need_more_than_the_time_limit() -> None:
         experiment, _ = resolve(fits)
         assert overrun(experiment, plan(experiment)) == []
     assert load_seconds(experiment, plan(experiment)) == 15
-    late = resolve(Asked(seed=1, time_limit_s=15, schedule=_given(Injection(30, "kill-leader", 3))))[0]
+    late = resolve(Asked(seed=1, time_limit_s=15, schedule=_given(Injection(12, "rolling-restart", 3))))[0]
     assert "the fault needs it; ask for fewer with --schedule" in overrun(late, plan(late))[0]
+
+
+def test_a_schedule_that_ends_after_the_time_limit_is_refused() -> None:
+    """Up to the limit to the hundredth; beyond it the line names the injection and the limit that all of them need."""
+    long, late = Injection(10.1, "cut-link", 4.9), Injection(30, "kill-leader", 3.2)
+    resolve(Asked(seed=1, time_limit_s=15, schedule=_given(long)))
+    for limit_s, says in (
+        (14.9, "cut-link at 10.1 s lasts until 15 s, after the 14.9 s of --time-limit; give --time-limit 34s, or take"),
+        (15, "schedule.yaml: kill-leader at 30 s begins after the 15 s of --time-limit; give --time-limit 34s"),
+        (33, "kill-leader at 30 s lasts until 33.2 s, after the 33 s"),
+    ):
+        with pytest.raises(SettingsError, match=says):
+            resolve(Asked(seed=1, time_limit_s=limit_s, schedule=_given(long, late)))
+    resolve(Asked(seed=1, time_limit_s=34, schedule=_given(long, late)))
 
 
 def test_weak_acks_turn_idempotence_off() -> None:
@@ -121,6 +135,8 @@ def test_a_retention_that_outlasts_the_run_is_taken() -> None:
         (Asked(seed=1, readers=("native", "native")), "--readers names native twice"),
         (Asked(seed=1, final_readers=("java",)), "--final-readers java .* confluent, kafka-python, native"),
         (Asked(seed=1, stalled_after_s=0.0), "--stalled-after must be above 0 s"),
+        (Asked(seed=1, time_limit_s=float("nan")), "--time-limit must be longer"),
+        (Asked(seed=1, time_limit_s=float("inf")), "at most 720h"),
         (Asked(seed=1, stalled_after_s=float("nan")), "--stalled-after must be above 0 s"),
         (Asked(seed=1, users=0), "--users must be at least 1, not 0"),
         (Asked(seed=1, faults="all", schedule=EMPTY), "exclude"),

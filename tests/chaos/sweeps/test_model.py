@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
+from chaos.experiment.errors import SettingsError
+from chaos.experiment.forms import ScheduleFile
 from chaos.experiment.resolve import plan, resolve
 from chaos.experiment.verdict import settings_of
 from chaos.faults.catalogue import check_faults
@@ -71,6 +76,23 @@ def test_a_schedule_is_dense_and_comes_at_least_once(fault: str) -> None:
     assert len(twice) > 2 * len(once)
     assert {injection.target["partition"] for injection in twice} == {0, 1, 2}
     assert all(injection.at_s < 30.0 for injection in twice)
+
+
+@pytest.mark.parametrize("limit_s", [4.01, 5.0, 9.5, 16.0, 47.3])
+def test_a_cell_with_a_schedule_can_be_run(limit_s: float) -> None:
+    """No cell is refused once the sweep is under way, whatever its time limit."""
+    wanted = Wanted(time_limit_s=limit_s)
+    for name in SWEEPS:
+        for cell in find_sweep(name)(wanted).cells:
+            given = None if cell.schedule is None else ScheduleFile(Path("schedule.yaml"), cell.schedule)
+            resolve(replace(cell.asked, schedule=given))
+
+
+def test_a_time_limit_of_nothing_is_not_taken_for_the_default() -> None:
+    """0 s is what was asked for, and refused."""
+    for name in SWEEPS:
+        with pytest.raises(SettingsError, match="--time-limit must be longer"):
+            resolve(find_sweep(name)(Wanted(time_limit_s=0.0)).cells[0].asked)
 
 
 def test_a_filter_picks_cells_by_their_labels() -> None:
