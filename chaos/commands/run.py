@@ -18,7 +18,6 @@ from chaos.experiment.command_line import asked_by, with_options, words
 from chaos.experiment.declaration import Panel
 from chaos.experiment.record_size import check_record_size
 from chaos.experiment.resolve import plan, resolve
-from cluster.seams.randomness import fresh_seed
 
 
 def register(app: typer.Typer) -> None:
@@ -47,7 +46,7 @@ def run(
 ) -> int:
     """Resolve the options, then conduct the run."""
     try:
-        asked = asked_by({**given, "seed": fresh_seed() if given["seed"] is None else given["seed"]})
+        asked = asked_by(given)
         experiment, warnings = resolve(asked)
         warnings += check_record_size(experiment)
     except ValueError as error:

@@ -103,11 +103,7 @@ def sweep(
             wanted = Wanted(chosen_seeds, time_limit, client, rate, faults, tuple(only or ()))
             chosen, directory = _built(name, wanted), None
         cells = chosen.filtered(parse_filter(wanted.filters))
-        if not cells:
-            raise SweepError("no cell is left by --filter; --list shows them all")
-        for cell in cells:
-            if not cell.inapplicable:
-                check_record_size(resolve(cell.asked)[0])
+        _check(cells)
         if list_cells:
             return _list(cells, as_json=as_json)
     except ValueError as error:
@@ -123,6 +119,15 @@ def sweep(
         return [sys.executable, "-m", "chaos.commands.main", *words(asked, everything=True)]
 
     return _run(chosen, wanted, cells, directory, command, as_json=as_json)
+
+
+def _check(cells: tuple[Cell, ...]) -> None:
+    """Raises SweepError if there is none, SettingsError or another ValueError for one that could not be run."""
+    if not cells:
+        raise SweepError("no cell is left by --filter; --list shows them all")
+    for cell in cells:
+        if not cell.inapplicable:
+            check_record_size(resolve(cell.asked)[0])
 
 
 def _built(name: str, wanted: Wanted) -> Sweep:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from chaos.conductor.observer import Observer
+from chaos.experiment.choices import LOAD_GROUPS
 from chaos.experiment.experiment import Experiment
 from cluster.process.java import JavaHome, find_java
 from cluster.process.supervisor import Child, Supervisor
@@ -30,7 +31,6 @@ log = logging.getLogger(__name__)
 HOST = "127.0.0.1"
 #: Where a proxy leads before its broker has bound its ports: nothing listens on port 1.
 NOWHERE = f"{HOST}:1"
-LOAD_GROUPS = ("producers", "readers")
 #: A machine that does much else may take most of a minute for what takes a second.
 START_TIMEOUT_S = 90.0
 

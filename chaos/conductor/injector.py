@@ -83,8 +83,12 @@ class Injector:
         On a slow machine faults take longer than planned, and those after them come late. Past ``until_ms`` only
         kinds that have not bitten yet are injected, each a few times at most; the others are left out, and said to be.
 
-        Raises NotHealed for the first fault that could not be undone; what else is broken then is ``heal_all``'s.
+        Raises ValueError for a schedule whose seed is still open, and NotHealed for the first fault that could not be
+        undone; what else is broken then is ``heal_all``'s.
         """
+        seed = schedule.seed
+        if seed is None:
+            raise ValueError("a schedule is played with a seed; this one has none")
         try:
             async with asyncio.TaskGroup() as group:
                 running: set[asyncio.Task[None]] = set()
@@ -102,7 +106,7 @@ class Injector:
                         self._leave_out(index, injection)
                         continue
                     tried[injection.fault] += 1
-                    running.add(group.create_task(self._inject(schedule.seed, index, injection)))
+                    running.add(group.create_task(self._inject(seed, index, injection)))
             if self.left_out:
                 self._note(f"{self.left_out} planned faults were left out: the time was up, and their kinds had bitten")
         except ExceptionGroup as failed:

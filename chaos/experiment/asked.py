@@ -58,7 +58,7 @@ class Asked:
         default=60.0,
         unset="60s",
     )
-    seed: int = declared("Repeats a schedule. Random if absent; always printed.", CHAOS)
+    seed: int = declared("Repeats a schedule. The --schedule's or a random one if absent; always printed.", CHAOS)
     faults: str | None = declared(
         "Comma list of faults (gapless list faults), 'basic', 'all' or 'none'.",
         CHAOS,

@@ -12,6 +12,8 @@ KAFKA_PYTHON = "kafka-python"
 FINAL_READERS = (CONFLUENT, KAFKA_PYTHON, NATIVE)
 
 DEFAULT_FAULTS = "basic"
+#: The groups of clients with links of their own.
+LOAD_GROUPS = ("producers", "readers")
 DEFAULT_WORKLOAD = "steady"
 DEFAULT_RATE = 1500
 DEFAULT_PARTITIONS = 6

@@ -15,6 +15,7 @@ from typer.models import OptionInfo
 
 from chaos.experiment.asked import Asked
 from chaos.experiment.declaration import Field, declared_fields
+from cluster.seams.randomness import fresh_seed
 
 FIELDS: Mapping[str, Field] = {each.name: each for each in declared_fields(Asked)}
 
@@ -70,9 +71,15 @@ def with_options(run: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
-def asked_by(given: Mapping[str, Any]) -> Asked:
-    """What was asked by these values of Typer's; a field without default must be among them. Raises SettingsError."""
+def asked_by(given: Mapping[str, Any], fresh_seed: Callable[[], int] = fresh_seed) -> Asked:
+    """What was asked by these values of Typer's. Raises SettingsError.
+
+    Without a seed of its own the run takes the one of its schedule, or else a fresh one.
+    """
     values = {name: FIELDS[name].form.read(value) for name, value in given.items() if value is not None}
+    if "seed" not in values:
+        schedule = values["schedule"].schedule if "schedule" in values else None
+        values["seed"] = fresh_seed() if schedule is None or schedule.seed is None else schedule.seed
     return Asked(**values)
 
 

@@ -1,30 +1,88 @@
 """Whether a schedule that was given can be played in this experiment: looked at before anything is started. Pure.
 
-Owns the refusals that name an injection. What a schedule is, and the faults' own rules, are others'.
+Owns the refusals that name an injection: kinds, targets and parameters that there are not, and times after the limit.
+What a fault takes is declared by the fault; the form of a schedule is ``chaos.schedules.model``'s.
 """
 
 from __future__ import annotations
 
+import difflib
 import math
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 
+from chaos.experiment.choices import LOAD_GROUPS
 from chaos.experiment.errors import SettingsError
-from chaos.schedules.model import Injection, Schedule
+from chaos.experiment.experiment import Experiment
+from chaos.faults.accepted import integer
+from chaos.faults.base import Fault
+from chaos.faults.catalogue import FAULTS, UnknownFault, check_faults
+from chaos.schedules.model import Injection
+from cluster.process.topology import link_names
+
+#: The target of a link fault that stands for every link on which a follower fetches from the leader.
+FOLLOWERS = "followers"
+MOST_NAMED = 4
 
 
-def check_schedule(path: Path, schedule: Schedule, time_limit_s: float) -> None:
-    """Raises SettingsError for the first injection that this experiment has no time for."""
-    for each in schedule.injections:
-        if _ends_s(each) > time_limit_s:
-            raise SettingsError(f"--schedule {path}: {_too_late(each, schedule, time_limit_s)}")
+def check_schedule(experiment: Experiment) -> None:
+    """Raises SettingsError for the first injection of the given schedule that this experiment cannot make."""
+    given = experiment.asked.schedule
+    for each in () if given is None else given.schedule.injections:
+        for wrong in _wrong(each, experiment):
+            raise SettingsError(f"--schedule {given.path if given else ''}: {each.fault} at {each.at_s:g} s: {wrong}")
+        _check_time(each, experiment)
 
 
-def _too_late(injection: Injection, schedule: Schedule, time_limit_s: float) -> str:
-    late = "begins" if injection.at_s >= time_limit_s else f"lasts until {_ends_s(injection):g} s,"
-    needed_s = math.ceil(max(map(_ends_s, schedule.injections)))
-    return (
-        f"{injection.fault} at {injection.at_s:g} s {late} after the {time_limit_s:g} s of --time-limit; "
-        f"give --time-limit {needed_s}s, or take it out"
+def _wrong(injection: Injection, experiment: Experiment) -> Iterator[str]:
+    """What is wrong with the kind, the target and the parameters of one injection."""
+    try:
+        check_faults([injection.fault])
+    except UnknownFault as error:
+        yield str(error)
+        return
+    fault = FAULTS[injection.fault]
+    if fault.hits == "zookeeper" and experiment.asked.zookeeper is not None:
+        yield "the ZooKeeper of --zookeeper is not this run's own to break; take it out, or leave --zookeeper out"
+    yield from _unknown("target", injection.target, fault.targets)
+    yield from _unknown("parameters", injection.parameters, [rule.name for rule in fault.accepts])
+    partition = integer("partition", 0, experiment.partitions - 1)
+    if not partition.allows(given := injection.target.get("partition", 0)):
+        yield f"target partition must be {partition.words} (there are {experiment.partitions}), not {given!r}"
+    if "link" in injection.target:
+        yield from _wrong_link(injection.target["link"], fault, experiment)
+    for rule in fault.accepts:
+        if rule.name in injection.parameters and not rule.allows(value := injection.parameters[rule.name]):
+            yield f"parameter {rule.name} must be {rule.words}, not {value!r}"
+
+
+def _wrong_link(link: object, fault: type[Fault], experiment: Experiment) -> Iterator[str]:
+    brokers = experiment.asked.brokers
+    if link == FOLLOWERS and fault.takes_followers:
+        if brokers == 1:
+            yield f"target link {FOLLOWERS}: with --brokers 1 nobody follows"
+        return
+    names = [str(name) for name in link_names(range(1, brokers + 1), LOAD_GROUPS)]
+    if link in names:
+        return
+    near = difflib.get_close_matches(str(link), names, n=MOST_NAMED)
+    yield f"there is no link {link!r} with --brokers {brokers}; there are {', '.join(near or names[:MOST_NAMED])}, ..."
+
+
+def _unknown(what: str, given: Iterable[str], known: Iterable[str]) -> Iterator[str]:
+    for name in given:
+        if name not in known:
+            yield f"{what} has no {name!r}; it takes {', '.join(known) or 'none'}"
+
+
+def _check_time(injection: Injection, experiment: Experiment) -> None:
+    given, limit_s = experiment.asked.schedule, experiment.asked.time_limit_s
+    if given is None or _ends_s(injection) <= limit_s:
+        return
+    late = "begins" if injection.at_s >= limit_s else f"lasts until {_ends_s(injection):g} s,"
+    needed_s = math.ceil(max(map(_ends_s, given.schedule.injections)))
+    raise SettingsError(
+        f"--schedule {given.path}: {injection.fault} at {injection.at_s:g} s {late} after the {limit_s:g} s of "
+        f"--time-limit; give --time-limit {needed_s}s, or take it out"
     )
 
 

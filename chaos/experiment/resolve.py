@@ -15,7 +15,7 @@ from chaos.experiment.errors import SettingsError
 from chaos.experiment.experiment import WARMUP_S, Experiment, check
 from chaos.experiment.in_use import consumer_in_use, producer_in_use
 from chaos.experiment.planned import check_schedule
-from chaos.faults.catalogue import FAULTS, check_faults, parse_faults
+from chaos.faults.catalogue import FAULTS, parse_faults
 from chaos.schedules.generator import generate
 from chaos.schedules.model import Schedule
 from cluster.config import broker, consumer, producer, profiles, topic
@@ -45,8 +45,6 @@ def resolve(asked: Asked) -> tuple[Experiment, list[str]]:
     refuse_own_keys("--consumer-config", consumer_text)
     typed_consumer = consumer.validate(consumer_text, asked.client, profile.consumer_base(asked.client))
     defects, planted = _defects(asked.defects)
-    if asked.schedule is not None:
-        check_faults(asked.schedule.schedule.kinds())
     partitions = workload.partitions or DEFAULT_PARTITIONS
     experiment = Experiment(
         asked=asked,
@@ -64,8 +62,7 @@ def resolve(asked: Asked) -> tuple[Experiment, list[str]]:
         consumer_in_use=consumer_in_use(asked.client, typed_consumer),
     )
     check(experiment)
-    if asked.schedule is not None:
-        check_schedule(asked.schedule.path, asked.schedule.schedule, asked.time_limit_s)
+    check_schedule(experiment)
     _check_that_all_is_kept(typed_topic, asked.time_limit_s)
     return experiment, experiment.warnings
 
@@ -105,9 +102,9 @@ def _check_that_all_is_kept(config: topic.TopicConfig, time_limit_s: float) -> N
 
 
 def plan(experiment: Experiment) -> Schedule:
-    """The schedule of a run: the one given, or one generated from the seed."""
+    """The schedule of a run: the one given, with the run's seed if it has none; or one generated from the seed."""
     if experiment.schedule is not None:
-        return experiment.schedule
+        return experiment.schedule.seeded(experiment.asked.seed)
     return generate(
         [FAULTS[name].kind() for name in experiment.faults],
         seed=experiment.asked.seed,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, ClassVar, Protocol
 
+from chaos.faults.accepted import Rule
 from chaos.faults.damage import Damage, LinkControl
 from chaos.schedules.generator import Hits, Kind
 from chaos.schedules.model import Injection
@@ -152,6 +153,10 @@ class Fault(ABC):
     recovery_s: ClassVar[float] = 3.0
     #: What it takes away, so that the generator composes only what leaves something to observe.
     hits: ClassVar[Hits] = "broker"
+    #: What the target of an injection may name; whether its ``link`` may be ``followers``; and its parameters.
+    targets: ClassVar[tuple[str, ...]] = ("partition",)
+    takes_followers: ClassVar[bool] = False
+    accepts: ClassVar[tuple[Rule, ...]] = ()
 
     def __init__(self, injection: Injection, cluster: ClusterUnderTest, clock: Clock, random: Random) -> None:
         self.injection = injection
@@ -189,7 +194,7 @@ class Fault(ABC):
         return during.effective
 
     async def _leader(self) -> tuple[int, int]:
-        partition = int(self.injection.target.get("partition", 0)) % self.cluster.partitions
+        partition = self._partition
         found = await self.cluster.leader(partition)
         if found is None:
             raise PreconditionMissing(f"partition {partition} has no leader")
@@ -207,7 +212,7 @@ class Fault(ABC):
 
     @property
     def _partition(self) -> int:
-        return int(self.injection.target.get("partition", 0)) % self.cluster.partitions
+        return int(self.injection.target.get("partition", 0))
 
     async def _moved_from(self, broker_id: int, timeout_ms: float) -> bool:
         """Whether the chosen partition comes to be led by another broker within the time."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from chaos.faults.accepted import one_way, truth
 from chaos.faults.base import Fault, PreconditionMissing, Probe, until
 from chaos.faults.damage import Direction, LinkStats, stats_of
 
@@ -28,6 +29,9 @@ class CutLink(Fault):
     duration_s = (2.0, 5.0)
     recovery_s = 2.5
     hits = "link"
+    targets = ("partition", "link")
+    takes_followers = True
+    accepts = (one_way("direction"), truth("lossless"))
 
     async def choose(self) -> str:
         wanted = self.injection.target.get("link")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from chaos.faults.accepted import share
 from chaos.faults.base import Fault, Probe, until
 from chaos.faults.damage import stats_of
 
@@ -22,6 +23,7 @@ class DropPackets(Fault):
     duration_s = (2.0, 5.0)
     recovery_s = 1.5
     hits = "traffic"
+    accepts = (share("loss"),)
 
     async def choose(self) -> str:
         self._broker_id, _ = await self._leader()

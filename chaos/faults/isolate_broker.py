@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chaos.faults.accepted import truth
 from chaos.faults.base import Fault, Probe, until
 
 
@@ -12,6 +13,7 @@ class IsolateBroker(Fault):
     summary = "cut every link of one broker (peers, clients, ZooKeeper) for longer than its session"
     duration_s = (3.5, 5.0)
     recovery_s = 3.5
+    accepts = (truth("lossless"),)
 
     async def choose(self) -> str:
         self._broker_id, _ = await self._leader()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from chaos.faults.accepted import one_way
 from chaos.faults.base import Fault, Probe, until
 from chaos.faults.damage import Direction
 
@@ -22,6 +23,7 @@ class Reset(Fault):
     duration_s = (0.2, 0.5)
     recovery_s = 1.5
     hits = "traffic"
+    accepts = (one_way("direction"),)
 
     async def choose(self) -> str:
         self._broker_id, _ = await self._leader()

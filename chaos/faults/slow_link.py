@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from chaos.faults.accepted import integer, one_of
 from chaos.faults.base import Fault, PreconditionMissing, Probe, until
 from chaos.faults.damage import Direction, stats_of
 
@@ -20,6 +21,8 @@ class SlowLink(Fault):
     duration_s = (3.0, 6.0)
     recovery_s = 1.0
     hits = "traffic"
+    targets = ("partition", "link")
+    accepts = (integer("latency_ms", 1, 60_000), one_of("direction", "request", "response", "both"))
 
     async def choose(self) -> str:
         parameters = self.injection.parameters

@@ -1,7 +1,7 @@
 """A schedule as a value, and as YAML. Owns the format of ``schedule.yaml``; knows no fault by name.
 
 ```yaml
-seed: 7
+seed: 7      # without it, the run's
 injections:
   - {at_s: 6.0, fault: kill-leader, duration_s: 3.0, target: {partition: 2}, parameters: {}}
 ```
@@ -11,9 +11,10 @@ injection waits until those before it are over, unless it says ``overlap: true``
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from loadgen.documents import DocumentError, load_yaml
@@ -37,20 +38,24 @@ class Injection:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Injections in the order of their times, and the seed that made them (or that the run was given)."""
+    """Injections in the order of their times, and the seed that made them; None if that is to be the run's."""
 
-    seed: int
+    seed: int | None
     injections: tuple[Injection, ...]
 
     def kinds(self) -> tuple[str, ...]:
         """The kinds of fault asked for, each once, in order of first use."""
         return tuple(dict.fromkeys(injection.fault for injection in self.injections))
 
+    def seeded(self, seed: int) -> Schedule:
+        """The same with this seed, unless it has one of its own."""
+        return self if self.seed is not None else replace(self, seed=seed)
+
 
 def to_yaml(schedule: Schedule) -> str:
     """The text of ``schedule.yaml``."""
     document = {
-        "seed": schedule.seed,
+        **({} if schedule.seed is None else {"seed": schedule.seed}),
         "injections": [
             {
                 "at_s": injection.at_s,
@@ -78,9 +83,9 @@ def from_yaml(text: str) -> Schedule:
         raise ScheduleError("a schedule is a mapping with 'seed' and a list 'injections'")
     if unknown := [key for key in document if key not in ("seed", "injections")]:
         raise ScheduleError(f"unknown key {unknown[0]!r} in the schedule; it has 'seed' and 'injections'")
-    seed = document.get("seed", 0)
-    if not isinstance(seed, int):
-        raise ScheduleError("'seed' of the schedule must be an integer")
+    seed = document.get("seed")
+    if "seed" in document and (not isinstance(seed, int) or isinstance(seed, bool)):
+        raise ScheduleError(f"'seed' of the schedule must be an integer, not {seed!r}; without it, it is the run's")
     injections = [_injection(index, entry) for index, entry in enumerate(document["injections"], 1)]
     return Schedule(seed, tuple(sorted(injections, key=lambda injection: injection.at_s)))
 
@@ -90,7 +95,9 @@ def _injection(index: int, entry: object) -> Injection:
         raise ScheduleError(f"injection {index} of the schedule is not a mapping")
     known = ("at_s", "fault", "duration_s", "target", "parameters", "overlap")
     if unknown := [key for key in entry if key not in known]:
-        raise ScheduleError(f"injection {index} of the schedule has an unknown key {unknown[0]!r}")
+        near = difflib.get_close_matches(str(unknown[0]), known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+        raise ScheduleError(f"injection {index} of the schedule has an unknown key {unknown[0]!r}; {hint}")
     if not isinstance(entry.get("fault"), str):
         raise ScheduleError(f"injection {index} of the schedule needs 'fault', the name of one (gapless list faults)")
     numbers: dict[str, float] = {}

@@ -69,6 +69,7 @@ BAD = [
     (["run", "--time-limit", "0"], ["--time-limit must be longer than the warm-up of 4 s", "not 0 s"]),
     (["run", "--time-limit", "1000h"], ["--time-limit must be", "at most 720h", "not 3.6e+06 s"]),
     (["run", "--schedule", "late.yaml"], ["--schedule late.yaml", "pause-leader at 500.5 s begins after the 60 s of"]),
+    (["run", "--schedule", "seed.yaml"], ["--schedule seed.yaml", "'seed'", "must be an integer, not True"]),
     (["run", "--schedule", "late.yaml"], ["give --time-limit 504s, or take it out"]),
     (["run", "--schedule", "late.yaml", "--time-limit", "8m22s"], ["at 500.5 s lasts until 503.5 s, after the 502 s"]),
     (["run", "--record-bytes", "9"], ["48 bytes"]),
@@ -165,6 +166,66 @@ BAD = [
     (["broker", "--config", "wrong.properties"], ["broker.idd", "broker.id"]),
 ]
 
+#: Injections that no run can make, each in a schedule of its own, the arguments beside it, and what the line must hold.
+UNPLAYABLE = {
+    "unknown": ("fault: kill-leadr", [], ["kill-leadr at 1 s: unknown fault", "did you mean 'kill-leader'?"]),
+    "partition": (
+        "fault: kill-leader, target: {partition: 99}",
+        [],
+        ["kill-leader at 1 s: target partition must be an integer from 0 to 5 (there are 6), not 99"],
+    ),
+    "few": ("fault: reset, target: {partition: 2}", ["--partitions", "2"], ["from 0 to 1 (there are 2), not 2"]),
+    "below": ("fault: reset, target: {partition: -1}", [], ["target partition must be an integer from 0", "not -1"]),
+    "text": ("fault: reset, target: {partition: two}", [], ["target partition must be an integer", "not 'two'"]),
+    "yes": ("fault: reset, target: {partition: yes}", [], ["target partition must be an integer", "not True"]),
+    "broker": ("fault: kill-leader, target: {broker: 2}", [], ["target has no 'broker'; it takes partition"]),
+    "link": (
+        "fault: cut-link, target: {link: b1-b9}",
+        [],
+        ["cut-link at 1 s: there is no link 'b1-b9' with --brokers 3; there are b1-b"],
+    ),
+    "lone": (
+        "fault: cut-link, target: {link: b1-b2}",
+        ["--brokers", "1", "--replication-factor", "1"],
+        ["there is no link 'b1-b2' with --brokers 1; there are"],
+    ),
+    "nobody": (
+        "fault: cut-link, target: {link: followers}",
+        ["--brokers", "1", "--replication-factor", "1"],
+        ["link followers: with --brokers 1 nobody follows"],
+    ),
+    "number": ("fault: slow-link, target: {link: 4}", [], ["there is no link 4 with --brokers 3; there are producers"]),
+    "followers": ("fault: slow-link, target: {link: followers}", [], ["there is no link 'followers'"]),
+    "linked": ("fault: reset, target: {link: b1-b2}", [], ["target has no 'link'; it takes partition"]),
+    "way": (
+        "fault: cut-link, parameters: {direction: both}",
+        [],
+        ["parameter direction must be request or response, not 'both'"],
+    ),
+    "lossless": (
+        "fault: isolate-broker, parameters: {lossless: 1}",
+        [],
+        ["isolate-broker at 1 s: parameter lossless must be true or false, not 1"],
+    ),
+    "loss": ("fault: drop-packets, parameters: {loss: 5}", [], ["loss must be a number above 0 and at most 1, not 5"]),
+    "slow": ("fault: slow-link, parameters: {latency_ms: 0}", [], ["latency_ms must be an integer from 1", "not 0"]),
+    "parameter": ("fault: kill-leader, parameters: {signal: 9}", [], ["parameters has no 'signal'; it takes none"]),
+    "foreign": (
+        "fault: pause-zookeeper",
+        ["--zookeeper", "host:1"],
+        ["pause-zookeeper at 1 s: the ZooKeeper of --zookeeper", "leave --zookeeper out"],
+    ),
+    "unit": (
+        "fault: kill-leader, duration: 3",
+        [],
+        ["injection 1", "unknown key 'duration'; did you mean 'duration_s'?"],
+    ),
+}
+BAD += [
+    (["run", "--schedule", f"{name}.schedule", *beside], [f"--schedule {name}.schedule", *said])
+    for name, (_, beside, said) in UNPLAYABLE.items()
+]
+
 COMMANDS = {
     "run": ("--faults", "--schedule", "--defect", "--acks", "--broker-config", "--out", "--web", "--json", "254"),
     "sweep": ("--seeds", "--filter", "--list", "--resume", "--out", "--json", "255"),
@@ -199,6 +260,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "late.yaml").write_text(
         "injections:\n- {at_s: 500.5, fault: pause-leader}\n- {at_s: 1, fault: kill-leader}\n"
     )
+    for name, (injection, _, _) in UNPLAYABLE.items():
+        (tmp_path / f"{name}.schedule").write_text(f"injections:\n- {{at_s: 1, {injection}}}\n")
+    (tmp_path / "seed.yaml").write_text("seed: yes\ninjections: []\n")
     (tmp_path / "rare.yaml").write_text("value_bytes: {uniform: {least: 48, most: 2000000}}\n")
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "sweep.json").write_text('{"schema": 1, "sweep": "seeds", "wanted": {}}')

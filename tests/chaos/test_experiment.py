@@ -108,6 +108,19 @@ def test_what_is_asked_survives_the_command_line_and_back(data: st.DataObject, s
     assert words(PARSE(repro)) == repro
 
 
+def test_the_seed_is_the_one_given_or_the_schedules_or_a_fresh_one(schedule: ScheduleFile, tmp_path: Path) -> None:
+    """A schedule that is played again without --seed has the same seed again."""
+    unseeded = tmp_path / "unseeded.yaml"
+    unseeded.write_text("injections: []\n")
+    for options, seed in (
+        ({"seed": 9, "schedule": schedule.path}, 9),
+        ({"seed": None, "schedule": schedule.path}, 5),
+        ({"seed": None, "schedule": unseeded}, 77),
+        ({"seed": None, "schedule": None}, 77),
+    ):
+        assert asked_by(options, lambda: 77).seed == seed
+
+
 @pytest.mark.parametrize("field", FIELDS.values(), ids=lambda field: field.name)
 def test_every_field_is_an_option_with_its_help(field: Field) -> None:
     """A name of its own, a sentence, a panel; bounds that are numbers; in repro, or a reason why not."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,13 @@ def test_a_schedule_that_ends_after_the_time_limit_is_refused() -> None:
         with pytest.raises(SettingsError, match=says):
             resolve(Asked(seed=1, time_limit_s=limit_s, schedule=_given(long, late)))
     resolve(Asked(seed=1, time_limit_s=34, schedule=_given(long, late)))
+
+
+def test_a_schedule_without_a_seed_is_played_with_that_of_the_run() -> None:
+    """One that has a seed keeps it, and the run takes it too where none was given."""
+    open_one = replace(EMPTY, schedule=Schedule(None, ()))
+    assert plan(resolve(Asked(seed=7, schedule=open_one))[0]).seed == 7
+    assert plan(resolve(Asked(seed=7, schedule=EMPTY))[0]).seed == 1
 
 
 def test_weak_acks_turn_idempotence_off() -> None:

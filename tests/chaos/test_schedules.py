@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,9 +28,9 @@ KINDS = [fault.kind() for fault in FAULTS.values()]
             st.booleans(),
         )
     ),
-    st.integers(0, 2**32),
+    st.integers(0, 2**32) | st.none(),
 )
-def test_yaml_round_trip(injections: list[Injection], seed: int) -> None:
+def test_yaml_round_trip(injections: list[Injection], seed: int | None) -> None:
     """What is written is read again, in the order of times."""
     schedule = Schedule(seed, tuple(sorted(injections, key=lambda each: each.at_s)))
     assert from_yaml(to_yaml(schedule)) == schedule
@@ -89,6 +92,9 @@ def test_a_default_minute_kills_two_leaders_and_breaks_five_times(seed: int) -> 
     [
         ("[]", "mapping"),
         ("injections: {}", "list"),
+        ("{seed: 1.5, injections: []}", "'seed' of the schedule must be an integer, not 1.5"),
+        ("{seed: true, injections: []}", "must be an integer, not True; without it, it is the run's"),
+        ("{injections: [{fault: reset, when: 1}]}", "unknown key 'when'; there are at_s, fault, duration_s"),
         ("{injections: [], sed: 1}", "'sed'"),
         ("{injections: [3]}", "injection 1"),
         ("{injections: [{fault: kill-leader}]}", "'at_s'"),
@@ -117,3 +123,15 @@ def test_faults_are_parsed_and_the_nearest_is_suggested() -> None:
     assert parse_faults("kill-leader, cut-link,kill-leader") == ("kill-leader", "cut-link")
     with pytest.raises(UnknownFault, match="kill-leader"):
         parse_faults("kil-leader")
+
+
+def test_what_faults_declare_is_what_they_read() -> None:
+    """Every target and parameter that the code of a fault asks for may be said in a schedule, and no other."""
+    for fault in FAULTS.values():
+        sources = "".join(
+            inspect.getsource(each) for each in fault.__mro__[:-1] if each.__module__.startswith("chaos.")
+        )
+        assert set(re.findall(r'target\.get\("(\w+)"', sources)) <= {*fault.targets}, fault.name
+        assert set(re.findall(r'parameters\.get\("(\w+)"', sources)) == {rule.name for rule in fault.accepts}, (
+            fault.name
+        )
