@@ -10,6 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from cluster.process.one_line import reason
+
 #: Values that a document may stand for, its aliases followed: a thousand times what anybody has written.
 MOST_VALUES = 200_000
 
@@ -23,7 +25,7 @@ def read_text(path: Path) -> str:
     try:
         return path.read_bytes().decode("utf-8")
     except OSError as error:
-        raise DocumentError(f"it cannot be read: {error.strerror}") from error
+        raise DocumentError(f"it cannot be read: {reason(error)}") from error
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise DocumentError(f"line {line}: it is not UTF-8 text (byte 0x{error.object[error.start]:02x})") from error

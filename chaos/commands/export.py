@@ -13,7 +13,7 @@ import typer
 from chaos.commands.exportable import BLAMED, check_ends, check_files, excused
 from chaos.commands.stored import run_directory
 from chaos.exits import BadRequest, Exit
-from cluster.process.one_line import printable
+from cluster.process.one_line import printable, reason
 from verifier.evidence.arrow_stream import HistoryError
 
 
@@ -79,6 +79,6 @@ def _target(out: Path | None) -> Iterator[IO[str]]:
     try:
         file = out.open("w", encoding="utf-8")
     except OSError as error:
-        raise BadRequest(f"--out {out} cannot be written: {error.strerror}") from error
+        raise BadRequest(f"--out {out} cannot be written: {reason(error)}") from error
     with file:
         yield file

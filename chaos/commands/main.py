@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from chaos.commands.usage import usage_line
+from chaos.commands.usage import empty_option, usage_line
 from chaos.exits import BadRequest, Exit
 from cluster.process.one_line import guard_last_resort, printable
 from cluster.process.safe_path import keep_safe
@@ -71,6 +71,8 @@ def common(
 
 def run_command(arguments: Sequence[str]) -> int:
     """Run one command line and answer with its exit status; errors become one line on stderr."""
+    if (line := empty_option(arguments)) is not None:
+        return _say(line, Exit.BAD_ARGUMENTS)
     try:
         status = _app(arguments)(list(arguments), standalone_mode=False)
     except BadRequest as error:

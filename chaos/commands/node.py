@@ -14,6 +14,8 @@ from chaos.exits import BadRequest, Exit
 from cluster.config.broker import validate
 from cluster.config.errors import ConfigError
 from cluster.config.properties import from_environment, parse_properties
+from cluster.process.one_line import reason
+from loadgen.documents import DocumentError, read_text
 
 
 def register(app: typer.Typer) -> None:
@@ -33,19 +35,42 @@ def broker(
     """Serve until SIGTERM or Ctrl-C."""
     from cluster.broker.main import BrokerFailed, BrokerSpec, serve_alone
 
+    properties = _properties(config)
     try:
-        properties = {} if config is None else parse_properties(config.read_text(encoding="utf-8"))
-        properties |= from_environment(os.environ)
         broker_id = validate(properties).broker_id
+    except ConfigError as error:
+        raise BadRequest(f"{_source(str(error), config)}{error}") from error
+    try:
         serve_alone(BrokerSpec(broker_id, properties, str(node_directory), tuple(defect or ()), seed))
     except (BrokerFailed, TimeoutError) as error:
         print(f"gapless: the broker ended: {error}", file=sys.stderr)
         return int(Exit.HARNESS_FAILED)
     except OSError as error:
-        raise BadRequest(f"{error.filename or 'the broker'}: {error.strerror or error}") from error
+        raise BadRequest(f"{error.filename or 'the broker'}: {reason(error)}") from error
     except (ConfigError, ValueError) as error:
         raise BadRequest(str(error)) from error
     return int(Exit.VALID)
+
+
+def _properties(config: Path | None) -> dict[str, str]:
+    """What the file and the environment say. Raises BadRequest, which names the file."""
+    try:
+        properties = {} if config is None else parse_properties(read_text(config))
+    except (ConfigError, DocumentError) as error:
+        raise BadRequest(f"--config {config}: {error}") from error
+    return properties | from_environment(os.environ)
+
+
+def _source(wrong: str, config: Path | None) -> str:
+    """Where the setting stands that an error names: a variable, or the file."""
+    named = [
+        name
+        for name, value in os.environ.items()
+        if any(f"'{key}'" in wrong for key in from_environment({name: value}))
+    ]
+    if named:
+        return f"{named[0]}: "
+    return "" if config is None else f"--config {config}: "
 
 
 def proxy(
@@ -61,7 +86,7 @@ def proxy(
     try:
         proxies = None if config is None else config.read_bytes()
     except OSError as error:
-        raise BadRequest(f"--config {config} cannot be read: {error.strerror}") from error
+        raise BadRequest(f"--config {config} cannot be read: {reason(error)}") from error
     try:
         asyncio.run(
             run(
@@ -69,7 +94,7 @@ def proxy(
             )
         )
     except OSError as error:
-        raise BadRequest(f"{host}:{port} cannot be used: {error.strerror}; choose another --port") from error
+        raise BadRequest(f"{host}:{port} cannot be used: {reason(error)}; choose another --port, or --host") from error
     except PopulateError as error:
-        raise BadRequest(f"--config {config}: {error}") from error
+        raise BadRequest(f"--config {config} is no list of proxies in Toxiproxy's JSON: {error}") from error
     return int(Exit.VALID)

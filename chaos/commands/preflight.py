@@ -13,12 +13,16 @@ from urllib.parse import urlsplit
 from chaos.conductor.resources import LEAVE_FREE_BYTES
 from chaos.exits import BadRequest
 from chaos.experiment.experiment import Experiment
+from cluster.config.listeners import is_port
 from cluster.process.java import JavaNotFound, find_java
+from cluster.process.one_line import reason
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.storage import Storage
 from cluster.seams.transport import Connection
 
 REACH_TIMEOUT_MS = 3_000
+#: Where Toxiproxy's API listens unless it is told otherwise.
+TOXIPROXY_PORT = 8474
 #: The masters of Spark that are this machine, or are found by Hadoop's configuration: there is no address to look at.
 _NO_ADDRESS = re.compile(r"local(\[([1-9]\d*|\*)(, *[1-9]\d*)?\])?|local-cluster\[ *\d+ *, *\d+ *, *\d+ *\]|yarn")
 _PORTS = {"https": 443, "http": 80}
@@ -33,21 +37,37 @@ def check_outside(experiment: Experiment) -> None:
     check_spark_master(asked.spark_master)
     if asked.zookeeper is not None:
         host, separator, port = asked.zookeeper.rpartition(":")
-        if not separator or not (port.isascii() and port.isdigit() and len(port) < 6):
+        if not separator or not is_port(port) or not host:
             raise BadRequest(f"--zookeeper wants HOST:PORT, not {asked.zookeeper!r}")
         try:
             asyncio.run(_reach(host, int(port)))
         except OSError as error:
-            raise BadRequest(f"--zookeeper {asked.zookeeper} cannot be reached: {error}; start it first") from error
-    if asked.toxiproxy is not None:
-        from chaos.links import LinkError, Links
-
-        try:
-            Links(asked.toxiproxy).version()
-        except (LinkError, ValueError, KeyError) as error:
             raise BadRequest(
-                f"--toxiproxy {asked.toxiproxy} does not answer as one, start it first: {error}"
+                f"--zookeeper {asked.zookeeper} cannot be reached: {reason(error)}; start it first"
             ) from error
+    if asked.toxiproxy is not None:
+        check_toxiproxy(asked.toxiproxy)
+
+
+def check_toxiproxy(url: str) -> None:
+    """Raises BadRequest unless a server of Toxiproxy's API answers there."""
+    from chaos.links import LinkError, Links
+
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        host, port = parts.hostname, parts.port or TOXIPROXY_PORT
+    except ValueError:
+        host, port = None, 0
+    if not host or parts.scheme != "http":
+        raise BadRequest(f"--toxiproxy wants http://HOST:PORT, not {url!r}")
+    try:
+        asyncio.run(_reach(host, port))
+    except OSError as error:
+        raise BadRequest(f"--toxiproxy {url} cannot be reached: {reason(error)}; start it first") from error
+    try:
+        Links(url).version()
+    except (LinkError, ValueError, KeyError) as error:
+        raise BadRequest(f"--toxiproxy {url} does not answer as one: {error}; name the port of its API") from error
 
 
 def check_java() -> None:
@@ -66,7 +86,7 @@ def check_web_port(port: int) -> None:
         asyncio.run(_listen(WEB_HOST, port))
     except OSError as error:
         raise BadRequest(
-            f"--web-port {port} is not available: {error.strerror or error}; choose another, or --web for a free one"
+            f"--web-port {port} is not available: {reason(error)}; choose another, or --web for a free one"
         ) from error
 
 
@@ -88,7 +108,7 @@ def check_spark_master(master: str) -> None:
         try:
             asyncio.run(_reach(host, port))
         except OSError as error:
-            failures.append(str(error))
+            failures.append(f"{host}:{port}: {reason(error)}")
         else:
             return
     raise BadRequest(

@@ -27,7 +27,7 @@ from chaos.experiment.experiment import Experiment
 from chaos.experiment.resolve import load_seconds, overrun
 from chaos.experiment.verdict import settings_of
 from chaos.schedules.model import Schedule, to_yaml
-from cluster.process.one_line import log_to
+from cluster.process.one_line import log_to, reason
 from cluster.process.supervisor import Supervisor
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import SystemClock
@@ -123,9 +123,7 @@ def _directory(experiment: Experiment) -> RunDirectory:
         return RunDirectory.create(Path(RESULTS).resolve(), experiment.asked.name, experiment.asked.seed, now)
     except OSError as error:
         where = experiment.asked.out or RESULTS
-        raise BadRequest(
-            f"the results directory {where} cannot be used: {error.strerror or error}; see --out"
-        ) from error
+        raise BadRequest(f"the results directory {where} cannot be used: {reason(error)}; see --out") from error
 
 
 def _log_to(directory: RunDirectory) -> None:

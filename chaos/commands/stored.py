@@ -12,6 +12,7 @@ from pathlib import Path
 
 from chaos.commands.history_head import complaint
 from chaos.exits import BadRequest
+from cluster.process.one_line import reason
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import OtherVersion, RunModel, RunModelError
 
@@ -75,7 +76,7 @@ def run_directory(path: Path, wanted: str = A_RUN) -> RunDirectory:
             f"{path}/run.json: this is no JSON ({place}); the file is not as the run left it: put the original back"
         ) from error
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not a JSON object in UTF-8"
+        why = reason(error) if isinstance(error, OSError) else "it is not a JSON object in UTF-8"
         raise DamagedRun(f"{path}/run.json cannot be read: {why}; put the original back") from error
     return directory
 
@@ -113,7 +114,7 @@ def _check_history(path: Path) -> None:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES).decode(errors="replace")
     except OSError as error:
-        raise BadRequest(f"{path} cannot be read: {error.strerror}") from error
+        raise BadRequest(f"{path} cannot be read: {reason(error)}") from error
     wrong = complaint(head, path.suffix)
     if wrong is not None:
         raise BadRequest(f"{path} is not a history of operations: {wrong}{_belongs(path)}; name {A_RUN_OR_HISTORY}")

@@ -31,7 +31,7 @@ from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, SweepError, Wanted, parse_filter, parse_seeds
 from chaos.sweeps.runner import Runner, stored
 from chaos.sweeps.summary import SCHEMA, claims_line, exit_status, rows_of
-from cluster.process.one_line import log_to, printable
+from cluster.process.one_line import log_to, printable, reason
 from cluster.process.supervisor import Supervisor
 from cluster.seams.clock import SystemClock
 from loadgen.durations import seconds_of
@@ -90,7 +90,8 @@ def sweep(
     """Build the cells, then run them."""
     try:
         if resume is not None:
-            if name or seeds or time_limit or rate or faults or out or client != CLIENT:
+            others = (name, seeds, time_limit, rate, faults, out)
+            if client != CLIENT or any(each is not None for each in others):
                 raise SweepError(
                     "--resume goes on with what was asked then; only --filter, --keep and --json go with it"
                 )
@@ -161,9 +162,7 @@ def _directory(out: str | None, name: str) -> SweepDirectory:
             return SweepDirectory.at(Path(out).resolve())
         return SweepDirectory.create(Path(RESULTS).resolve(), name, datetime.now(UTC))
     except OSError as error:
-        raise BadRequest(
-            f"the directory {out or RESULTS} cannot be used: {error.strerror or error}; see --out"
-        ) from error
+        raise BadRequest(f"the directory {out or RESULTS} cannot be used: {reason(error)}; see --out") from error
 
 
 def _list(cells: tuple[Cell, ...], *, as_json: bool) -> int:

@@ -6,6 +6,7 @@ Owns the state file of a detached cluster. The cluster is the same that runs bre
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import json
 import os
@@ -27,7 +28,7 @@ from chaos.conductor.observer import Observer, scrape
 from chaos.exits import BadRequest, Exit
 from chaos.experiment.asked import Asked
 from chaos.experiment.resolve import resolve
-from cluster.process.one_line import printable
+from cluster.process.one_line import printable, reason
 from cluster.process.supervisor import Supervisor
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import SystemClock
@@ -64,8 +65,6 @@ def up(
     defect: Annotated[list[str] | None, typer.Option(help="Switch wrong logic on: NAME[:probability].")] = None,
 ) -> int:
     """Start, announce, wait."""
-    if detach:
-        return _detach(data)
     asked = Asked(
         seed=0,
         brokers=brokers,
@@ -85,12 +84,14 @@ def up(
     if _running(data) is not None:
         raise BadRequest(f"a cluster is up already with {data / STATE}; stop it with 'gapless down --data {data}'")
     check_outside(settings)
+    if detach:
+        return _detach(data)
     try:
         directory = RunDirectory(data.resolve())
         directory.path.mkdir(parents=True, exist_ok=True)
         directory.prepare()
     except OSError as error:
-        raise BadRequest(f"the directory {data} cannot be used: {error.strerror}; see --data") from error
+        raise BadRequest(f"the directory {data} cannot be used: {reason(error)}; see --data") from error
     clock = SystemClock()
     observer = Observer(AsyncioTransport(), clock, settings.topic)
     with Supervisor(str(directory.path), lambda _: None) as supervisor:
@@ -194,12 +195,20 @@ def _data_of(words: Sequence[str], where: Path) -> Path | None:
 def status(data: Data = DATA) -> int:
     """Print the state file of a live cluster, and how many of its partitions lack a replica."""
     if _running(data) is None:
-        print(f"no cluster is up with {data / STATE}", file=sys.stderr)
+        print(_none_is_up(data), file=sys.stderr)
         return int(Exit.INVALID)
     state = read_json(data / STATE)
     lacking = {url: _under_replicated(url) for url in state.get("metrics", [])}
     print(json.dumps({**state, "under_replicated_partitions": lacking}, indent=2))
     return int(Exit.VALID)
+
+
+def _none_is_up(data: Path) -> str:
+    where = f" --data {data}" if data != DATA else ""
+    return (
+        f"no cluster is up in {data} (it has no {STATE} of a live one); start one with 'gapless up --detach{where}', "
+        "or name another directory with --data"
+    )
 
 
 def _under_replicated(url: str) -> int | None:
@@ -212,8 +221,9 @@ def down(data: Data = DATA) -> int:
     """Ask the detached cluster to stop and wait until it has."""
     process = _running(data)
     if process is None:
-        (data / STATE).unlink(missing_ok=True)
-        print(f"no cluster is up with {data / STATE}", file=sys.stderr)
+        with contextlib.suppress(NotADirectoryError):
+            (data / STATE).unlink(missing_ok=True)
+        print(_none_is_up(data), file=sys.stderr)
         return int(Exit.VALID)
     process.terminate()
     try:

@@ -6,10 +6,14 @@ settings' own checks say it; the rest is passed on.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
+from typing import Any
 
 from typer.exceptions import TyperException
+
+from chaos.commands import guesses
 
 #: What pydantic calls it -> what is wrong with the value; braces are filled with what the error holds.
 _WORDS = {
@@ -21,24 +25,54 @@ _WORDS = {
     "less_than_equal": "must be at most {le}, not {given}",
 }
 _OUR_PREFIX = "Value error, "
+#: Typer's own texts, as (pattern, words) with the groups of the pattern; ``{command}`` is the command.
+_TEXTS = (
+    (re.compile(r"Got unexpected extra argument\(s\) \((.*)\)", re.DOTALL), "{command} takes no argument {0!r}"),
+    (re.compile(r"Option '?([^' ]+)'? requires an argument\.?"), "{0} needs a value"),
+    (re.compile(r"Option '?([^' ]+)'? does not take a value\.?"), "{0} takes no value"),
+)
+
+
+def empty_option(arguments: Sequence[str]) -> str | None:
+    """The line for an option or an argument that was given as nothing; None if there is none.
+
+    No option of ours has a use for it, and a path of nothing would be the working directory.
+    """
+    for before, word in zip(["", *arguments], arguments, strict=False):
+        name = (
+            before if word == "" else word.removesuffix("=") if word.startswith("--") and word.endswith("=") else None
+        )
+        if name is not None:
+            what = name if name.startswith("-") else "an argument"
+            return f"{what} is empty; give it a value, or leave it out"
+    return None
 
 
 def usage_line(error: TyperException, arguments: Sequence[str], commands: Collection[str]) -> str:
     """The line for a command line that Typer refused, with the command whose help says what there is."""
     asked = arguments[0] if arguments else ""
     if asked and asked not in commands and not asked.startswith("-"):
-        near = get_close_matches(asked, commands, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        return f"there is no command {asked!r}{hint} (see 'gapless --help')"
-    help_of = f"gapless {asked} --help" if asked in commands else "gapless --help"
-    return f"{_refusal(error).rstrip('. ')} (see '{help_of}')"
+        return f"there is no command {asked!r}{_instead(asked, commands)} (see 'gapless --help')"
+    if asked in commands:
+        return f"{_refusal(error, asked).rstrip('. ')} (see 'gapless {asked} --help')"
+    if getattr(error, "option_name", None) is not None:
+        wrong = f"{_refusal(error, 'gapless')} before the command"
+        return f"{wrong}; it may belong after it, as in 'gapless run --seed 7' (see 'gapless --help')"
+    return f"{_refusal(error, 'gapless').rstrip('. ')} (see 'gapless --help')"
 
 
-def _refusal(error: TyperException) -> str:
+def _instead(asked: str, commands: Collection[str]) -> str:
+    if (known := guesses.COMMANDS.get(asked)) is not None:
+        return f"; {known}"
+    near = get_close_matches(asked, commands, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _refusal(error: TyperException, command: str) -> str:
     found = _first(error.__cause__)
     parameter = getattr(error, "param", None)
     if found is None or parameter is None:
-        return error.format_message()
+        return _no_such_option(error) or _reworded(error.format_message(), command)
     options = [word for word in parameter.opts if word.startswith("--")]
     name = options[0] if options else str(parameter.metavar or parameter.name)
     words = _WORDS.get(str(found.get("type")))
@@ -48,6 +82,22 @@ def _refusal(error: TyperException) -> str:
     bounds = found.get("ctx")
     limits = {key: _bare(value) for key, value in bounds.items()} if isinstance(bounds, dict) else {}
     return f"{name} " + words.format(given=_bare(found.get("input")), **limits)
+
+
+def _no_such_option(error: Any) -> str | None:
+    """In our words; None if the error is another one."""
+    if not hasattr(error, "possibilities"):
+        return None
+    known = [name for each in error.cmd.params for name in each.opts] if error.cmd is not None else []
+    hint = guesses.meant(error.option_name, known, error.possibilities or ())
+    return f"there is no option {error.option_name}{f'; {hint}' if hint else ''}"
+
+
+def _reworded(text: str, command: str) -> str:
+    for pattern, words in _TEXTS:
+        if (match := pattern.fullmatch(text)) is not None:
+            return words.format(*match.groups(), command=command)
+    return text
 
 
 def _first(cause: BaseException | None) -> dict[str, object] | None:
@@ -62,6 +112,6 @@ def _bare(given: object) -> str:
         return f"{given:.16g}" if isinstance(given, (int, float)) else repr(given)
     try:
         float(given)
-        return given.strip()
     except ValueError:
         return repr(given)
+    return given.strip()

@@ -19,7 +19,7 @@ from chaos.experiment.choices import (
     Keep,
 )
 from chaos.experiment.declaration import Decides, Panel, declared
-from chaos.experiment.forms import DURATION, NAMES, REPEATED, SCHEDULE, TRUTH, ScheduleFile, choice
+from chaos.experiment.forms import DURATION, NAMES, REPEATED, SCHEDULE, TRUTH, ScheduleFile, aliased, choice
 from loadgen.settings import CLIENTS, CONFLUENT, NATIVE
 
 CHAOS, LOAD, CLUSTER, OUTPUT = Panel.CHAOS, Panel.LOAD, Panel.CLUSTER, Panel.OUTPUT
@@ -93,7 +93,8 @@ class Asked:
         "What producers wait for. 0 and 1 turn idempotence off.",
         LOAD,
         default=None,
-        form=choice(Acks),
+        form=aliased(Acks, {"-1": Acks.ALL}),
+        metavar="0|1|all",
         unset="all",
         verdict={"acks": lambda resolved: resolved.acks},
     )

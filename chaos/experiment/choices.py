@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 from loadgen.settings import CONFLUENT, NATIVE
@@ -15,6 +16,20 @@ DEFAULT_FAULTS = "basic"
 #: The groups of clients with links of their own.
 LOAD_GROUPS = ("producers", "readers")
 DEFAULT_WORKLOAD = "steady"
+#: What every broker of a cluster is given its own value of, with the option that decides it, if one does.
+OWN_BROKER_KEYS: Mapping[str, str] = {
+    "broker.id": "",
+    "node.id": "",
+    "listeners": "",
+    "advertised.listeners": "",
+    "listener.security.protocol.map": "",
+    "inter.broker.listener.name": "",
+    "gapless.peer.addresses": "",
+    "gapless.metrics.port": "",
+    "zookeeper.connect": ", or name a ZooKeeper with --zookeeper",
+    "log.dirs": "",
+    "log.dir": "",
+}
 DEFAULT_RATE = 1500
 DEFAULT_PARTITIONS = 6
 

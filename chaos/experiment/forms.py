@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,19 @@ def plain(kind: type) -> Form:
 def choice(kind: type[StrEnum]) -> Form:
     """One of a few texts."""
     return Form(kind, lambda chosen: str(chosen.value), kind, _one)
+
+
+def aliased(kind: type[StrEnum], aliases: Mapping[str, StrEnum]) -> Form:
+    """One of a few texts, some of which have another name."""
+
+    def parse(text: object) -> StrEnum:
+        try:
+            return aliases[str(text)] if str(text) in aliases else kind(str(text))
+        except ValueError:
+            others = "; ".join(f"{alias} means {value}" for alias, value in aliases.items())
+            raise ValueError(f"must be {', '.join(kind)} ({others}), not {str(text)!r}") from None
+
+    return replace(choice(kind), parser=parse)
 
 
 def _schedule(path: Path) -> ScheduleFile:

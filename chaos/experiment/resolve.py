@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from chaos.experiment.asked import Asked
-from chaos.experiment.choices import DEFAULT_FAULTS, DEFAULT_PARTITIONS, DEFAULT_RATE, DEFAULT_WORKLOAD
+from chaos.experiment.choices import DEFAULT_FAULTS, DEFAULT_PARTITIONS, DEFAULT_RATE, DEFAULT_WORKLOAD, OWN_BROKER_KEYS
 from chaos.experiment.declaration import check_declared
 from chaos.experiment.errors import SettingsError
 from chaos.experiment.experiment import WARMUP_S, Experiment, check
@@ -35,7 +35,9 @@ def resolve(asked: Asked) -> tuple[Experiment, list[str]]:
     _check_what_excludes(asked)
     check_declared(asked, SettingsError)
     profile = profiles.find(asked.profile)
-    typed_broker = broker.validate({**profile.broker, **_pairs("--broker-config", asked.broker_config)})
+    broker_text = _pairs("--broker-config", asked.broker_config)
+    _refuse_the_runs_own(broker_text)
+    typed_broker = broker.validate({**profile.broker, **broker_text})
     typed_topic = topic.validate(_topic_text(asked, profile), typed_broker)
     workload = _workload(asked)
     producer_text = _producer_text(asked, workload)
@@ -76,6 +78,16 @@ def _check_what_excludes(asked: Asked) -> None:
         raise SettingsError("--schedule and --faults exclude each other: a schedule names its faults")
     if asked.overlap and asked.schedule is not None:
         raise SettingsError("--schedule and --overlap exclude each other: a schedule says what overlaps")
+
+
+def _refuse_the_runs_own(broker_text: Mapping[str, str]) -> None:
+    """Raises SettingsError for a key of which each broker of a run gets its own value: it would be ignored."""
+    for key, value in broker_text.items():
+        if key in OWN_BROKER_KEYS:
+            raise SettingsError(
+                f"--broker-config {key}={value}: every broker here is given its own {key}; leave it out"
+                + OWN_BROKER_KEYS[key]
+            )
 
 
 def _topic_text(asked: Asked, profile: profiles.Profile) -> dict[str, str]:

@@ -129,6 +129,9 @@ class Sweep:
                 raise SweepError(_unknown("dimension", dimension, self.dimensions))
             known = dict.fromkeys(cell.labels[dimension] for cell in self.cells)
             for value in sorted(values - known.keys()):
+                if dimension == SEED and value.isascii() and value.isdigit():
+                    among = ", ".join(known)
+                    raise SweepError(f"seed {value} of --filter is not among the sweep's {among}; say --seeds {value},")
                 raise SweepError(_unknown(f"{dimension} in --filter:", value, tuple(known)))
         return tuple(
             cell for cell in self.cells if all(cell.labels[dimension] in values for dimension, values in terms)

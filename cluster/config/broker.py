@@ -26,6 +26,8 @@ from cluster.config.topic import broker_defaults
 _PLAINTEXT = "PLAINTEXT"
 _PEERS = "gapless.peer.addresses"
 _PROTOCOLS = "listener.security.protocol.map"
+#: The names that are protocols too.
+_SECURE = frozenset({"SSL", "SASL_PLAINTEXT", "SASL_SSL"})
 
 
 class BrokerConfig(TypedConfig):
@@ -127,11 +129,16 @@ def _check_listeners(config: BrokerConfig) -> None:
     for name in names:
         if name == OWN.name and config.adds_own_listener:
             continue
-        protocol = mapped.get(name, _PLAINTEXT if name == _PLAINTEXT or not mapped else None)
+        # as Kafka's default map has it: SSL is SSL, unless the map says otherwise
+        usual = name if name in _SECURE else _PLAINTEXT
+        protocol = mapped.get(name, usual if name == _PLAINTEXT or not mapped else None)
         if protocol is None:
             raise ConfigError(f"broker config key '{_PROTOCOLS}' has no entry for listener '{name}'")
         if protocol != _PLAINTEXT:
-            raise ConfigError(f"listener '{name}' asks for the protocol {protocol}; only PLAINTEXT is available")
+            raise ConfigError(
+                f"listener '{name}' asks for the protocol {protocol}; only PLAINTEXT is available: "
+                "listeners=PLAINTEXT://HOST:PORT"
+            )
 
 
 def _check_times(config: BrokerConfig) -> None:

@@ -161,7 +161,8 @@ class KeyTable:
         """Raises ConfigError with the nearest known key if there is no such key."""
         key = self.keys.get(name)
         if key is None:
-            raise ConfigError(f"unknown {self.what} config key '{_brief(str(name))}'{suggestion(name, self.keys)}")
+            near = suggestion(name, self.keys) or "; docs/configuration.md lists all"
+            raise ConfigError(f"unknown {self.what} config key '{_brief(str(name))}'{near}")
         return key
 
     def carried_warning(self, name: str) -> str:

@@ -24,6 +24,10 @@ NOT_KEYS = frozenset(
     }
 )
 
+_PREFIX = "KAFKA_"
+#: The variables that Kubernetes gives every container beside a service named ``kafka``; KAFKA_PORT is an address then.
+_KUBERNETES = re.compile(r"KAFKA_SERVICE_(HOST|PORT(_\w+)?)|KAFKA_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?")
+
 
 def parse_properties(text: str) -> dict[str, str]:
     """The pairs of a Java properties file: ``key=value``, ``#`` and ``!`` comments, ``\\`` at the end of a line.
@@ -85,12 +89,18 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
     ``KAFKA_LOG_DIRS`` is ``log.dirs``: the prefix goes, the rest in lower case; ``___`` is ``-``, ``__`` is ``_``,
     ``_`` is ``.``. ``KAFKA_HEAP_OPTS`` and the like are no keys. Our own keys follow the same rule
-    (``KAFKA_GAPLESS_PEER_ADDRESSES``).
+    (``KAFKA_GAPLESS_PEER_ADDRESSES``). What Kubernetes sets for a service named ``kafka`` is none either.
     """
-    found = {}
-    for name, value in environment.items():
-        if name.startswith("KAFKA_") and name not in NOT_KEYS and len(name) > len("KAFKA_"):
-            rest = name.removeprefix("KAFKA_").lower()
-            key = re.sub(r"_{1,3}", lambda match: {1: ".", 2: "_", 3: "-"}[len(match[0])], rest)
-            found[key] = value
-    return found
+    return {key_of(name): value for name, value in environment.items() if _is_key(name, value)}
+
+
+def key_of(name: str) -> str:
+    """The broker key that a variable of that name sets."""
+    rest = name.removeprefix(_PREFIX).lower()
+    return re.sub(r"_{1,3}", lambda match: {1: ".", 2: "_", 3: "-"}[len(match[0])], rest)
+
+
+def _is_key(name: str, value: str) -> bool:
+    if not name.startswith(_PREFIX) or name in NOT_KEYS or len(name) == len(_PREFIX):
+        return False
+    return _KUBERNETES.fullmatch(name) is None and not (name == "KAFKA_PORT" and "://" in value)

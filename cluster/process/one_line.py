@@ -1,13 +1,15 @@
 """Text that came from elsewhere, made fit for one line of a log, of a terminal, or of a file for people.
 
-Owns which characters are spelled out. A topic, a client id or a file may hold the end of a line, behind which a line of
-a log can be forged, or what a terminal obeys. Knows no format of a file.
+Owns which characters are spelled out, and the words for what the system refuses. A topic, a client id or a file may
+hold the end of a line, behind which a line of a log can be forged, or what a terminal obeys. Knows no format of a file.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
+import os
 import re
 from typing import Any
 
@@ -16,6 +18,14 @@ FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _SPELLED = re.compile(
     "[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\U000e0000-\U000e007f]"
 )
+_REASONS = {
+    errno.ENOENT: "there is no such file or directory",
+    errno.EISDIR: "it is a directory, not a file",
+    errno.ENOTDIR: "a part of its path is a file",
+    errno.EACCES: "permission denied",
+    errno.EEXIST: "a file of that name is in the way",
+}
+_ERRNO = re.compile(r"\[Errno -?\d+\] ")
 _SHORT = {"\n": "\\n", "\r": "\\r"}
 
 
@@ -35,6 +45,15 @@ def _spell(match: re.Match[str]) -> str:
     if code <= 0xFF:
         return _SHORT.get(character, f"\\x{code:02x}")
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def reason(error: OSError) -> str:
+    """Why the system refused, in words for a person and without its number."""
+    if (words := _REASONS.get(error.errno or 0)) is not None:
+        return words
+    # a failed look-up of a name has a number of its own kind
+    text = os.strerror(error.errno) if (error.errno or 0) > 0 else error.strerror or _ERRNO.sub("", str(error))
+    return text[:1].lower() + text[1:]
 
 
 class OneLine(logging.Formatter):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 import socket
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from chaos.commands import preflight
 from chaos.commands.interrupts import SIGNALS, Interrupts
 from chaos.commands.main import run_command
+from chaos.experiment.command_line import FIELDS
 from cluster.process import java
 from tests.support.settings import run_model
 from verifier.evidence.run_directory import RunDirectory
@@ -26,7 +26,7 @@ BAD = [
     (["run", "--rate", "much"], ["--rate must be an integer, not 'much'", "'gapless run --help'"]),
     (["run", "--rate", "-5"], ["--rate must be at least 1, not -5"]),
     (["run", "--idempotence", "maybe"], ["--idempotence: 'maybe' is not one of 'true', 'false' (see"]),
-    (["run", "--acks", "2"], ["gapless: --acks: '2' is not one of '0', '1', 'all' (see 'gapless run --help')"]),
+    (["run", "--acks", "2"], ["gapless: --acks must be 0, 1, all (-1 means all), not '2' (see 'gapless run --help')"]),
     (["run", "--faults", "kill-leadr"], ["kill-leadr", "kill-leader"]),
     (["run", "--faults", "flood"], ["flood", "gapless list faults"]),
     (["run", "--faults", "none,all"], ["'none'", "give it alone"]),
@@ -45,14 +45,14 @@ BAD = [
     (["run", "--topic-config", "bare"], ["--topic-config", "KEY=VALUE", "'bare'"]),
     (["run", "--producer-config", "=1"], ["--producer-config", "KEY=VALUE", "'=1'"]),
     (["run", "--consumer-config", "bare"], ["--consumer-config", "KEY=VALUE", "'bare'"]),
-    (["run", "--schedule", "absent.yaml"], ["--schedule absent.yaml", "No such file"]),
+    (["run", "--schedule", "absent.yaml"], ["--schedule absent.yaml", "there is no such file"]),
     (["run", "--schedule", "broken.yaml"], ["--schedule broken.yaml", "not YAML"]),
     (["run", "--schedule", "other.yaml"], ["--schedule other.yaml"]),
-    (["run", "--schedule", "."], ["--schedule .", "Is a directory"]),
+    (["run", "--schedule", "."], ["--schedule .", "it is a directory, not a file"]),
     (["run", "--schedule", "latin.yaml"], ["--schedule latin.yaml", "line 1", "not UTF-8"]),
     (["run", "--schedule", "twice.yaml"], ["--schedule twice.yaml", "line 3", "'seed' is given twice"]),
     (["run", "--workload", "twice.yaml"], ["workload twice.yaml", "line 3", "'seed' is given twice"]),
-    (["run", "--workload", "."], ["workload .", "Is a directory"]),
+    (["run", "--workload", "."], ["workload .", "it is a directory, not a file"]),
     (["run", "--brokers", "2"], ["--replication-factor 3", "--brokers"]),
     (["run", "--brokers", "0"], ["--brokers must be at least 1"]),
     (["run", "--min-insync-replicas", "4"], ["--min-insync-replicas 4", "--replication-factor 3"]),
@@ -65,7 +65,7 @@ BAD = [
     (["run", "--time-limit", "1e3"], ["--time-limit must be a time", "'1e3'"]),
     (["run", "--time-limit", "5 m"], ["--time-limit must be a time", "'5 m'"]),
     (["run", "--time-limit", "30m1h"], ["--time-limit must be a time", "'30m1h'"]),
-    (["run", "--time-limit", ""], ["--time-limit must be a time", "''"]),
+    (["run", "--time-limit", ""], ["--time-limit is empty", "leave it out"]),
     (["run", "--time-limit", "0"], ["--time-limit must be longer than the warm-up of 4 s", "not 0 s"]),
     (["run", "--time-limit", "1000h"], ["--time-limit must be", "at most 720h", "not 3.6e+06 s"]),
     (["run", "--schedule", "late.yaml"], ["--schedule late.yaml", "pause-leader at 500.5 s begins after the 60 s of"]),
@@ -81,8 +81,8 @@ BAD = [
     (["run", "--client", "java"], ["--client java", "--client confluent"]),
     (["run", "--workload", "stedy"], ["no workload 'stedy'", "steady"]),
     (["run", "--workload", "small", "--rate", "5"], ["--rate 5 contradicts rate 10000 of workload small"]),
-    (["run", "--out", "file"], ["file", "File exists", "--out"]),
-    (["run", "--out", "file/run"], ["file/run", "Not a directory", "--out"]),
+    (["run", "--out", "file"], ["directory file cannot be used: a file of that name is in the way", "--out"]),
+    (["run", "--out", "file/run"], ["file/run", "a part of its path is a file", "--out"]),
     (["run", "--out", "full"], ["full is not empty", "--out"]),
     (["run", "--zookeeper", "nowhere"], ["--zookeeper", "HOST:PORT"]),
     (["run", "--web-port", "0"], ["--web-port must be at least 1, not 0"]),
@@ -150,11 +150,11 @@ BAD = [
     (["export", "edited", "--edn"], ["edited/run.json: seed must be an integer"]),
     (["export", "begun", "--edn"], ["begun has no history/*.arrow"]),
     (["run", "--readers", "confluent,kafka"], ["--readers kafka", "native, confluent"]),
-    (["run", "--readers", ""], ["--readers", "native, confluent"]),
+    (["run", "--readers", ""], ["--readers is empty"]),
     (["run", "--final-readers", "java"], ["--final-readers java", "confluent, kafka-python, native"]),
     (["run", "--stalled-after", "0"], ["--stalled-after", "above 0"]),
     (["run", "--stalled-after", "soon"], ["--stalled-after must be a time such as 90s, 5m or 1h30m, or a", "'soon'"]),
-    (["dump", "absent.log"], ["absent.log", "No such file"]),
+    (["dump", "absent.log"], ["absent.log cannot be read: there is no such file"]),
     (["dump", "file"], ["file", ".timeindex"]),
     (["up", "--brokers", "0"], ["--brokers must be at least 1"]),
     (["up", "--broker-config", "num.partition=1"], ["num.partition", "num.partitions"]),
@@ -162,8 +162,11 @@ BAD = [
     (["up", "--data", "file"], ["file", "--data"]),
     (["up", "--port", "70000"], ["--port", "65535"]),
     (["proxy", "--port", "-1"], ["--port must be at least 0, not -1"]),
-    (["broker", "--config", "absent.properties"], ["absent.properties", "No such file"]),
-    (["broker", "--config", "wrong.properties"], ["broker.idd", "broker.id"]),
+    (["broker", "--config", "absent.properties"], ["--config absent.properties", "there is no such file"]),
+    (
+        ["broker", "--config", "wrong.properties"],
+        ["--config wrong.properties", "broker.idd", "'broker.id'?"],
+    ),
 ]
 
 #: Injections that no run can make, each in a schedule of its own, the arguments beside it, and what the line must hold.
@@ -221,6 +224,150 @@ UNPLAYABLE = {
         ["injection 1", "unknown key 'duration'; did you mean 'duration_s'?"],
     ),
 }
+#: What is written for other tools, or by a slip.
+BAD += [
+    *(
+        (["run", option, "30"], [f"there is no option {option}; did you mean {ours}? (see 'gapless run --help')"])
+        for option, ours in (
+            *(("-t", "--time-limit"), ("--duration", "--time-limit"), ("--run-time", "--time-limit")),
+            *(("--nemesis", "--faults"), ("--fault", "--faults"), ("--nodes", "--brokers"), ("-n", "--brokers")),
+            *(("--concurrency", "--users"), ("--rf", "--replication-factor"), ("--output", "--out"), ("-r", "--rate")),
+            *(("--message-size", "--record-bytes"), ("--ui", "--web"), ("--bug", "--defect"), ("--zk", "--zookeeper")),
+            *(("--sed", "--seed"), ("--time-limt", "--time-limit"), ("-s", "--seed"), ("-p", "--partitions")),
+        )
+    ),
+    *(
+        ([command, option, "3"], [f"there is no option {option}; did you mean {ours}?", f"'gapless {command} --help'"])
+        for command, option, ours in (
+            *(("up", "--nodes", "--brokers"), ("up", "-o", "--data"), ("sweep", "--duration", "--time-limit")),
+            *(("sweep", "--seed", "--seeds"), ("sweep", "-o", "--out"), ("verify", "--format", "--json")),
+            ("export", "-o", "--out"),
+        )
+    ),
+    (["run", "--bootstrap-server", "h:1"], ["--bootstrap-server; a run starts its own cluster; docs/load.md"]),
+    (["run", "--topic", "mine"], ["--topic; a run makes its own topic; --topic-config"]),
+    (["run", "--messages", "9"], ["--messages; say --rate and --time-limit instead"]),
+    *(
+        ([command], [f"there is no command '{command}'; ", says, "(see 'gapless --help')"])
+        for command, says in (
+            *(("serve", "'gapless report'"), ("analyze", "'gapless verify PATH'"), ("test", "'gapless run' breaks")),
+            *(("demo", "--defect lose-acked:0.01"), ("start", "'gapless up --detach'"), ("stop", "'gapless down'")),
+            *(("check", "'gapless verify PATH'"), ("replay", "--schedule RUN/schedule.yaml"), ("help", "--help")),
+            *(("version", "--version"), ("faults", "'gapless list faults'"), ("bench", "--faults none")),
+            *(
+                ("verfy", "did you mean 'verify'?"),
+                ("expotr", "did you mean 'export'?"),
+                ("Run", "did you mean 'run'?"),
+            ),
+        )
+    ),
+    (["frobnicate"], ["there is no command 'frobnicate' (see 'gapless --help')"]),
+    (["--colour"], ["there is no option --colour before the command", "'gapless run --seed 7'"]),
+    (["--seed", "7", "run"], ["there is no option --seed before the command", "'gapless run --seed 7'"]),
+    (["-t", "30"], ["there is no option -t before the command"]),
+    (["run", "30"], ["run takes no argument '30' (see 'gapless run --help')"]),
+    (["up", "3"], ["up takes no argument '3' (see 'gapless up --help')"]),
+    (["status", "now"], ["status takes no argument 'now'"]),
+    (["list", "faults", "checks"], ["list takes no argument 'checks'"]),
+    (["run", "--rate"], ["--rate needs a value (see 'gapless run --help')"]),
+    (["verify", "full", "--out"], ["--out needs a value (see 'gapless verify --help')"]),
+    (["run", "--overlap=yes"], ["--overlap takes no value"]),
+    (["list", "links and things"], ["LIST", "'links and things'"]),
+]
+
+#: Numbers that are none, settings that a run has of its own, and what is not there.
+BAD += [
+    *(
+        (["run", option, value], [f"{option} must be an integer, not {value!r}", "'gapless run --help'"])
+        for option, value in (
+            *(("--seed", "x"), ("--users", "x"), ("--brokers", "three"), ("--partitions", "6p"), ("--rate", "10k")),
+            *(("--record-bytes", "1KB"), ("--web-port", "http"), ("--load-processes", "two")),
+            *(("--replication-factor", "3x"), ("--min-insync-replicas", "-")),
+        )
+    ),
+    (["run", "--rate", "1.5"], ["--rate must be an integer, not 1.5"]),
+    (["run", "--rate", "1e3"], ["--rate must be an integer, not 1e3"]),
+    (["run", "--partitions", "0"], ["--partitions must be at least 1, not 0"]),
+    (["run", "--web-port", "99999"], ["--web-port must be at most 65535, not 99999"]),
+    (["run", "--rate", "99999999999999999999"], ["GB and must leave 2 GB free", "--rate, --time-limit"]),
+    (["up", "--brokers", "x"], ["--brokers must be an integer, not 'x' (see 'gapless up --help')"]),
+    (["proxy", "--port", "8o"], ["--port must be an integer, not '8o' (see 'gapless proxy --help')"]),
+    (["broker", "--seed", "x"], ["--seed must be an integer, not 'x' (see 'gapless broker --help')"]),
+    *(
+        ([command, option, ""], [f"{option} is empty; give it a value, or leave it out"])
+        for command, option in (
+            *(("run", "--acks"), ("run", "--name"), ("run", "--schedule"), ("run", "--toxiproxy"), ("run", "--client")),
+            *(("run", "--defect"), ("run", "--rate"), ("sweep", "--resume"), ("sweep", "--filter"), ("sweep", "--out")),
+            *(
+                ("up", "--data"),
+                ("proxy", "--host"),
+                ("broker", "--config"),
+                ("export", "--out"),
+                ("dump", "--offsets"),
+            ),
+        )
+    ),
+    (["run", "--rate="], ["--rate is empty"]),
+    *(([command, ""], ["an argument is empty"]) for command in ("verify", "report", "export", "dump", "sweep")),
+    (["run", "--faults", "all,none"], ["'all' stands for a choice of its own"]),
+    (["run", "--faults", "basic,reset"], ["'basic' stands for a choice of its own; give it alone"]),
+    (["run", "--defect", "lose-acked:x"], ["'lose-acked' must be above 0 and at most 1, not 'x'"]),
+    (["run", "--keep", "some"], ["--keep: 'some' is not one of 'all', 'failed', 'none'"]),
+    *(
+        (["run", "--broker-config", f"{key}=7"], [f"--broker-config {key}=7: every broker here is given its own {key}"])
+        for key in ("broker.id", "node.id", "listeners", "advertised.listeners", "log.dirs", "gapless.metrics.port")
+    ),
+    (["run", "--broker-config", "zookeeper.connect=h:1"], ["zookeeper.connect=h:1", "leave it out", "--zookeeper"]),
+    (["up", "--broker-config", "broker.id=7"], ["--broker-config broker.id=7: every broker here is given its own"]),
+    (["up", "--broker-config", "listeners=SSL://:1"], ["--broker-config listeners=SSL://:1: every broker here"]),
+    *(
+        (["run", f"--{what}-config", "zzz=1"], [f"unknown {what} config key 'zzz'; docs/configuration.md lists all"])
+        for what in ("broker", "topic", "producer", "consumer")
+    ),
+    (["run", "--zookeeper", ":2181"], ["--zookeeper wants HOST:PORT, not ':2181'"]),
+    (["run", "--zookeeper", "127.0.0.1:99999"], ["--zookeeper wants HOST:PORT, not '127.0.0.1:99999'"]),
+    (["up", "--zookeeper", "nowhere"], ["--zookeeper wants HOST:PORT, not 'nowhere'"]),
+    (
+        ["run", "--zookeeper", "127.0.0.1:1"],
+        ["--zookeeper 127.0.0.1:1 cannot be reached: connection refused; start it"],
+    ),
+    (
+        ["run", "--toxiproxy", "http://127.0.0.1:1"],
+        ["127.0.0.1:1 cannot be reached: connection refused; start it first"],
+    ),
+    (["run", "--toxiproxy", "ftp://x"], ["--toxiproxy wants http://HOST:PORT, not 'ftp://x'"]),
+    (["run", "--toxiproxy", "http://127.0.0.1:99999"], ["--toxiproxy wants http://HOST:PORT"]),
+    (["sweep", "seeds", "--filter", "seed=99"], ["seed 99 of --filter is not among", "1, 2,", "say --seeds 99,"]),
+    (["sweep", "seeds", "--filter", "seed"], ["--filter wants DIMENSION=VALUE", "'seed'"]),
+    (["sweep", "seeds", "--seeds", "x"], ["--seeds wants a number of seeds", "'x'"]),
+    (["sweep", "seeds", "--seeds", "1001"], ["--seeds 1001", "1 to 1000"]),
+    (["sweep", "--resume", "full", "--rate", "5"], ["--resume goes on with what was asked then"]),
+    (["sweep", "--resume", "full", "--time-limit", "0"], ["--resume goes on with what was asked then"]),
+    (["up", "--detach", "--brokers", "0"], ["--brokers must be at least 1, not 0"]),
+    (["up", "--profile", "fast"], ["unknown profile 'fast'; there are chaos, kafka"]),
+    (["broker"], ["'broker.id' is missing; set it, as in broker.id=1"]),
+    (
+        ["broker", "--config", "title.md"],
+        ["--config title.md: line 2 of the properties is not key=value: 'Some"],
+    ),
+    (["broker", "--config", "latin.yaml"], ["--config latin.yaml: line 1: it is not UTF-8 text"]),
+    (["broker", "--config", "full"], ["--config full: it cannot be read: it is a directory, not a file"]),
+    (
+        ["broker", "--config", "ssl.properties"],
+        ["ssl.properties: listener 'SSL' asks for", "only PLAINTEXT"],
+    ),
+    (["proxy", "--config", "file"], ["--config file is no list of proxies in Toxiproxy's JSON"]),
+    (["proxy", "--config", "full"], ["--config full cannot be read: it is a directory, not a file"]),
+    (["proxy", "--host", "nohost.invalid"], ["nohost.invalid:8474 cannot be used: ", "--host"]),
+    (["dump", "kept"], ["kept is a run directory; dump the data of one broker: kept/nodes/1/data"]),
+    (["dump", "begun"], ["begun is a run directory without the brokers' data (see --keep)", "begun/history/*.arrow"]),
+    (["dump", "full"], ["full holds no partition and is none", "name a broker's data directory"]),
+    (["dump", "file", "--offsets", "5"], ["--offsets 5: it is A..B, A.. or ..B"]),
+    (["export", "begun", "--edn", "--jsonl"], ["begun has no history/*.arrow"]),
+    (["verify", "begun", "--sub-via", "assign"], ["--sub-via", "are for histories of operations; none is given"]),
+    (["verify", "begun", "--spark-master", "nonsense"], ["--spark-master wants local[N]", "'nonsense'"]),
+]
+
 BAD += [
     (["run", "--schedule", f"{name}.schedule", *beside], [f"--schedule {name}.schedule", *said])
     for name, (_, beside, said) in UNPLAYABLE.items()
@@ -244,12 +391,28 @@ COMMANDS = {
 
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with a file in the way, a full directory, and files that are not what is asked."""
+    """A working directory of its own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     # Looking for Java costs a second; the tests of Java put the search back.
     monkeypatch.setattr(preflight, "find_java", lambda: None)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def wrong_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a file in the way, a full directory, and files that are not what is asked.
+
+    Whoever uses it leaves it as it is: that is what is tested.
+    """
+    tmp_path = tmp_path_factory.mktemp("wrong")
     (tmp_path / "file").touch()
+    (tmp_path / "title.md").write_text("# A title\nSome words\n")
+    (tmp_path / "ssl.properties").write_text(
+        "broker.id=1\nzookeeper.connect=127.0.0.1:1\nlisteners=SSL://127.0.0.1:0\n"
+    )
+    (tmp_path / "kept" / "nodes" / "1" / "data").mkdir(parents=True)
+    (tmp_path / "kept" / "run.json").touch()
     (tmp_path / "history.edn").touch()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").touch()
@@ -303,8 +466,15 @@ def _refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 
 
 @pytest.mark.parametrize(("arguments", "said"), BAD, ids=lambda value: " ".join(value))
-def test_bad_input_is_one_line(arguments: list[str], said: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_is_one_line(
+    arguments: list[str],
+    said: list[str],
+    wrong_files: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """254, the thing and the fix, and nothing started or written."""
+    monkeypatch.chdir(wrong_files)
     line = _refused(arguments, capsys)
     assert [part for part in said if part not in line] == [], line
 
@@ -420,9 +590,46 @@ def test_lists_have_a_line_on_each(what: str, capsys: pytest.CaptureFixture[str]
 
 
 def test_no_cluster_to_ask_about(capsys: pytest.CaptureFixture[str]) -> None:
-    """status is 1 without a cluster; down has nothing to do and is content."""
+    """status is 1 without a cluster; down has nothing to do and is content. Both say how there would be one."""
     assert (run_command(["status"]), run_command(["down"])) == (1, 0)
-    assert os.fspath(Path("results/up/up.json")) in capsys.readouterr().err
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [lines[0]] * 2
+    assert "no cluster is up in results/up" in lines[0] and "'gapless up --detach'" in lines[0]
+    Path("file").touch()
+    assert (run_command(["status", "--data", "file"]), run_command(["down", "--data", "file"])) == (1, 0)
+    assert "no cluster is up in file" in capsys.readouterr().err
+    assert [*Path().iterdir()] == [Path("file")]
+
+
+def test_the_table_of_bad_inputs_is_long_and_over_all_commands() -> None:
+    """200 of them at least, each command among them, none twice."""
+    assert len(BAD) >= 200
+    assert {arguments[0] for arguments, _ in BAD} >= COMMANDS.keys() - {"down"}
+    texts = [" ".join(arguments) for arguments, _ in BAD if arguments != ["run", "--schedule", "late.yaml"]]
+    assert [text for text in texts if texts.count(text) > 1] == []
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "says"),
+    [
+        ("KAFKA_LOG_DIRZ", "/x", "KAFKA_LOG_DIRZ: unknown broker config key 'log.dirz'; did you mean 'log.dir'?"),
+        ("KAFKA_PORT", "9092", "KAFKA_PORT: unknown broker config key 'port'"),
+        ("KAFKA_NUM_PARTITIONS", "many", "KAFKA_NUM_PARTITIONS: "),
+    ],
+)
+def test_a_bad_variable_of_a_broker_is_named(
+    variable: str, value: str, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A container's environment is where somebody looks, not a file that he never wrote."""
+    monkeypatch.setenv(variable, value)
+    assert says in _refused(["broker"], capsys)
+
+
+def test_all_replicas_are_minus_one_too() -> None:
+    """--acks -1 is Kafka's other word for all."""
+    form = FIELDS["acks"].form
+    assert form.parser is not None
+    assert form.read(form.parser("-1")) == form.read(form.parser("all")) == "all"
 
 
 @pytest.mark.parametrize("number", SIGNALS)

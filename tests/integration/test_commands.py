@@ -135,6 +135,23 @@ def test_a_cluster_in_the_foreground_at_chosen_ports(place: Place) -> None:
     assert not (place.directory / "results" / "up" / "up.json").exists()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("run", "-t", "30"), "there is no option -t; did you mean --time-limit? (see 'gapless run --help')"),
+        (("run", "--time-limit", "soon"), "--time-limit must be a time such as 90s, 5m or 1h30m"),
+        (("up", "--detach", "--brokers", "0"), "--brokers must be at least 1, not 0"),
+        (("serve",), "there is no command 'serve'; 'gapless report'"),
+    ],
+)
+def test_bad_input_to_a_process(arguments: tuple[str, ...], says: str, place: Place) -> None:
+    """As in the table of tests/chaos/test_commands.py: one line, 254, no file and no process left."""
+    assert place.run(*arguments, timeout_s=LONG_S) == 254
+    assert says in place.err and place.err.count("\n") == 1 and place.out == ""
+    assert not (place.directory / "results").exists()
+    place.assert_nothing_left(within_s=1.0)
+
+
 def test_a_port_in_use(place: Place) -> None:
     """up --port where somebody listens: one line that names it and the option, 254, nothing left."""
     require("java")

@@ -80,8 +80,8 @@ def test_a_file_that_is_no_text_says_why(tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_bytes(b"a: 1\nb: \xe4")
     for path, says in (
-        (tmp_path / "absent", "it cannot be read: No such file or directory"),
-        (tmp_path, "it cannot be read: Is a directory"),
+        (tmp_path / "absent", "it cannot be read: there is no such file or directory"),
+        (tmp_path, "it cannot be read: it is a directory, not a file"),
         (text, "line 2: it is not UTF-8 text (byte 0xe4)"),
     ):
         with pytest.raises(DocumentError) as refused:

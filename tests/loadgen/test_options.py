@@ -101,7 +101,7 @@ def test_a_workload_file_that_is_none_is_one_clear_line(content: bytes | None, s
 
 def test_a_workload_that_is_a_directory_is_said_to_be_one(tmp_path: Path) -> None:
     """It is there, and so no unknown name."""
-    with pytest.raises(SettingsError, match=r"^workload \.: it cannot be read: Is a directory$"):
+    with pytest.raises(SettingsError, match=r"^workload \.: it cannot be read: it is a directory, not a file$"):
         settle_options(parse("--kafka-workload", "."))
 
 

@@ -78,7 +78,7 @@ def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path, text: str, says: 
 
 def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     """A directory and bytes that are no text are not taken for a name that nobody knows."""
-    with pytest.raises(WorkloadError, match=r"^workload .*: it cannot be read: Is a directory$"):
+    with pytest.raises(WorkloadError, match=r"^workload .*: it cannot be read: it is a directory, not a file$"):
         find_workload(str(tmp_path))
     (tmp_path / "mine.yaml").write_bytes(b"summary: \xfc\n")
     with pytest.raises(WorkloadError, match=r"mine\.yaml: line 1: it is not UTF-8 text"):

@@ -14,7 +14,7 @@ from chaos.commands.dump.entries import TOO_DEEP, Damage, Entry, Lines, as_json,
 from chaos.commands.dump.files import RANGED, kind_of, lines_of
 from chaos.commands.dump.verification import data_directory, is_replica, replica
 from chaos.exits import BadRequest, Exit
-from cluster.process.one_line import printable
+from cluster.process.one_line import printable, reason
 
 #: Problems that are listed one by one; the rest are counted.
 SHOWN_DAMAGE = 20
@@ -50,7 +50,7 @@ def dump(
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
         return int(Exit.VALID)
     except OSError as error:
-        raise BadRequest(f"{path} cannot be read: {error.strerror}") from error
+        raise BadRequest(f"{path} cannot be read: {reason(error)}") from error
     except RecursionError as error:
         # what could be read just so may still be too deep to be written
         raise BadRequest(f"{path}: {TOO_DEEP}") from error

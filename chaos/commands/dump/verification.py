@@ -80,7 +80,7 @@ def data_directory(path: Path) -> Lines:
     """A broker's data directory: its replicas one line each, and what is wrong with any of them."""
     replicas = sorted(inner for inner in path.iterdir() if inner.is_dir() and is_replica(inner))
     if not replicas:
-        raise BadRequest(f"{path} holds no partition and is none: there is no .log file in it or below it")
+        raise BadRequest(f"{path} {_holds_none(path)}")
     for inner in replicas:
         segments_of, size_bytes, start, end = 0, 0, None, 0
         for line in replica(inner):
@@ -97,6 +97,18 @@ def data_directory(path: Path) -> Lines:
     for inner in sorted(path.iterdir()):
         if inner.is_file() and inner.name != ".lock":
             yield from _damage_of(inner)
+
+
+def _holds_none(path: Path) -> str:
+    """What a directory without a replica is instead, with what to dump of it."""
+    if not (path / "run.json").is_file():
+        return "holds no partition and is none: there is no .log file in it or below it; name a broker's data directory"
+    kept = sorted(path.glob("nodes/*/data"))
+    if not kept:
+        return (
+            f"is a run directory without the brokers' data (see --keep); its histories are {path / 'history'}/*.arrow"
+        )
+    return f"is a run directory; dump the data of one broker: {', '.join(map(str, kept))}"
 
 
 def replica(path: Path) -> Lines:

@@ -65,6 +65,8 @@ def test_kafkas_defaults() -> None:
             "has no entry for listener 'B'",
         ),
         ({"listeners": "A://:1", "listener.security.protocol.map": "A:SSL"}, "only PLAINTEXT is available"),
+        ({"listeners": "SSL://127.0.0.1:1"}, "'SSL' asks for the protocol SSL; only PLAINTEXT is available"),
+        ({"listeners": "PLAINTEXT://127.0.0.1:1,SASL_SSL://127.0.0.1:2"}, "'SASL_SSL' asks for the protocol SASL_SSL"),
         ({"listener.security.protocol.map": "A"}, "expected NAME:PROTOCOL"),
         ({"gapless.peer.addresses": "127.0.0.1:9092"}, "expected id@host:port"),
         ({"gapless.peer.addresses": "1@h:0"}, "expected id@host:port"),

@@ -46,6 +46,15 @@ def test_the_environment_follows_the_images_rule() -> None:
             "KAFKA_A__B___C_D": "x",
             "KAFKA_HEAP_OPTS": "-Xmx1g",
             "KAFKA_": "x",
+            # what Kubernetes gives every container beside a service named kafka
+            "KAFKA_PORT": "tcp://10.0.0.1:9092",
+            "KAFKA_SERVICE_HOST": "10.0.0.1",
+            "KAFKA_SERVICE_PORT": "9092",
+            "KAFKA_SERVICE_PORT_CLIENTS": "9092",
+            "KAFKA_PORT_9092_TCP": "tcp://10.0.0.1:9092",
+            "KAFKA_PORT_9092_TCP_PROTO": "tcp",
+            "KAFKA_PORT_9092_TCP_PORT": "9092",
+            "KAFKA_PORT_9092_TCP_ADDR": "10.0.0.1",
             "PATH": "/bin",
         }
     )
