@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module, metadata
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.exceptions import TyperException
 
+from chaos.commands.examples import epilog
+from chaos.commands.invocation import NAME
 from chaos.commands.usage import empty_option, usage_line
 from chaos.exits import BadRequest, Exit
 from cluster.process.one_line import guard_last_resort, printable
@@ -18,6 +21,7 @@ from cluster.process.safe_path import keep_safe
 
 log = logging.getLogger(__name__)
 
+HELP = ["-h", "--help"]
 #: Command -> the module that registers it, beside its like. In the order of the help.
 COMMANDS = {
     "run": "run",
@@ -35,24 +39,36 @@ COMMANDS = {
 }
 
 
-def _app(arguments: Sequence[str]) -> typer.Typer:
+def _program(arguments: Sequence[str]) -> Any:
     """The commands: the one that is asked for, or all (for help, and for a name that there is not).
 
     What one command imports takes another most of a second to load for nothing.
     """
     app = typer.Typer(
-        name="gapless",
+        name=NAME,
         help="Breaks a Kafka-like log on purpose and proves what survived.",
-        no_args_is_help=True,
-        add_completion=False,
         rich_markup_mode="rich",
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={"help_option_names": HELP},
     )
     app.callback()(common)
-    asked = arguments[0] if arguments else ""
+    # where a shell asks how a line may go on, the line is in its environment
+    words = arguments or os.environ.get("_TYPER_COMPLETE_ARGS", os.environ.get("COMP_WORDS", "")).split()[1:]
+    asked = words[0] if words else ""
     for name in [COMMANDS[asked]] if asked in COMMANDS else dict.fromkeys(COMMANDS.values()):
         import_module(f"chaos.commands.{name}").register(app)
-    return app
+    program: Any = typer.main.get_command(app)
+    for name, each in [("", program), *program.commands.items()]:
+        each.epilog = epilog(name)
+        _plain_switches(each)
+    return program
+
+
+def _plain_switches(command: Any) -> None:
+    """A switch takes no value, so the help names no type of one."""
+    own = command.get_help_option(command.context_class(command, help_option_names=HELP))
+    for option in [*command.params, own]:
+        if getattr(option, "is_flag", False) and option.metavar is None:
+            option.metavar = ""
 
 
 def _version(wanted: bool) -> None:
@@ -74,7 +90,8 @@ def run_command(arguments: Sequence[str]) -> int:
     if (line := empty_option(arguments)) is not None:
         return _say(line, Exit.BAD_ARGUMENTS)
     try:
-        status = _app(arguments)(list(arguments), standalone_mode=False)
+        # without any argument: the help, which is an answer and no error
+        status = _program(arguments)(list(arguments) or [HELP[-1]], prog_name=NAME, standalone_mode=False)
     except BadRequest as error:
         return _say(str(error), Exit.BAD_ARGUMENTS)
     except TyperException as error:

@@ -12,6 +12,7 @@ import typer
 
 from chaos.commands.invocation import command
 from chaos.commands.session import conduct
+from chaos.commands.talk import Quiet, Verbose, talk_of
 from chaos.exits import VERDICTS, BadRequest, Exit
 from chaos.experiment.asked import Asked
 from chaos.experiment.command_line import asked_by, with_options, words
@@ -43,15 +44,18 @@ def run(
             rich_help_panel=Panel.OUTPUT.value,
         ),
     ] = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> int:
     """Resolve the options, then conduct the run."""
+    talk = talk_of(quiet=quiet, verbose=verbose)
     try:
         asked = asked_by(given)
         experiment, warnings = resolve(asked)
         warnings += check_record_size(experiment)
     except ValueError as error:
         raise BadRequest(str(error)) from error
-    verdict = conduct(experiment, plan(experiment), warnings, repro(asked), as_json=as_json)
+    verdict = conduct(experiment, plan(experiment), warnings, repro(asked), as_json=as_json, talk=talk)
     return int(VERDICTS.get(verdict, Exit.HARNESS_FAILED))
 
 

@@ -18,6 +18,7 @@ from chaos.commands.interrupts import Interrupts
 from chaos.commands.invocation import command
 from chaos.commands.judge import run_verifier, say, write_unjudged
 from chaos.commands.preflight import check_disk, check_outside
+from chaos.commands.talk import Talk
 from chaos.conductor.conductor import Conductor
 from chaos.conductor.progress import Progress
 from chaos.conductor.record import RunRecord
@@ -43,7 +44,9 @@ RESULTS = "results"
 VERSIONED = ("gapless", "pyspark", "confluent-kafka", "locust", "kazoo", "kafka-python", "pyarrow")
 
 
-def conduct(experiment: Experiment, schedule: Schedule, warnings: list[str], repro: str, *, as_json: bool) -> str:
+def conduct(
+    experiment: Experiment, schedule: Schedule, warnings: list[str], repro: str, *, as_json: bool, talk: Talk
+) -> str:
     """Run one experiment. Returns the verdict; raises BadRequest before anything was started, or what failed."""
     clock, storage = SystemClock(), OsStorage()
     check_outside(experiment)
@@ -51,7 +54,7 @@ def conduct(experiment: Experiment, schedule: Schedule, warnings: list[str], rep
     place = next(path for path in (existing, *existing.parents) if path.exists())
     expected_gb = check_disk(experiment, load_seconds(experiment, schedule), storage, str(place))
     directory = _directory(experiment)
-    _log_to(directory)
+    _log_to(directory, talk)
     write_text_atomic(directory.schedule_yaml, to_yaml(schedule))
     record = RunRecord(directory, first_record(experiment, schedule, repro, clock.monotonic_ns()), clock)
     if experiment.asked.out is None:
@@ -59,7 +62,7 @@ def conduct(experiment: Experiment, schedule: Schedule, warnings: list[str], rep
         update_latest(directory, RESULTS)
     is_judged = True
     with Interrupts() as interrupts:
-        with Progress(clock) as progress:
+        with Progress(clock, is_silent=talk.is_silent) as progress:
             try:
                 progress.note(f"run {directory.path}, seed {experiment.asked.seed}, profile {experiment.asked.profile}")
                 progress.note(f"expects to write about {expected_gb:.1f} GB")
@@ -84,11 +87,17 @@ def conduct(experiment: Experiment, schedule: Schedule, warnings: list[str], rep
                     f"interrupted before the verdict; judge it with: {command(['verify', str(directory.path)])}",
                 )
         interrupts.ignore()
-        return _conclude(experiment, directory, record, is_judged=is_judged, as_json=as_json)
+        return _conclude(experiment, directory, record, is_judged=is_judged, as_json=as_json, talk=talk)
 
 
 def _conclude(
-    experiment: Experiment, directory: RunDirectory, record: RunRecord, *, is_judged: bool, as_json: bool
+    experiment: Experiment,
+    directory: RunDirectory,
+    record: RunRecord,
+    *,
+    is_judged: bool,
+    as_json: bool,
+    talk: Talk = Talk.PROGRESS,
 ) -> str:
     """Say how it ended, and leave the run directory as it is to be kept. Returns the verdict."""
     verdict = say(directory, as_json=as_json)
@@ -96,7 +105,7 @@ def _conclude(
     status = int(VERDICTS[verdict]) if is_judged else None
     record.update(ended=datetime.now(UTC).isoformat(), exit_status=status)
     _prune(directory, experiment.asked.keep, verdict)
-    if verdict == "valid" and sys.stderr.isatty() and not experiment.defects:
+    if verdict == "valid" and sys.stderr.isatty() and talk is not Talk.QUIET and not experiment.defects:
         # the report's own sentence: a valid run may hold anomalies that its settings allow
         headline = read_json(directory.verdict_json)["headline"]
         print(f"{headline} See a run that is invalid: make demo-red", file=sys.stderr)
@@ -126,9 +135,10 @@ def _directory(experiment: Experiment) -> RunDirectory:
         raise BadRequest(f"the results directory {where} cannot be used: {reason(error)}; see --out") from error
 
 
-def _log_to(directory: RunDirectory) -> None:
-    """Everything that is logged goes to ``run.log``."""
+def _log_to(directory: RunDirectory, talk: Talk) -> None:
+    """Everything that is logged goes to ``run.log``, and to a person who wants it."""
     log_to(logging.FileHandler(directory.run_log, encoding="utf-8"), force=True)
+    talk.show_log()
     logging.getLogger("kazoo").setLevel(logging.WARNING)
 
 

@@ -18,6 +18,7 @@ import typer
 from chaos.commands import invocation
 from chaos.commands.interrupts import Interrupts
 from chaos.commands.preflight import check_java, check_spark_master
+from chaos.commands.talk import Quiet, Talk, Verbose, talk_of
 from chaos.conductor.progress import Progress
 from chaos.exits import BadRequest
 from chaos.experiment.asked import TIME
@@ -86,17 +87,15 @@ def sweep(
     keep: Annotated[Keep, option("keep")] = Keep.FAILED,
     spark_master: Annotated[str, option("spark_master")] = FIELDS["spark_master"].default,
     as_json: Annotated[bool, typer.Option("--json", help="Print sweep.json's object alone on stdout.")] = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> int:
     """Build the cells, then run them."""
+    talk = talk_of(quiet=quiet, verbose=verbose)
     try:
         if resume is not None:
-            others = (name, seeds, time_limit, rate, faults, out)
-            if client != CLIENT or any(each is not None for each in others):
-                raise SweepError(
-                    "--resume goes on with what was asked then; only --filter, --keep and --json go with it"
-                )
-            chosen, wanted, directory = _resumed(resume)
-            wanted = wanted if only is None else replace(wanted, filters=tuple(only))
+            other = None if client == CLIENT else client
+            chosen, wanted, directory = _resumed(resume, only, (name, seeds, time_limit, rate, faults, out, other))
         else:
             if name is None:
                 raise SweepError("which sweep? See 'gapless list sweeps', or go on with one by --resume DIR")
@@ -119,7 +118,7 @@ def sweep(
             asked = replace(asked, schedule=ScheduleFile(schedule, cell.schedule))
         return [sys.executable, "-m", "chaos.commands.main", *words(asked, everything=True)]
 
-    return _run(chosen, wanted, cells, directory, command, as_json=as_json)
+    return _run(chosen, wanted, cells, directory, command, as_json=as_json, talk=talk)
 
 
 def _check(cells: tuple[Cell, ...]) -> None:
@@ -139,8 +138,15 @@ def _built(name: str, wanted: Wanted) -> Sweep:
     return build(wanted)
 
 
-def _resumed(path: Path) -> tuple[Sweep, Wanted, SweepDirectory]:
-    """A sweep as it was asked for, from its directory. Raises SweepError."""
+def _resumed(path: Path, only: list[str] | None, others: tuple[object, ...]) -> tuple[Sweep, Wanted, SweepDirectory]:
+    """A sweep as it was asked for, from its directory, of which ``only`` some cells may be asked for now.
+
+    Raises SweepError, also if ``others``, the options that make a sweep, say anything.
+    """
+    if any(each is not None for each in others):
+        raise SweepError(
+            "--resume goes on with what was asked then; only --filter, --keep, --json, -q and -v go with it"
+        )
     directory = SweepDirectory(path.resolve())
     try:
         whole = stored(directory)
@@ -153,6 +159,7 @@ def _resumed(path: Path) -> tuple[Sweep, Wanted, SweepDirectory]:
     if whole.get("schema") != SCHEMA:
         raise SweepError(f"--resume {path} was made by another version of gapless; start the sweep again")
     wanted = Wanted.from_json(whole["wanted"])
+    wanted = wanted if only is None else replace(wanted, filters=tuple(only))
     return _built(whole["sweep"], wanted), wanted, directory
 
 
@@ -189,14 +196,22 @@ def _load_seconds(cell: Cell) -> float:
 
 
 def _run(
-    chosen: Sweep, wanted: Wanted, cells: tuple[Cell, ...], directory: SweepDirectory, command: Any, *, as_json: bool
+    chosen: Sweep,
+    wanted: Wanted,
+    cells: tuple[Cell, ...],
+    directory: SweepDirectory,
+    command: Any,
+    *,
+    as_json: bool,
+    talk: Talk,
 ) -> int:
     """Run them and say what they show. Returns the exit status."""
     clock, interrupted = SystemClock(), False
     started = stored(directory).get("started") if directory.sweep_json.exists() else None
     log_to(logging.FileHandler(directory.path / "sweep.log", encoding="utf-8"), "%(asctime)s %(message)s", force=True)
+    talk.show_log()
     with Interrupts() as interrupts:
-        with Progress(clock) as progress:
+        with Progress(clock, is_silent=talk.is_silent) as progress:
             progress.note(f"sweep {chosen.name}: {directory.path}; {_cost(cells)}")
             with Supervisor(str(directory.path)) as supervisor:
                 runner = Runner(

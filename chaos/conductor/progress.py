@@ -22,10 +22,11 @@ PLAIN_EVERY_MS = 10_000
 
 
 class Progress:
-    """The live line and the lines that stay."""
+    """The live line and the lines that stay. ``is_silent``: they are logged and not shown."""
 
-    def __init__(self, clock: Clock, console: Console | None = None) -> None:
+    def __init__(self, clock: Clock, console: Console | None = None, *, is_silent: bool = False) -> None:
         self._clock = clock
+        self._is_silent = is_silent
         self._console = console or Console(stderr=True, highlight=False, soft_wrap=True)
         self._live: Status | None = None
         self._phase = ""
@@ -33,7 +34,7 @@ class Progress:
         self._last_plain_ms = 0
 
     def __enter__(self) -> Progress:
-        if self._console.is_terminal:
+        if self._console.is_terminal and not self._is_silent:
             self._live = self._console.status("starting", spinner="dots")
             self._live.start()
         return self
@@ -54,7 +55,8 @@ class Progress:
         """One line that stays."""
         elapsed_s = (self._clock.monotonic_ms() - self._started_ms) / 1000
         log.info("%s", text)
-        self._console.print(f"{elapsed_s:7.1f}s  {printable(text)}", markup=False)
+        if not self._is_silent:
+            self._console.print(f"{elapsed_s:7.1f}s  {printable(text)}", markup=False)
 
     def status(self, text: str) -> None:
         """What is going on now; replaces the live line, or is printed every ten seconds."""

@@ -24,7 +24,7 @@ EXCEPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "cluster.process": (("*",), "it works on the machine's processes, which no virtual clock or storage has"),
     "chaos.proxy": (("socket", "create_server", "create_connection", "start_server"), "a network server by nature"),
     "chaos.commands": (
-        ("read_text", "read_bytes", "now", "rmtree", "subprocess"),
+        ("read_bytes", "now", "rmtree", "subprocess"),
         "the command line reads the user's files, names runs by the wall clock and starts what stays behind",
     ),
     "loadgen.documents": (("read_bytes",), "it reads the files that users write, before anything runs"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 import signal
 import socket
 from pathlib import Path
@@ -12,9 +13,11 @@ import psutil
 import pytest
 
 from chaos.commands import preflight
+from chaos.commands.examples import EXAMPLES
 from chaos.commands.interrupts import SIGNALS, Interrupts
-from chaos.commands.main import run_command
+from chaos.commands.main import _program, run_command
 from chaos.experiment.command_line import FIELDS
+from chaos.faults.catalogue import parse_faults
 from cluster.process import java
 from tests.support.settings import run_model
 from verifier.evidence.run_directory import RunDirectory
@@ -272,6 +275,9 @@ BAD += [
     (["run", "--rate"], ["--rate needs a value (see 'gapless run --help')"]),
     (["verify", "full", "--out"], ["--out needs a value (see 'gapless verify --help')"]),
     (["run", "--overlap=yes"], ["--overlap takes no value"]),
+    (["run", "-q", "-v"], ["--quiet and --verbose exclude each other; leave one of them out"]),
+    (["sweep", "seeds", "-qv"], ["--quiet and --verbose exclude each other"]),
+    (["-v"], ["there is no option -v before the command"]),
     (["list", "links and things"], ["LIST", "'links and things'"]),
 ]
 
@@ -572,13 +578,55 @@ def test_help_of_a_command(command: str, capsys: pytest.CaptureFixture[str]) -> 
     assert run_command([command, "--help"]) == 0
     out = capsys.readouterr().out
     assert [part for part in COMMANDS[command] if part not in out] == []
+    assert "bool" not in out, "a switch takes no value"
+    assert [line for line, _ in EXAMPLES[command] if line not in out] == []
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
-    """gapless --help is the way in."""
+    """gapless --help is the way in, and so is gapless alone: an answer, no error."""
     assert run_command(["--help"]) == 0
     out = capsys.readouterr().out
     assert [command for command in COMMANDS if command not in out] == []
+    assert "bool" not in out and "--install-completion" in out and EXAMPLES[""][0][0] in out
+    assert run_command([]) == 0
+    assert capsys.readouterr() == (out, "")
+
+
+def test_every_example_can_be_typed() -> None:
+    """Each command has some, and each names options and values that there are; paths and names are free."""
+    assert EXAMPLES.keys() == {"", *COMMANDS}
+    for command, examples in EXAMPLES.items():
+        assert examples
+        for line, purpose in examples:
+            words = [word for word in shlex.split(line) if not word.startswith("KAFKA_")]
+            assert words[0] == "gapless" and command in ("", words[1]) and purpose
+            program = _program(words[1:])
+            inner = program.commands[words[1]].make_context(words[1], words[2:])
+            for name, option in (("faults", parse_faults), ("time_limit_s", float)):
+                if inner.params.get(name) is not None:
+                    option(inner.params[name])
+
+
+@pytest.mark.parametrize(
+    ("line", "at", "says"),
+    [
+        ("gapless ru", 1, "run"),
+        ("gapless run --time", 2, "--time-limit"),
+        ("gapless list ", 2, "faults\nchecks\ndefects\nworkloads\nsweeps"),
+        ("gapless frobnicate --x", 2, ""),
+    ],
+)
+def test_a_shell_completes_commands_options_and_choices(
+    line: str, at: int, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As bash asks for it; gapless --install-completion sets it up."""
+    monkeypatch.setenv("_GAPLESS_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(at))
+    with pytest.raises(SystemExit) as ended:
+        run_command([])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.strip() == says
 
 
 @pytest.mark.parametrize("what", ["faults", "checks", "defects", "workloads"])

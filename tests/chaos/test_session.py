@@ -110,6 +110,36 @@ def test_an_invalid_run_shows_an_example_and_what_was_planted(
     assert capsys.readouterr().err == "  planted: nodes/1/defects.jsonl cannot be read\n"
 
 
+@pytest.mark.parametrize(
+    ("option", "shown"), [(["-q"], []), (["-v"], ["INFO gapless: run ", "expects to write"]), ([], ["expects to"])]
+)
+def test_quiet_and_verbose(
+    option: list[str],
+    shown: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """-q shows nothing but how it ends, -v the log, with progress among it; run.log has all of it either way."""
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+
+    async def fails(*_: object) -> None:
+        raise RuntimeError("no more")
+
+    monkeypatch.setattr(session, "check_outside", lambda _: None)
+    monkeypatch.setattr(session, "_conduct", fails)
+    assert run_command(["run", "--faults", "none", "--out", str(tmp_path / "run"), *option]) == 255
+    err = capsys.readouterr().err
+    assert [part for part in shown if part not in err] == []
+    if option == ["-q"]:
+        (line,) = err.splitlines()
+        assert line.startswith("gapless: the harness itself failed: RuntimeError: no more; see ")
+    assert ("INFO" in err) == (option == ["-v"])
+    assert "expects to write" in (tmp_path / "run" / "run.log").read_text()
+    for handler in logging.getLogger().handlers:
+        handler.close()
+
+
 def test_latest_is_the_newest_run_however_it_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

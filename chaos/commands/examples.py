@@ -1,0 +1,64 @@
+"""The examples at the end of every command's help. Owns their words; that each can be parsed is tested."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+#: Command -> (command line, what it is for). The empty command is gapless itself.
+EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "": (
+        ("gapless run", "break a cluster for a minute and judge it"),
+        ("gapless run --defect lose-acked:0.01", "the same with a planted bug: invalid"),
+        ("gapless up", "a cluster for any Kafka client"),
+    ),
+    "run": (
+        ("gapless run --time-limit 5m --faults all", "five minutes of every fault"),
+        ("gapless run --faults kill-leader,cut-link --seed 7", "these alone, by a schedule that repeats"),
+        ("gapless run --acks 1 --name weak", "what weaker settings lose: results/weak/..."),
+        ("gapless run --schedule results/latest/schedule.yaml", "the last schedule again"),
+        ("gapless run -q --json", "for scripts: one JSON object on stdout, no progress"),
+    ),
+    "sweep": (
+        ("gapless sweep delivery --list", "its cells, none of them run"),
+        ("gapless sweep delivery --filter 'acks=1,fault=none|reset'", "some of them"),
+        ("gapless sweep seeds --seeds 20 --time-limit 30s", "the default run with the seeds 1 to 20"),
+        ("gapless sweep --resume results/seeds/TIME", "go on with an interrupted one"),
+    ),
+    "verify": (
+        ("gapless verify results/latest", "judge the last run again"),
+        ("gapless verify --json history.edn", "judge a history of Jepsen's"),
+    ),
+    "report": (("gapless report results/latest", "where the last run's report is"),),
+    "export": (
+        ("gapless export results/latest --edn --out history.edn", "for Jepsen's checker"),
+        ("gapless export results/latest --jsonl", "for a program of yours"),
+    ),
+    "up": (
+        ("gapless up --port 9092", "three brokers at 9092 to 9094, until Ctrl-C"),
+        ("gapless up --brokers 1 --detach", "one broker in the background"),
+        ("gapless up --broker-config num.partitions=6", "with a setting of Kafka's"),
+    ),
+    "status": (("gapless status", "what 'gapless up --detach' started"),),
+    "down": (("gapless down", "stop what 'gapless up --detach' started"),),
+    "broker": (
+        ("gapless broker --config server.properties", "as kafka-server-start.sh"),
+        ("KAFKA_BROKER_ID=1 KAFKA_ZOOKEEPER_CONNECT=zk:2181 gapless broker", "as in a container"),
+    ),
+    "proxy": (("gapless proxy --port 8474", "as toxiproxy-server"),),
+    "list": (
+        ("gapless list faults", "what --faults takes"),
+        ("gapless list checks --json", "what is looked for, for a program"),
+    ),
+    "dump": (
+        ("gapless dump results/up/nodes/1/data", "the replicas of a broker, checked"),
+        ("gapless dump 00000000000000000000.log --records --offsets 5..9", "records of a segment"),
+    ),
+}
+
+
+def epilog(command: str) -> str:
+    """The text for the help: one example a line, what it is for above it."""
+    lines = ["Examples:"]
+    for line, purpose in EXAMPLES[command]:
+        lines += [f"  [dim]# {purpose}[/dim]", f"  {line}"]
+    return "\n".join(lines)

@@ -1,0 +1,52 @@
+"""How much a command says on stderr while it works: ``-q`` and ``-v``. Owns both options; says nothing itself."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from chaos.exits import BadRequest
+from chaos.experiment.declaration import Panel
+from cluster.process.one_line import FORMAT, OneLine
+
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="Say how it ends, and nothing before.", rich_help_panel=Panel.OUTPUT.value),
+]
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose", "-v", help="Show all that is logged, not the progress alone.", rich_help_panel=Panel.OUTPUT.value
+    ),
+]
+
+
+class Talk(Enum):
+    """What is shown on stderr before the outcome."""
+
+    QUIET = "quiet"
+    PROGRESS = "progress"
+    LOG = "log"
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether progress is not shown as such: not at all, or as lines of the log."""
+        return self is not Talk.PROGRESS
+
+    def show_log(self) -> None:
+        """From now on show what is logged, if that is wanted."""
+        if self is Talk.LOG:
+            handler = logging.StreamHandler(sys.stderr)
+            handler.setFormatter(OneLine(FORMAT))
+            logging.getLogger().addHandler(handler)
+
+
+def talk_of(*, quiet: bool, verbose: bool) -> Talk:
+    """Raises BadRequest if both are wanted."""
+    if quiet and verbose:
+        raise BadRequest("--quiet and --verbose exclude each other; leave one of them out")
+    return Talk.QUIET if quiet else Talk.LOG if verbose else Talk.PROGRESS
