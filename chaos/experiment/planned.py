@@ -1,6 +1,7 @@
 """Whether a schedule that was given can be played in this experiment: looked at before anything is started. Pure.
 
-Owns the refusals that name an injection: kinds, targets and parameters that there are not, and times after the limit.
+Owns the refusals that name an injection: kinds, targets and parameters that there are not, and times after the limit;
+and which kinds can never bite in an experiment.
 What a fault takes is declared by the fault; the form of a schedule is ``chaos.schedules.model``'s.
 """
 
@@ -10,12 +11,13 @@ import difflib
 import math
 from collections.abc import Iterable, Iterator
 
-from chaos.experiment.choices import LOAD_GROUPS
+from chaos.experiment.asked import Asked
+from chaos.experiment.choices import DEFAULT_FAULTS, LOAD_GROUPS
 from chaos.experiment.errors import SettingsError
 from chaos.experiment.experiment import Experiment
 from chaos.faults.accepted import integer
 from chaos.faults.base import Fault
-from chaos.faults.catalogue import FAULTS, UnknownFault, check_faults
+from chaos.faults.catalogue import FAULTS, GROUPS, UnknownFault, check_faults, parse_faults
 from chaos.schedules.model import Injection
 from cluster.process.topology import link_names
 
@@ -41,8 +43,8 @@ def _wrong(injection: Injection, experiment: Experiment) -> Iterator[str]:
         yield str(error)
         return
     fault = FAULTS[injection.fault]
-    if fault.hits == "zookeeper" and experiment.asked.zookeeper is not None:
-        yield "the ZooKeeper of --zookeeper is not this run's own to break; take it out, or leave --zookeeper out"
+    if (why := impossible(injection.fault, experiment.asked)) is not None:
+        yield f"{why}; take it out"
     yield from _unknown("target", injection.target, fault.targets)
     yield from _unknown("parameters", injection.parameters, [rule.name for rule in fault.accepts])
     partition = integer("partition", 0, experiment.partitions - 1)
@@ -53,6 +55,36 @@ def _wrong(injection: Injection, experiment: Experiment) -> Iterator[str]:
     for rule in fault.accepts:
         if rule.name in injection.parameters and not rule.allows(value := injection.parameters[rule.name]):
             yield f"parameter {rule.name} must be {rule.words}, not {value!r}"
+
+
+def impossible(fault: str, asked: Asked) -> str | None:
+    """Why a kind of fault can never bite in this run, so that no run with it is ever more than unknown; or None."""
+    kind = FAULTS[fault]
+    if kind.hits == "zookeeper" and asked.zookeeper is not None:
+        return "the ZooKeeper of --zookeeper is not this run's own to break"
+    if asked.brokers < kind.least_brokers:
+        return f"it needs {kind.least_brokers} brokers to bite, and there is --brokers {asked.brokers}"
+    if asked.replication_factor < kind.least_replicas:
+        return (
+            f"it needs {kind.least_replicas} replicas to bite, and there is "
+            f"--replication-factor {asked.replication_factor}"
+        )
+    return None
+
+
+def faults_of(asked: Asked) -> tuple[tuple[str, ...], list[str]]:
+    """The kinds of ``--faults``, and a line on those of a group that were left out since they can never bite here.
+
+    Raises SettingsError if one that can never bite was asked for by its name, UnknownFault for one that there is not.
+    """
+    text = asked.faults or DEFAULT_FAULTS
+    names = parse_faults(text)
+    wrong = {name: why for name in names if (why := impossible(name, asked)) is not None}
+    by_name = [name for name in wrong if text not in GROUPS]
+    if by_name:
+        raise SettingsError(f"--faults {by_name[0]}: {wrong[by_name[0]]}; leave it out")
+    left_out = [f"--faults {text} without {name}: {why}" for name, why in wrong.items()]
+    return tuple(name for name in names if name not in wrong), left_out
 
 
 def _wrong_link(link: object, fault: type[Fault], experiment: Experiment) -> Iterator[str]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from chaos.experiment.asked import Asked
-from chaos.experiment.choices import DEFAULT_FAULTS, DEFAULT_PARTITIONS, DEFAULT_RATE, DEFAULT_WORKLOAD, OWN_BROKER_KEYS
+from chaos.experiment.choices import DEFAULT_PARTITIONS, DEFAULT_RATE, DEFAULT_WORKLOAD, OWN_BROKER_KEYS
 from chaos.experiment.declaration import check_declared
 from chaos.experiment.errors import SettingsError
 from chaos.experiment.experiment import WARMUP_S, Experiment, check
 from chaos.experiment.in_use import consumer_in_use, producer_in_use
-from chaos.experiment.planned import check_schedule
-from chaos.faults.catalogue import FAULTS, parse_faults
+from chaos.experiment.planned import check_schedule, faults_of
+from chaos.faults.catalogue import FAULTS
 from chaos.schedules.generator import generate
 from chaos.schedules.model import Schedule
 from cluster.config import broker, consumer, producer, profiles, topic
@@ -48,12 +48,13 @@ def resolve(asked: Asked) -> tuple[Experiment, list[str]]:
     typed_consumer = consumer.validate(consumer_text, asked.client, profile.consumer_base(asked.client))
     defects, planted = _defects(asked.defects)
     partitions = workload.partitions or DEFAULT_PARTITIONS
+    faults, left_out = ((), []) if asked.schedule is not None else faults_of(asked)
     experiment = Experiment(
         asked=asked,
         workload=workload,
         partitions=partitions,
         users=workload.streams or partitions,
-        faults=() if asked.schedule is not None else parse_faults(asked.faults or DEFAULT_FAULTS),
+        faults=faults,
         defects=defects,
         planted=planted,
         broker_config=typed_broker,
@@ -66,7 +67,7 @@ def resolve(asked: Asked) -> tuple[Experiment, list[str]]:
     check(experiment)
     check_schedule(experiment)
     _check_that_all_is_kept(typed_topic, asked.time_limit_s)
-    return experiment, experiment.warnings
+    return experiment, [*left_out, *experiment.warnings]
 
 
 def _check_what_excludes(asked: Asked) -> None:

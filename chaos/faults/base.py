@@ -157,6 +157,9 @@ class Fault(ABC):
     targets: ClassVar[tuple[str, ...]] = ("partition",)
     takes_followers: ClassVar[bool] = False
     accepts: ClassVar[tuple[Rule, ...]] = ()
+    #: With fewer of them it can never bite: nobody is there to notice, or to take over.
+    least_brokers: ClassVar[int] = 1
+    least_replicas: ClassVar[int] = 1
 
     def __init__(self, injection: Injection, cluster: ClusterUnderTest, clock: Clock, random: Random) -> None:
         self.injection = injection

@@ -27,7 +27,8 @@ FAULTS: dict[str, type[Fault]] = {fault.name: fault for fault in (*_BASIC, *_MOR
 
 #: What a run breaks unless it is told otherwise: what fits into its default minute.
 DEFAULT = "basic"
-_GROUPS = {"none": (), "all": tuple(FAULTS), DEFAULT: tuple(fault.name for fault in _BASIC)}
+#: What stands for several.
+GROUPS = {"none": (), "all": tuple(FAULTS), DEFAULT: tuple(fault.name for fault in _BASIC)}
 
 
 class UnknownFault(ValueError):
@@ -39,9 +40,9 @@ def parse_faults(text: str) -> tuple[str, ...]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
         raise UnknownFault(f"no fault is named in {text!r}; 'none' stands for a run without any")
-    if len(names) == 1 and names[0] in _GROUPS:
-        return _GROUPS[names[0]]
-    if together := [name for name in names if name in _GROUPS]:
+    if len(names) == 1 and names[0] in GROUPS:
+        return GROUPS[names[0]]
+    if together := [name for name in names if name in GROUPS]:
         raise UnknownFault(f"{together[0]!r} stands for a choice of its own; give it alone, or a comma list of faults")
     check_faults(names)
     return tuple(dict.fromkeys(names))

@@ -13,6 +13,7 @@ class IsolateBroker(Fault):
     summary = "cut every link of one broker (peers, clients, ZooKeeper) for longer than its session"
     duration_s = (3.5, 5.0)
     recovery_s = 3.5
+    least_brokers = 2
     accepts = (truth("lossless"),)
 
     async def choose(self) -> str:

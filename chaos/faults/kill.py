@@ -19,6 +19,7 @@ class Kill(Fault):
 
     duration_s = (3.0, 5.0)
     recovery_s = 4.0
+    least_brokers = 2
 
     _broker_id: int
 

@@ -17,6 +17,7 @@ class PauseLeader(Fault):
     summary = "SIGSTOP the broker that leads a partition for longer than its session; SIGCONT it"
     duration_s = (3.0, 4.5)
     recovery_s = 3.5
+    least_replicas = 2
 
     async def choose(self) -> str:
         self._broker_id, self._epoch = await self._leader()

@@ -23,6 +23,7 @@ class RollingRestart(Fault):
     #: It takes what it takes: three brokers, each down, up and back in every ISR.
     duration_s = (10.0, 12.0)
     recovery_s = 4.0
+    least_replicas = 2
     hits = "everything"
 
     async def choose(self) -> str:

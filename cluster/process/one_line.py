@@ -49,10 +49,11 @@ def _spell(match: re.Match[str]) -> str:
 
 def reason(error: OSError) -> str:
     """Why the system refused, in words for a person and without its number."""
-    if (words := _REASONS.get(error.errno or 0)) is not None:
+    number = error.errno or 0
+    if (words := _REASONS.get(number)) is not None:
         return words
     # a failed look-up of a name has a number of its own kind
-    text = os.strerror(error.errno) if (error.errno or 0) > 0 else error.strerror or _ERRNO.sub("", str(error))
+    text = os.strerror(number) if number > 0 else error.strerror or _ERRNO.sub("", str(error))
     return text[:1].lower() + text[1:]
 
 

@@ -219,7 +219,12 @@ UNPLAYABLE = {
     "foreign": (
         "fault: pause-zookeeper",
         ["--zookeeper", "host:1"],
-        ["pause-zookeeper at 1 s: the ZooKeeper of --zookeeper", "leave --zookeeper out"],
+        ["pause-zookeeper at 1 s: the ZooKeeper of --zookeeper is not this run's own to break; take it out"],
+    ),
+    "one": (
+        "fault: pause-leader",
+        ["--replication-factor", "1"],
+        ["pause-leader at 1 s: it needs 2 replicas to bite, and there is --replication-factor 1; take it out"],
     ),
     "unit": (
         "fault: kill-leader, duration: 3",
@@ -315,6 +320,11 @@ BAD += [
     ),
     (["run", "--rate="], ["--rate is empty"]),
     *(([command, ""], ["an argument is empty"]) for command in ("verify", "report", "export", "dump", "sweep")),
+    (["run", "--faults", "restart-zookeeper", "--zookeeper", "h:1"], ["--faults restart-zookeeper: the ZooKeeper of"]),
+    (
+        ["run", "--faults", "kill-leader", "--brokers", "1", "--replication-factor", "1"],
+        ["--faults kill-leader: it needs 2 brokers to bite, and there is --brokers 1; leave it out"],
+    ),
     (["run", "--faults", "all,none"], ["'all' stands for a choice of its own"]),
     (["run", "--faults", "basic,reset"], ["'basic' stands for a choice of its own; give it alone"]),
     (["run", "--defect", "lose-acked:x"], ["'lose-acked' must be above 0 and at most 1, not 'x'"]),

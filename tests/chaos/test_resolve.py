@@ -76,6 +76,29 @@ def test_a_schedule_without_a_seed_is_played_with_that_of_the_run() -> None:
     assert plan(resolve(Asked(seed=7, schedule=EMPTY))[0]).seed == 1
 
 
+def test_faults_that_can_never_bite_are_left_out_of_groups_and_refused_by_name() -> None:
+    """A run that could only be unknown is not begun; all and basic are what can be of them, with a line on the rest."""
+    alone, warnings = resolve(Asked(seed=1, brokers=1, replication_factor=1))
+    assert set(alone.faults) == {"cut-link", "drop-response", "drop-packets"}
+    assert "--faults basic without kill-leader: it needs 2 brokers to bite, and there is --brokers 1" in warnings
+    single, warnings = resolve(Asked(seed=1, replication_factor=1, faults="all"))
+    assert set(FAULTS) - set(single.faults) == {"kill-leader", "pause-leader", "rolling-restart"}
+    assert len(warnings) == 3 and "--replication-factor 1" in warnings[0]
+    foreign, warnings = resolve(Asked(seed=1, zookeeper="h:1", faults="all"))
+    assert set(FAULTS) - set(foreign.faults) == {"pause-zookeeper", "restart-zookeeper"}
+    assert resolve(Asked(seed=1, faults="all")) == (resolve(Asked(seed=1, faults="all"))[0], [])
+    for asked, says in (
+        (Asked(seed=1, brokers=1, replication_factor=1, faults="kill-leader"), "--faults kill-leader: it needs 2 br"),
+        (
+            Asked(seed=1, replication_factor=1, faults="reset,pause-leader"),
+            "--faults pause-leader: it needs 2 replicas",
+        ),
+        (Asked(seed=1, zookeeper="h:1", faults="pause-zookeeper"), "--faults pause-zookeeper: the ZooKeeper of --zook"),
+    ):
+        with pytest.raises(SettingsError, match=says):
+            resolve(asked)
+
+
 def test_weak_acks_turn_idempotence_off() -> None:
     """--acks 1 alone is a wish; with --idempotence true it is a contradiction."""
     settings, _ = resolve(Asked(seed=1, acks="1"))
