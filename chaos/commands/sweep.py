@@ -17,7 +17,7 @@ import typer
 
 from chaos.commands import invocation
 from chaos.commands.interrupts import Interrupts
-from chaos.commands.preflight import check_java, check_spark_master
+from chaos.commands.preflight import check_disk, check_java, check_spark_master
 from chaos.commands.talk import Quiet, Talk, Verbose, talk_of
 from chaos.conductor.progress import Progress
 from chaos.exits import BadRequest
@@ -35,6 +35,7 @@ from chaos.sweeps.summary import SCHEMA, claims_line, exit_status, rows_of
 from cluster.process.one_line import log_to, printable, reason
 from cluster.process.supervisor import Supervisor
 from cluster.seams.clock import SystemClock
+from cluster.seams.os_storage import OsStorage
 from loadgen.durations import seconds_of
 
 RESULTS = "results"
@@ -55,7 +56,9 @@ def register(app: typer.Typer) -> None:
 
 
 def sweep(
-    name: Annotated[str | None, typer.Argument(help="Which sweep (gapless list sweeps); not with --resume.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Which sweep (gapless list sweeps); not with --resume.")
+    ] = None,
     seeds: Annotated[
         str | None, typer.Option(help="N for the seeds 1 to N, or seeds by comma. [dim]default: the sweep's[/dim]")
     ] = None,
@@ -110,6 +113,7 @@ def sweep(
         raise BadRequest(str(error)) from error
     check_java()
     check_spark_master(spark_master)
+    _check_room(cells, Path(out or RESULTS))
     directory = directory or _directory(out, chosen.name)
 
     def command(cell: Cell, path: Path, schedule: Path | None) -> list[str]:
@@ -128,6 +132,14 @@ def _check(cells: tuple[Cell, ...]) -> None:
     for cell in cells:
         if not cell.inapplicable:
             check_record_size(resolve(cell.asked)[0])
+
+
+def _check_room(cells: tuple[Cell, ...], place: Path) -> None:
+    """Raises BadRequest if the disk has no room for one of the cells."""
+    there = next(path for path in (place.resolve(), *place.resolve().parents) if path.exists())
+    for cell in cells:
+        if not cell.inapplicable:
+            check_disk(resolve(cell.asked)[0], _load_seconds(cell), OsStorage(), str(there))
 
 
 def _built(name: str, wanted: Wanted) -> Sweep:

@@ -35,6 +35,7 @@ from cluster.seams.clock import SystemClock
 from verifier.evidence.run_directory import RunDirectory, read_json, write_json_atomic
 
 STATE = "up.json"
+MOST_PORT = 65_535
 DATA = Path("results/up")
 MODULE = "chaos.commands.main"
 DETACHED_START_S = 90.0
@@ -57,7 +58,7 @@ def up(
     broker_config: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="Repeatable.")] = None,
     zookeeper: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Use this ZooKeeper.")] = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="The first broker's port, the others follow; 0 picks free ones.")
+        int, typer.Option(min=0, max=MOST_PORT, help="The first broker's port, the others follow; 0 picks free ones.")
     ] = 0,
     data: Data = DATA,
     detach: Annotated[bool, typer.Option("--detach", help="Return once it is up; see status and down.")] = False,
@@ -79,6 +80,11 @@ def up(
         settings, warnings = resolve(asked)
     except ValueError as error:
         raise BadRequest(str(error)) from error
+    if port + brokers - 1 > MOST_PORT:
+        raise BadRequest(
+            f"--port {port} leaves no ports for {brokers} brokers, the last one is {MOST_PORT}; "
+            f"give at most --port {MOST_PORT - brokers + 1}"
+        )
     for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)
     if _running(data) is not None:

@@ -27,6 +27,8 @@ _WORDS = {
 _OUR_PREFIX = "Value error, "
 #: Typer's own texts, as (pattern, words) with the groups of the pattern; ``{command}`` is the command.
 _TEXTS = (
+    (re.compile(r"Missing argument '(.+?)'\. Choose from:\s*(.*?)\.?", re.DOTALL), "{command} needs {0}, one of {1}"),
+    (re.compile(r"Missing argument '(.+?)'\.?"), "{command} needs {0}"),
     (re.compile(r"Got unexpected extra argument\(s\) \((.*)\)", re.DOTALL), "{command} takes no argument {0!r}"),
     (re.compile(r"Option '?([^' ]+)'? requires an argument\.?"), "{0} needs a value"),
     (re.compile(r"Option '?([^' ]+)'? does not take a value\.?"), "{0} takes no value"),
@@ -54,11 +56,11 @@ def usage_line(error: TyperException, arguments: Sequence[str], commands: Collec
     if asked and asked not in commands and not asked.startswith("-"):
         return f"there is no command {asked!r}{_instead(asked, commands)} (see 'gapless --help')"
     if asked in commands:
-        return f"{_refusal(error, asked).rstrip('. ')} (see 'gapless {asked} --help')"
+        return f"{_refusal(error, asked)} (see 'gapless {asked} --help')"
     if getattr(error, "option_name", None) is not None:
         wrong = f"{_refusal(error, 'gapless')} before the command"
         return f"{wrong}; it may belong after it, as in 'gapless run --seed 7' (see 'gapless --help')"
-    return f"{_refusal(error, 'gapless').rstrip('. ')} (see 'gapless --help')"
+    return f"{_refusal(error, 'gapless')} (see 'gapless --help')"
 
 
 def _instead(asked: str, commands: Collection[str]) -> str:
@@ -77,7 +79,7 @@ def _refusal(error: TyperException, command: str) -> str:
     name = options[0] if options else str(parameter.metavar or parameter.name)
     words = _WORDS.get(str(found.get("type")))
     if words is None:
-        said = str(found["msg"]).removeprefix(_OUR_PREFIX)
+        said = str(found["msg"]).removeprefix(_OUR_PREFIX).rstrip(". ")
         return f"{name} {said}" if said.startswith("must ") else f"{name}: {said}"
     bounds = found.get("ctx")
     limits = {key: _bare(value) for key, value in bounds.items()} if isinstance(bounds, dict) else {}
@@ -97,7 +99,7 @@ def _reworded(text: str, command: str) -> str:
     for pattern, words in _TEXTS:
         if (match := pattern.fullmatch(text)) is not None:
             return words.format(*match.groups(), command=command)
-    return text
+    return text.rstrip(". ")
 
 
 def _first(cause: BaseException | None) -> dict[str, object] | None:

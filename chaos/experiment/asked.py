@@ -24,6 +24,10 @@ from loadgen.settings import CLIENTS, CONFLUENT, NATIVE
 
 CHAOS, LOAD, CLUSTER, OUTPUT = Panel.CHAOS, Panel.LOAD, Panel.CLUSTER, Panel.OUTPUT
 
+#: More of them no one machine bears: such a run would fail after its start.
+MOST_PROCESSES = 100
+MOST_PARTITIONS = 10_000
+MOST_USERS = 10_000
 #: What the help calls a duration.
 TIME = "TIME"
 
@@ -127,6 +131,7 @@ class Asked:
         LOAD,
         default=None,
         least=1,
+        most=MOST_USERS,
         unset="one per partition",
         verdict={"users": lambda resolved: resolved.users},
     )
@@ -138,6 +143,7 @@ class Asked:
         LOAD,
         default=1,
         least=1,
+        most=MOST_PROCESSES,
         verdict={"load_processes": None},
     )
     client: str = declared(
@@ -181,12 +187,15 @@ class Asked:
         form=REPEATED,
         metavar="KEY=VALUE",
     )
-    brokers: int = declared("Broker processes.", CLUSTER, default=3, least=1, verdict={"brokers": None})
+    brokers: int = declared(
+        "Broker processes.", CLUSTER, default=3, least=1, most=MOST_PROCESSES, verdict={"brokers": None}
+    )
     partitions: int | None = declared(
         "Partitions of the topic.",
         CLUSTER,
         default=None,
         least=1,
+        most=MOST_PARTITIONS,
         shows_bounds=True,
         unset=f"the workload's, or {DEFAULT_PARTITIONS}",
         verdict={"partitions": lambda resolved: resolved.partitions},

@@ -157,6 +157,9 @@ def _defects(texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[DefectSetting
     from cluster.defects import parse
 
     specs = [parse(text) for text in texts]
+    names = [spec.name for spec in specs]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise SettingsError(f"--defect {twice[0]} is given twice; leave one of them out")
     return tuple(map(str, specs)), tuple(DefectSetting(spec.name, spec.probability) for spec in specs)
 
 

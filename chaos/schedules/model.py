@@ -104,7 +104,8 @@ def _injection(index: int, entry: object) -> Injection:
     for key, default in (("at_s", None), ("duration_s", 3.0)):
         value = entry.get(key, default)
         if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < math.inf:
-            raise ScheduleError(f"injection {index} of the schedule needs {key!r}, a number of seconds")
+            given = f", not {value!r}" if key in entry else ""
+            raise ScheduleError(f"injection {index} of the schedule needs {key!r}, a number of seconds{given}")
         numbers[key] = float(value)
     mappings: dict[str, dict[str, Any]] = {}
     for key in ("target", "parameters"):

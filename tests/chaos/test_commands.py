@@ -111,7 +111,7 @@ BAD = [
     (["sweep", "delivery", "--resume", "full"], ["--resume", "--filter"]),
     (["sweep", "--resume", "old"], ["--resume old", "another version", "again"]),
     (["list", "fault"], ["fault", "faults"]),
-    (["list"], ["LIST", "faults", "'gapless list --help'"]),
+    (["list"], ["list needs LIST, one of faults, checks,", "'gapless list --help'"]),
     (["sweep", "delivery", "--rate", "0"], ["--rate must be at least 1, not 0", "'gapless sweep --help'"]),
     (["sweep", "delivery", "--time-limit", "0"], ["--time-limit must be longer than the warm-up", "not 0 s"]),
     (
@@ -298,6 +298,16 @@ BAD += [
     ),
     (["run", "--rate", "1.5"], ["--rate must be an integer, not 1.5"]),
     (["run", "--rate", "1e3"], ["--rate must be an integer, not 1e3"]),
+    (["run", "--brokers", "1000"], ["--brokers must be at most 100, not 1000"]),
+    (["run", "--partitions", "99999999"], ["--partitions must be at most 10000, not 99999999"]),
+    (["run", "--users", "99999"], ["--users must be at most 10000, not 99999"]),
+    (["run", "--load-processes", "101"], ["--load-processes must be at most 100, not 101"]),
+    (["run", "--defect", "lose-acked", "--defect", "lose-acked:1"], ["--defect lose-acked is given twice"]),
+    (["run", "--schedule", "minutes.yaml"], ["injection 1", "'at_s', a number of seconds, not '5m'"]),
+    (["up", "--port", "65535"], ["--port 65535 leaves no ports for 3 brokers", "give at most --port 65533"]),
+    (["up", "--brokers", "1000"], ["--brokers must be at most 100"]),
+    (["sweep", "in-flight", "--rate", "99999999999"], ["GB and must leave 2 GB free", "--rate"]),
+    (["dump"], ["dump needs PATH (see 'gapless dump --help')"]),
     (["run", "--partitions", "0"], ["--partitions must be at least 1, not 0"]),
     (["run", "--web-port", "99999"], ["--web-port must be at most 65535, not 99999"]),
     (["run", "--rate", "99999999999999999999"], ["GB and must leave 2 GB free", "--rate, --time-limit"]),
@@ -441,6 +451,7 @@ def wrong_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     for name, (injection, _, _) in UNPLAYABLE.items():
         (tmp_path / f"{name}.schedule").write_text(f"injections:\n- {{at_s: 1, {injection}}}\n")
+    (tmp_path / "minutes.yaml").write_text("injections:\n- {at_s: 5m, fault: reset}\n")
     (tmp_path / "seed.yaml").write_text("seed: yes\ninjections: []\n")
     (tmp_path / "rare.yaml").write_text("value_bytes: {uniform: {least: 48, most: 2000000}}\n")
     (tmp_path / "old").mkdir()

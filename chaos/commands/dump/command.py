@@ -27,7 +27,9 @@ def register(app: typer.Typer) -> None:
 
 
 def dump(
-    path: Annotated[Path, typer.Argument(help="A segment, index, snapshot, checkpoint, history, or a directory.")],
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="A segment, index, snapshot, checkpoint, history, or a directory.")
+    ],
     records: Annotated[bool, typer.Option("--records", help="Of a segment: every record too.")] = False,
     offsets: Annotated[
         str | None, typer.Option(metavar="A..B", help="Of a segment or index: these alone, both included.")
