@@ -58,7 +58,7 @@ def _wrong(injection: Injection, experiment: Experiment) -> Iterator[str]:
 
 
 def impossible(fault: str, asked: Asked) -> str | None:
-    """Why a kind of fault can never bite in this run, so that no run with it is ever more than unknown; or None."""
+    """Why a kind of fault can never bite in this run, so that a run with it is never valid; or None."""
     kind = FAULTS[fault]
     if kind.hits == "zookeeper" and asked.zookeeper is not None:
         return "the ZooKeeper of --zookeeper is not this run's own to break"
