@@ -1,0 +1,163 @@
+"""``gapless up`` and what belongs to it, without a cluster: what a fault by hand may hit, what is said of a state."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chaos.commands.status import lines
+from chaos.commands.up_state import DATA, announcement, nothing_up, other_brokers
+from chaos.conductor.by_hand import Refused, planned
+from chaos.conductor.fixed_ports import FREE_PORTS, FixedPorts
+from chaos.faults.catalogue import FAULTS
+from cluster.process.local_socket import NAME, connect, listening
+from cluster.process.topology import link_names
+
+TOPICS = {"orders": 3, "a-1": 1}
+LINKS = [str(name) for name in link_names((1, 2), ("producers", "readers"))]
+STATE: dict[str, Any] = {
+    "bootstrap.servers": "127.0.0.1:9092,127.0.0.1:9093",
+    "metrics": ["http://127.0.0.1:1/metrics", "http://127.0.0.1:2/metrics"],
+    "creates_topics": True,
+    "brokers": [
+        {"id": 1, "address": "127.0.0.1:9092", "metrics": "http://127.0.0.1:1/metrics", "pid": 11},
+        {"id": 2, "address": "127.0.0.1:9093", "metrics": "http://127.0.0.1:2/metrics", "pid": 12},
+    ],
+    "pid": 10,
+}
+
+
+@pytest.mark.parametrize(
+    ("target", "topic", "where"),
+    [
+        (None, "a-1", {"partition": 0}),
+        ("orders", "orders", {"partition": 0}),
+        ("orders-2", "orders", {"partition": 2}),
+        ("a-1", "a-1", {"partition": 0}),
+        ("a-1-0", "a-1", {"partition": 0}),
+    ],
+)
+def test_a_target_is_a_partition(target: str | None, topic: str, where: dict[str, int]) -> None:
+    """TOPIC-PARTITION, a topic alone for its first one, nothing for the first topic's; a topic may look like one."""
+    plan = planned({"fault": "kill-leader", "target": target}, TOPICS, LINKS)
+    assert (plan.topic, plan.injection.target) == (topic, where)
+    least, most = FAULTS["kill-leader"].duration_s
+    assert least <= plan.injection.duration_s <= most
+
+
+@pytest.mark.parametrize("fault", sorted(FAULTS))
+def test_a_link_is_for_faults_of_links(fault: str) -> None:
+    """Those that look at their ``link`` take one; the others would hit something else in silence."""
+    request = {"fault": fault, "target": "b1-b2", "duration_s": 2}
+    source = Path(__import__(FAULTS[fault].__module__, fromlist=["_"]).__file__).read_text()
+    assert FAULTS[fault].takes_link is ('target.get("link")' in source)
+    if FAULTS[fault].takes_link:
+        assert planned(request, TOPICS, LINKS).injection.target == {"link": "b1-b2"}
+    else:
+        with pytest.raises(Refused, match=f"{fault} takes TOPIC-PARTITION, not the link 'b1-b2'; cut-link"):
+            planned(request, TOPICS, LINKS)
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        ({"fault": "kill-leadr"}, "did you mean 'kill-leader'"),
+        ({}, "unknown fault 'None'"),
+        ({"fault": "reset", "target": "orders-3"}, "no partition or link 'orders-3'; partitions: orders-0 to orders-2"),
+        ({"fault": "reset", "target": "orders-03"}, "no partition or link 'orders-03'"),
+        ({"fault": "reset", "target": ["b1"]}, "no partition or link"),
+        ({"fault": "reset", "target": "b1-b9"}, "links: producers-b1"),
+        ({"fault": "reset", "duration_s": 0}, "--duration must be above 0"),
+        ({"fault": "reset", "duration_s": float("nan")}, "--duration must be above 0"),
+        ({"fault": "reset", "duration_s": "long"}, "--duration must be above 0"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_by_name(request_: dict[str, Any], said: str) -> None:
+    """One line with the thing, and what there is instead."""
+    with pytest.raises(Refused) as refusal:
+        planned(request_, TOPICS, LINKS)
+    assert said in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_cluster_without_topics_has_nothing_to_probe() -> None:
+    """Whether a fault bit is seen by partitions."""
+    with pytest.raises(Refused, match="has no topic yet"):
+        planned({"fault": "kill-leader"}, {}, LINKS)
+
+
+def test_ports_follow_each_other() -> None:
+    """Broker by broker from the first; behind links they are the links', and all other proxies stay on free ports."""
+    direct, linked = FixedPorts(9092, 9192), FixedPorts(9092, 9192, behind_links=True)
+    assert [direct.control(each) for each in (1, 2, 3)] == [9092, 9093, 9094]
+    assert [direct.metrics_of(each) for each in (1, 3)] == [9192, 9194]
+    assert {direct.listen(link) for link in LINKS} == {"127.0.0.1:0"}
+    assert linked.control(2) == 0
+    fixed = {link: linked.listen(link) for link in LINKS if linked.listen(link) != "127.0.0.1:0"}
+    assert fixed == {"producers-b1": "127.0.0.1:9092", "producers-b2": "127.0.0.1:9093"}
+    assert (FREE_PORTS.control(3), FREE_PORTS.metrics_of(3)) == (0, 0)
+
+
+def test_a_cluster_that_is_up_says_how_it_is_used_and_what_stays() -> None:
+    """A line to paste, and where the data lies that the next one finds again."""
+    said = list(announcement(STATE, DATA))
+    assert said[0] == "bootstrap.servers=127.0.0.1:9092,127.0.0.1:9093"
+    assert said[1].startswith("try: echo hello | kcat -b 127.0.0.1:9092 -P -t hello && kcat -b 127.0.0.1:9092 -C")
+    assert said[-1].startswith("data: results/up, kept when the cluster stops")
+    assert "try: kcat -b 127.0.0.1:9092 -L" in announcement({**STATE, "creates_topics": False}, DATA)
+
+
+@pytest.mark.parametrize(
+    ("existing", "brokers", "said"),
+    [
+        ([], 3, None),
+        ([1, 2, 3], 3, None),
+        ([1, 2, 3], 1, "of 3 brokers and 1 is started: partitions on the others stay without them; use --brokers 3"),
+        ([1], 3, "of 1 brokers and 3 are started: the new ones hold nothing yet"),
+    ],
+)
+def test_data_of_another_number_of_brokers_is_warned_of(existing: list[int], brokers: int, said: str | None) -> None:
+    """The cluster would come up, and its topics would not."""
+    warning = other_brokers(existing, brokers, DATA)
+    assert (warning is None) if said is None else (warning is not None and said in warning)
+
+
+def test_nothing_up_is_one_line_with_the_way_out() -> None:
+    """With the directory that was asked about."""
+    assert nothing_up(DATA).endswith("gapless up --detach")
+    assert nothing_up(Path("my data")).endswith("gapless up --detach --data 'my data'")
+
+
+def test_status_names_the_dead_with_pid_and_log() -> None:
+    """A line for each broker in words; what does not run has its log beside it."""
+    lacking = {"http://127.0.0.1:1/metrics": 1, "http://127.0.0.1:2/metrics": None}
+    said = list(lines(STATE, {1: "running", 2: "dead"}, lacking, DATA))
+    assert said[0].startswith("1 of 2 brokers run (gapless up: pid 10, data: results/up)")
+    assert said[2] == "broker 1  127.0.0.1:9092  pid 11  running, 1 of its partitions lacks a replica"
+    assert said[3] == "broker 2  127.0.0.1:9093  pid 12  dead; its log: results/up/nodes/2/broker.log"
+    assert "does not answer" in list(lines(STATE, {1: "running", 2: "running"}, lacking, DATA))[3]
+
+
+def test_a_socket_of_a_directory_is_its_owners_alone(tmp_path: Path) -> None:
+    """However long the path is; one that was left behind is replaced, and nothing stays."""
+    deep = tmp_path / ("d" * 120)
+    deep.mkdir()
+    with socket.socket(socket.AF_UNIX) as left:
+        before = Path.cwd()
+        os.chdir(deep)
+        left.bind(NAME)
+        os.chdir(before)
+    with pytest.raises(OSError, match="refused"):
+        connect(deep)
+    with listening(deep) as made:
+        made.listen()
+        assert stat.S_IMODE((deep / NAME).stat().st_mode) & 0o077 == 0
+        with connect(deep) as ours, made.accept()[0] as theirs:
+            ours.sendall(b"x")
+            assert theirs.recv(1) == b"x"
+    assert list(deep.iterdir()) == []
