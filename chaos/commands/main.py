@@ -24,6 +24,7 @@ COMMANDS = {
     "sweep": "sweep",
     "verify": "verify",
     "report": "verify",
+    "runs": "runs.command",
     "export": "export",
     "up": "up",
     "status": "status",

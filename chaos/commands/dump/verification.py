@@ -20,6 +20,7 @@ from cluster.log.directories import parse_replica_directory_name
 from cluster.protocol.batch import BatchHeader
 from cluster.protocol.errors import ProtocolError
 from cluster.protocol.records import decode_records
+from verifier.evidence.run_directory import RunDirectory
 from verifier.files.checkpoints import OFFSET_FILES
 from verifier.files.model import SNAPSHOT
 from verifier.files.replica import ReplicaDirectory, check, is_clean
@@ -97,6 +98,20 @@ def data_directory(path: Path) -> Lines:
     for inner in sorted(path.iterdir()):
         if inner.is_file() and inner.name != ".lock":
             yield from _damage_of(inner)
+
+
+def run_data(path: Path) -> Lines:
+    """A run's directory: the replicas of each of its brokers."""
+    run = RunDirectory(path)
+    kept = [each for each in run.broker_ids() if (run.node(each) / "data").is_dir()]
+    if not kept:
+        raise BadRequest(f"{path} holds no broker's data any more: it was removed after the run; --keep all keeps it")
+    for broker_id in kept:
+        for line in data_directory(run.node(broker_id) / "data"):
+            if isinstance(line, Damage):
+                yield Damage(f"broker {broker_id}: {line.text}")
+            else:
+                yield Entry({"broker": broker_id, **line.fields})
 
 
 def replica(path: Path) -> Lines:
