@@ -26,6 +26,7 @@ COMMANDS = {
     "report": "verify",
     "runs": "runs.command",
     "export": "export",
+    "load": "load",
     "up": "up",
     "status": "status",
     "down": "status",
