@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from collections.abc import Iterator, Mapping
@@ -90,7 +91,8 @@ def down(data: Data = DATA) -> int:
     """Ask the cluster to stop and wait until it has."""
     process = running(data)
     if process is None:
-        (data / STATE).unlink(missing_ok=True)
+        with contextlib.suppress(NotADirectoryError):
+            (data / STATE).unlink(missing_ok=True)
         print(printable(nothing_up(data)), file=sys.stderr)
         return int(Exit.VALID)
     process.terminate()

@@ -12,7 +12,6 @@ import json
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -37,6 +36,8 @@ from cluster.seams.os_storage import OsStorage
 from verifier.evidence.run_directory import RunDirectory, write_json_atomic
 
 DETACHED_START_S = 90.0
+#: What a detached cluster says after it has announced itself.
+LOG = "up.log"
 #: How often it is looked whether a broker died or came back.
 LOOK_S = 1.0
 
@@ -67,8 +68,6 @@ def up(
     defect: Annotated[list[str] | None, typer.Option(help="Switch wrong logic on: NAME[:probability].")] = None,
 ) -> int:
     """Start, announce, wait."""
-    if detach:
-        return _detach(data, as_json=as_json)
     asked = Asked(
         seed=0,
         brokers=brokers,
@@ -90,13 +89,15 @@ def up(
     directory = RunDirectory(data.resolve())
     if (others := other_brokers(directory.broker_ids(), brokers, data)) is not None:
         warnings.append(others)
-    for warning in warnings:
-        print(printable(f"warning: {warning}"), file=sys.stderr)
     try:
         directory.path.mkdir(parents=True, exist_ok=True)
         directory.prepare()
     except OSError as error:
         raise BadRequest(f"the directory {data} cannot be used: {error.strerror}; see --data") from error
+    if detach:
+        return _detach(data, as_json=as_json)
+    for warning in warnings:
+        _note(f"warning: {warning}")
     observer = Observer(AsyncioTransport(), SystemClock(), settings.topic)
     with Supervisor(str(directory.path), lambda _: None) as supervisor:
         ports = FixedPorts(port, metrics_port, behind_links=proxy)
@@ -182,8 +183,8 @@ class _Serving:
                 written = self._written()
             for broker_id in self._deployment.broker_ids:
                 process = self._deployment.process(broker_id)
-                if not process.is_running() and broker_id not in dead:
-                    dead.add(broker_id)
+                if not process.is_running() and process.pid not in dead:
+                    dead.add(process.pid)
                     _note(f"broker {broker_id} ended (exit status {process.wait(0)}); its log: {process.log_path}")
 
 
@@ -196,8 +197,7 @@ def _detach(data: Path, *, as_json: bool) -> int:
     argv = [sys.executable, "-m", MODULE, *(word for word in sys.argv[1:] if word != "--detach")]
     if "--json" not in argv:
         argv.append("--json")
-    data.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=data) as errors:
+    with (data / LOG).open("w+b") as errors:
         child = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
         )

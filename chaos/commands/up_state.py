@@ -82,7 +82,10 @@ def other_brokers(existing: Sequence[int], brokers: int, data: Path) -> str | No
 def nothing_up(data: Path) -> str:
     """The line for a command that needs a cluster where none is."""
     words = ["up", "--detach", *([] if data == DATA else ["--data", str(data)])]
-    return f"no cluster is up with {data / STATE}; start one with: {command(words)}"
+    return (
+        f"no cluster is up in {data} (it has no {STATE} of a live one); start one with '{command(words)}', or name "
+        "another directory with --data"
+    )
 
 
 def running(data: Path) -> psutil.Process | None:

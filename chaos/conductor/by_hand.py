@@ -63,8 +63,8 @@ def planned(request: Mapping[str, Any], topics: Mapping[str, int], links: Collec
     if not topics:
         raise Refused("the cluster has no topic yet, and probes look at the partitions of one: create one first")
     topic, where = _aimed(target, topics, links)
-    if "link" in where and not fault.takes_link:
-        takers = ", ".join(each.name for each in FAULTS.values() if each.takes_link)
+    if "link" in where and "link" not in fault.targets:
+        takers = ", ".join(each.name for each in FAULTS.values() if "link" in each.targets)
         raise Refused(f"{name} takes TOPIC-PARTITION, not the link {target!r}; {takers} take a link")
     return Planned(topic, Injection(0.0, name, float(duration_s), where))
 

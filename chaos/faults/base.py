@@ -152,8 +152,8 @@ class Fault(ABC):
     recovery_s: ClassVar[float] = 3.0
     #: What it takes away, so that the generator composes only what leaves something to observe.
     hits: ClassVar[Hits] = "broker"
-    #: Whether its target may be ``link: NAME``.
-    takes_link: ClassVar[bool] = False
+    #: What the target of an injection may name.
+    targets: ClassVar[tuple[str, ...]] = ("partition",)
 
     def __init__(self, injection: Injection, cluster: ClusterUnderTest, clock: Clock, random: Random) -> None:
         self.injection = injection

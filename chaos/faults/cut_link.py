@@ -28,7 +28,7 @@ class CutLink(Fault):
     duration_s = (2.0, 5.0)
     recovery_s = 2.5
     hits = "link"
-    takes_link = True
+    targets = ("partition", "link")
 
     async def choose(self) -> str:
         wanted = self.injection.target.get("link")

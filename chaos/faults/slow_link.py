@@ -20,7 +20,7 @@ class SlowLink(Fault):
     duration_s = (3.0, 6.0)
     recovery_s = 1.0
     hits = "traffic"
-    takes_link = True
+    targets = ("partition", "link")
 
     async def choose(self) -> str:
         parameters = self.injection.parameters

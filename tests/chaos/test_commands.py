@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 import socket
 from pathlib import Path
@@ -128,7 +127,7 @@ BAD = [
     (["verify", "other"], ["other/run.json: schema is 1", "with the version that made it"]),
     (["report"], ["no run is named, and there is no results/latest", "gapless run"]),
     (["dump"], ["no run is named, and there is no results/latest", "gapless run"]),
-    (["dump", "begun"], ["begun holds no broker's data any more", "--keep all"]),
+    (["dump", "begun"], ["begun is a run directory without the brokers' data (see --keep)", "begun/history/*.arrow"]),
     (["runs"], ["there is no run in results", "gapless run", "--results"]),
     (["runs", "prune"], ["--keep"]),
     (["runs", "prune", "--keep", "-1"], ["--keep must be at least 0, not -1"]),
@@ -140,7 +139,7 @@ BAD = [
     (["load", "--host", "http://localhost:9092"], ["not to a URL", "here: --host localhost:9092"]),
     (["fault"], ["NAME", "'gapless fault --help'"]),
     (["fault", "kill-leadr"], ["kill-leadr", "kill-leader"]),
-    (["fault", "kill-leader"], ["no cluster is up with results/up/up.json", "gapless up --detach"]),
+    (["fault", "kill-leader"], ["no cluster is up in results/up", "gapless up --detach"]),
     (["up", "--port", "65534"], ["--port 65534", "broker 3 would have port 65536"]),
     (["report", "absent"], ["absent: there is no such file or directory", "results/latest"]),
     (["report", "full"], ["full is not a run directory", "results/latest"]),
@@ -160,6 +159,7 @@ BAD = [
     (["up", "--broker-config", "num.partition=1"], ["num.partition", "num.partitions"]),
     (["up", "--defect", "lose-aked"], ["lose-aked", "lose-acked"]),
     (["up", "--data", "file"], ["file", "--data"]),
+    (["up", "--data", "file", "--detach"], ["file", "--data"]),
     (["up", "--port", "70000"], ["--port", "65535"]),
     (["proxy", "--port", "-1"], ["--port must be at least 0, not -1"]),
     (["broker", "--config", "absent.properties"], ["absent.properties", "No such file"]),
@@ -359,7 +359,10 @@ def test_lists_have_a_line_on_each(what: str, capsys: pytest.CaptureFixture[str]
 def test_no_cluster_to_ask_about(capsys: pytest.CaptureFixture[str]) -> None:
     """status is 1 without a cluster; down has nothing to do and is content."""
     assert (run_command(["status"]), run_command(["down"])) == (1, 0)
-    assert os.fspath(Path("results/up/up.json")) in capsys.readouterr().err
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2 and all("no cluster is up in results/up" in line for line in lines)
+    assert all("gapless up --detach" in line for line in lines)
+    assert (run_command(["status", "--data", "file"]), run_command(["down", "--data", "file"])) == (1, 0)
 
 
 @pytest.mark.parametrize("number", SIGNALS)

@@ -177,21 +177,43 @@ def test_faults_by_hand_hit_clients_behind_links(place: Place) -> None:
     os.kill(json.loads(place.out)["brokers"][1]["pid"], signal.SIGKILL)
     assert place.run("status", timeout_s=LONG_S) == 1
     assert "dead; its log: results/up/nodes/2/broker.log" in place.out
+    log = place.directory / "results" / "up" / "up.log"
+    assert until(lambda: "broker 2 ended (exit status -9); its log: " in log.read_text(), 20.0), log.read_text()
     assert place.run("down", timeout_s=LONG_S) == 0, place.err
     assert "its data stays in results/up" in place.err
     place.assert_nothing_left(within_s=1.0)
 
 
-def test_a_port_in_use(place: Place) -> None:
+def test_data_of_more_brokers_and_fixed_metrics_ports(place: Place) -> None:
+    """up --detach in words: how to try it, where data lies; a warning when it is of more brokers than are started."""
+    require("java")
+    for broker_id in (1, 2, 3):
+        (place.directory / "kept" / "nodes" / str(broker_id)).mkdir(parents=True)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    words = ("--brokers", "1", "--data", "kept", "--metrics-port", str(port), "--detach")
+    assert place.run("up", *words, timeout_s=LONG_S) == 0, place.err
+    servers, attempt, metrics, data = place.out.splitlines()
+    assert attempt.startswith(f"try: echo hello | kcat -b {servers.removeprefix('bootstrap.servers=')} -P")
+    assert metrics == f"metrics: http://127.0.0.1:{port}/metrics" and data.startswith("data: kept, kept when")
+    assert "warning: kept holds the data of 3 brokers and 1 is started" in place.err
+    assert place.run("status", "--data", "kept", timeout_s=LONG_S) == 0
+    assert place.out.startswith("1 of 1 brokers run")
+    assert place.run("down", "--data", "kept", timeout_s=LONG_S) == 0
+    place.assert_nothing_left(within_s=1.0)
+
+
+@pytest.mark.parametrize("option", ["--port", "--metrics-port"])
+def test_a_port_in_use(place: Place, option: str) -> None:
     """up --port where somebody listens: one line that names it and the option, 254, nothing left."""
     require("java")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert place.run("up", "--brokers", "1", "--port", str(port), timeout_s=LONG_S) == 254
+        assert place.run("up", "--brokers", "1", option, str(port), timeout_s=LONG_S) == 254
         place.assert_nothing_left(within_s=1.0)
-    assert place.out == ""
+    assert place.out == "" and not (place.directory / "results").exists()
     assert place.err.count("\n") == 1, place.err
-    assert str(port) in place.err and "address already in use" in place.err and "--port" in place.err
+    assert str(port) in place.err and "address already in use" in place.err and option in place.err
 
 
 def test_a_proxy_alone(place: Place) -> None:

@@ -105,7 +105,10 @@ def run_data(path: Path) -> Lines:
     run = RunDirectory(path)
     kept = [each for each in run.broker_ids() if (run.node(each) / "data").is_dir()]
     if not kept:
-        raise BadRequest(f"{path} holds no broker's data any more: it was removed after the run; --keep all keeps it")
+        raise BadRequest(
+            f"{path} is a run directory without the brokers' data (see --keep); its histories are "
+            f"{path / 'history'}/*.arrow"
+        )
     for broker_id in kept:
         for line in data_directory(run.node(broker_id) / "data"):
             if isinstance(line, Damage):
