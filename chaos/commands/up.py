@@ -20,7 +20,7 @@ import typer
 
 from chaos.commands.preflight import check_outside, check_port
 from chaos.commands.up_state import DATA, MODULE, STATE, Data, announcement, other_brokers, running, state_of
-from chaos.conductor.by_hand import ByHand
+from chaos.conductor.by_hand import ByHand, Deployed
 from chaos.conductor.deployment import Deployment, StartFailure
 from chaos.conductor.fixed_ports import FixedPorts
 from chaos.conductor.observer import Observer
@@ -129,8 +129,9 @@ class _Serving:
         self._data, self._behind_links = data, behind_links
         self._creates_topics = bool(settings.broker_config["auto.create.topics.enable"])
         session_ms = int(settings.broker_config["zookeeper.session.timeout.ms"])
-        seams, directory = (SystemClock(), OsStorage()), RunDirectory(data.resolve())
-        self._by_hand = ByHand(deployment, observer, directory, session_ms, seams, settings.asked.seed, _note)
+        directory = RunDirectory(data.resolve())
+        cluster = Deployed(deployment, observer, directory, session_ms)
+        self._by_hand = ByHand(cluster, directory, SystemClock(), OsStorage(), settings.asked.seed, _note)
 
     async def run(self, as_json: bool) -> int:
         """Until SIGINT or SIGTERM; the exit status. Raises BadRequest if it does not come up."""

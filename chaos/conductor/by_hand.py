@@ -16,11 +16,12 @@ import math
 import re
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.injector import Injector, NotHealed
 from chaos.conductor.observer import Observer
+from chaos.faults.base import ClusterUnderTest
 from chaos.faults.catalogue import FAULTS, UnknownFault, check_faults
 from chaos.schedules.model import Injection
 from cluster.process.local_socket import listening
@@ -84,27 +85,71 @@ def _aimed(target: object, topics: Mapping[str, int], links: Collection[str]) ->
     raise Refused(f"there is no partition or link {given!r}; partitions: {partitions}; links: {', '.join(links)}")
 
 
-class ByHand:
-    """Takes requests for one cluster and works them off; several at once are several faults at once."""
+class Broken(Protocol):
+    """The cluster that is broken by hand."""
+
+    @property
+    def link_names(self) -> tuple[str, ...]: ...
+
+    async def topics(self) -> dict[str, int]:
+        """Every topic with its number of partitions. Raises Refused if nobody tells."""
+        ...
+
+    def target(self, topic: str, partitions: int) -> ClusterUnderTest:
+        """The cluster as a fault sees it, its probes looking at this topic."""
+        ...
+
+
+class Deployed:
+    """``Broken`` over the real thing."""
 
     def __init__(
-        self,
-        deployment: Deployment,
-        observer: Observer,
-        directory: RunDirectory,
-        session_timeout_ms: int,
-        seams: tuple[Clock, Storage],
-        seed: int,
-        note: Callable[[str], None],
+        self, deployment: Deployment, observer: Observer, directory: RunDirectory, session_timeout_ms: int
     ) -> None:
         self._deployment = deployment
         self._observer = observer
         self._directory = directory
         self._session_timeout_ms = session_timeout_ms
-        self._clock, self._storage = seams
+        self.link_names = deployment.link_names
+
+    async def topics(self) -> dict[str, int]:
+        admin = self._observer.admin(ASK_TIMEOUT_MS)
+        try:
+            view = await admin.metadata()
+        except TimeoutError as error:
+            raise Refused(f"no broker tells which topics there are: {error}") from error
+        finally:
+            await admin.close()
+        return {name: len(topic.partitions) for name, topic in sorted(view.topics.items()) if topic.partitions}
+
+    def target(self, topic: str, partitions: int) -> ClusterUnderTest:
+        # Here because it loads what talks to the proxy, which starting a cluster should not wait for.
+        from chaos.conductor.target import Target
+
+        observer, session_ms = self._observer.of_topic(topic), self._session_timeout_ms
+        return Target(self._deployment, observer, self._directory, topic, partitions, session_ms)
+
+
+class ByHand:
+    """Takes requests for one cluster and works them off; several at once are several faults at once."""
+
+    def __init__(
+        self,
+        cluster: Broken,
+        directory: RunDirectory,
+        clock: Clock,
+        storage: Storage,
+        seed: int,
+        note: Callable[[str], None],
+    ) -> None:
+        self._cluster = cluster
+        self._directory = directory
+        self._clock = clock
+        self._storage = storage
         self._seed = seed
         self._note = note
         self._numbers = itertools.count()
+        self._ending = asyncio.Event()
         self._working: set[asyncio.Task[None]] = set()
 
     @property
@@ -121,8 +166,8 @@ class ByHand:
                 yield
             finally:
                 server.close()
-                for task in self._working:
-                    task.cancel()
+                # not cancelled: asyncio would take the end of a handler for an accident, and log it as one
+                self._ending.set()
                 await asyncio.gather(*self._working, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -151,24 +196,21 @@ class ByHand:
     ) -> dict[str, Any]:
         """Work the request off; who asked may go away meanwhile, and then it is cut short and healed."""
         work = asyncio.create_task(self._work(request, tell))
-        gone = asyncio.create_task(reader.read(1))
+        over = [asyncio.create_task(reader.read(1)), asyncio.create_task(self._ending.wait())]
         try:
-            await asyncio.wait([work, gone], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([work, *over], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            gone.cancel()
+            for each in over:
+                each.cancel()
             if not work.done():
                 work.cancel()
                 await asyncio.wait([work])
         return {"end": NO_BITE, "text": "cut short and healed"} if work.cancelled() else work.result()
 
     async def _work(self, request: Mapping[str, Any], tell: Callable[[Mapping[str, Any]], None]) -> dict[str, Any]:
-        # Here because it loads what talks to the proxy, which starting a cluster should not wait for.
-        from chaos.conductor.target import Target
-
-        topics = await self._topics()
-        plan = planned(request, topics, self._deployment.link_names)
-        observer, partitions = self._observer.of_topic(plan.topic), topics[plan.topic]
-        target = Target(self._deployment, observer, self._directory, plan.topic, partitions, self._session_timeout_ms)
+        topics = await self._cluster.topics()
+        plan = planned(request, topics, self._cluster.link_names)
+        target = self._cluster.target(plan.topic, topics[plan.topic])
 
         def note(text: str) -> None:
             self._note(text)
@@ -186,16 +228,6 @@ class ByHand:
         if last is None or last.effect != BIT:
             return {"end": NO_BITE, "text": last.detail if last else ""}
         return {"end": BIT, "text": last.detail}
-
-    async def _topics(self) -> dict[str, int]:
-        admin = self._observer.admin(ASK_TIMEOUT_MS)
-        try:
-            view = await admin.metadata()
-        except TimeoutError as error:
-            raise Refused(f"no broker tells which topics there are: {error}") from error
-        finally:
-            await admin.close()
-        return {name: len(topic.partitions) for name, topic in sorted(view.topics.items()) if topic.partitions}
 
 
 class _Told:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import socket
 import stat
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +15,16 @@ import pytest
 
 from chaos.commands.status import lines
 from chaos.commands.up_state import DATA, announcement, nothing_up, other_brokers
-from chaos.conductor.by_hand import Refused, planned
+from chaos.conductor.by_hand import ByHand, Refused, planned
 from chaos.conductor.fixed_ports import FREE_PORTS, FixedPorts
+from chaos.faults.base import until
 from chaos.faults.catalogue import FAULTS
 from cluster.process.local_socket import NAME, connect, listening
 from cluster.process.topology import link_names
+from cluster.seams.clock import SystemClock
+from cluster.seams.os_storage import OsStorage
+from tests.chaos.fake_cluster import FakeCluster
+from verifier.evidence.run_directory import RunDirectory
 
 TOPICS = {"orders": 3, "a-1": 1}
 LINKS = [str(name) for name in link_names((1, 2), ("producers", "readers"))]
@@ -161,3 +169,120 @@ def test_a_socket_of_a_directory_is_its_owners_alone(tmp_path: Path) -> None:
             ours.sendall(b"x")
             assert theirs.recv(1) == b"x"
     assert list(deep.iterdir()) == []
+
+
+class Handled:
+    """A cluster of numbers, with one topic."""
+
+    def __init__(self) -> None:
+        self.cluster = FakeCluster()
+        self.link_names = self.cluster.link_names
+        #: Who still waits for answers when the cluster ends.
+        self.waiting: list[asyncio.StreamWriter] = []
+
+    async def topics(self) -> dict[str, int]:
+        return {self.cluster.topic: self.cluster.partitions}
+
+    def target(self, topic: str, partitions: int) -> FakeCluster:
+        assert (topic, partitions) == (self.cluster.topic, self.cluster.partitions)
+        return self.cluster
+
+
+async def answered(directory: Path, *lines: bytes) -> list[dict[str, Any]]:
+    """What comes back for one request."""
+    reader, writer = await opened(directory)
+    writer.writelines(lines)
+    answers = [json.loads(line) for line in (await reader.read()).splitlines()]
+    writer.close()
+    return answers
+
+
+async def opened(directory: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection, as ``gapless fault`` makes it."""
+    return await asyncio.open_unix_connection(sock=connect(directory))
+
+
+def by_hand(directory: Path, work: Callable[[Handled, ByHand], Awaitable[None]]) -> list[dict[str, Any]]:
+    """Do ``work`` while faults are taken; the record."""
+    handled, run = Handled(), RunDirectory(directory)
+
+    async def main() -> None:
+        hand = ByHand(handled, run, SystemClock(), OsStorage(), 3, lambda _: None)
+        async with hand.open():
+            await work(handled, hand)
+        for writer in handled.waiting:
+            writer.close()
+            await writer.wait_closed()
+        assert await handled.cluster.in_sync()
+        assert not hand.is_busy
+
+    asyncio.run(main())
+    return run.read_faults()
+
+
+def asked(**request: Any) -> bytes:
+    return json.dumps(request).encode() + b"\n"
+
+
+def test_a_fault_by_hand_bites_and_is_healed(tmp_path: Path) -> None:
+    """Who asked is told what happens, with the probes; each injection has a number of its own in the record."""
+
+    async def work(handled: Handled, hand: ByHand) -> None:
+        for _ in range(2):
+            *said, end = await answered(tmp_path, asked(fault="kill-leader", target="gapless-1", duration_s=0.01))
+            assert [each["said"].split()[0] for each in said] == ["fault", "injected;", "kill-leader"]
+            assert "it bites (broker=1, pid=" in said[1]["said"]
+            assert end["end"] == "bit" and end["text"].startswith("healed")
+            handled.cluster.processes[1].running = True
+
+    record = by_hand(tmp_path, work)
+    assert [(each["number"], each["phase"], each["effective"]) for each in record] == [
+        *((number, phase, True) for number in (0, 1) for phase in ("inject", "heal"))
+    ]
+
+
+def test_a_fault_by_hand_that_does_nothing_is_said_not_to_bite(tmp_path: Path) -> None:
+    """As its probe saw it."""
+
+    async def work(handled: Handled, hand: ByHand) -> None:
+        handled.cluster.links.deaf = True
+        *said, end = await answered(tmp_path, asked(fault="cut-link", target="b2-b1", duration_s=0.01))
+        assert end["end"] == "did not bite"
+        assert "no effect seen so far" in said[1]["said"]
+
+    assert [each["effective"] for each in by_hand(tmp_path, work)] == [False, False]
+
+
+@pytest.mark.parametrize("request_", [b"{\n", b"[]\n", b"\n", b"x" * 100_000 + b"\n", b"[" * 60_000 + b"\n"])
+def test_what_is_no_request_is_refused(request_: bytes, tmp_path: Path) -> None:
+    """And the next one is served."""
+
+    async def work(handled: Handled, hand: ByHand) -> None:
+        (end,) = await answered(tmp_path, request_)
+        assert end["end"] == "refused" and end["text"]
+        assert (await answered(tmp_path, asked(fault="reset", duration_s=0.01)))[-1]["end"] == "bit"
+
+    by_hand(tmp_path, work)
+
+
+@pytest.mark.parametrize("who", ["who asked", "the cluster"])
+def test_a_fault_is_healed_when_somebody_goes(who: str, tmp_path: Path) -> None:
+    """Ctrl-C of ``gapless fault``, and the end of ``gapless up``: nothing stays stopped."""
+
+    async def work(handled: Handled, hand: ByHand) -> None:
+        async def healed() -> bool:
+            return not hand.is_busy
+
+        reader, writer = await opened(tmp_path)
+        handled.waiting.append(writer)
+        writer.write(asked(fault="pause-leader", duration_s=600))
+        while b"injected" not in await reader.readline():
+            pass
+        assert handled.cluster.processes[1].suspended and hand.is_busy
+        if who == "who asked":
+            writer.close()
+            assert await until(healed, clock=SystemClock(), timeout_ms=10_000)
+            assert not handled.cluster.processes[1].suspended
+
+    by_hand(tmp_path, work)
+    assert not (tmp_path / NAME).exists()
