@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from chaos.commands.up_state import DATA, Data, nothing_up, running
-from chaos.conductor.by_hand import BIT, NOT_HEALED, REFUSED
+from chaos.conductor.by_hand import BIT, CUT_SHORT, NOT_HEALED, REFUSED
 from chaos.exits import BadRequest, Exit
 from chaos.faults.catalogue import UnknownFault, check_faults
 from cluster.process.local_socket import connect
@@ -74,6 +74,8 @@ def _end(how: str, text: str) -> int:
     if how == NOT_HEALED:
         print(printable(f"gapless: not healed: {text}; 'gapless down' and 'gapless up' begin again"), file=sys.stderr)
         return int(Exit.HARNESS_FAILED)
-    if how != BIT:
+    if how == CUT_SHORT:
+        print(printable(f"gapless: {text}: the cluster stops"), file=sys.stderr)
+    elif how != BIT:
         print(printable(f"gapless: it did not bite: {text or 'no effect was seen'}"), file=sys.stderr)
     return int(Exit.VALID if how == BIT else Exit.INVALID)

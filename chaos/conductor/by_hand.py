@@ -31,7 +31,7 @@ from verifier.evidence.run_directory import RunDirectory
 
 log = logging.getLogger(__name__)
 
-BIT, NO_BITE, REFUSED, NOT_HEALED = "bit", "did not bite", "refused", "not healed"
+BIT, NO_BITE, CUT_SHORT, REFUSED, NOT_HEALED = "bit", "did not bite", "cut short", "refused", "not healed"
 ASK_TIMEOUT_MS = 5_000
 LONGEST_S = 3600.0
 _PARTITION = re.compile(r"(?P<topic>.+)-(?P<partition>0|[1-9][0-9]{0,8})\Z")
@@ -205,7 +205,7 @@ class ByHand:
             if not work.done():
                 work.cancel()
                 await asyncio.wait([work])
-        return {"end": NO_BITE, "text": "cut short and healed"} if work.cancelled() else work.result()
+        return {"end": CUT_SHORT, "text": "cut short, and healed"} if work.cancelled() else work.result()
 
     async def _work(self, request: Mapping[str, Any], tell: Callable[[Mapping[str, Any]], None]) -> dict[str, Any]:
         topics = await self._cluster.topics()

@@ -131,6 +131,9 @@ def test_two_runs_are_compared_where_they_differ(results: Path, capsys: pytest.C
     assert found["acked"] == ["5", "5"]
     assert found["memory_mb.broker"] == ["1", "2"]
     assert "read" in found and "stats.read" not in found
+    assert run_command(["runs", "compare", str(one), str(results / "run" / "20260103T102030Z-s9")]) == 0
+    whats = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]]
+    assert whats == ["verdict", "seed", "acked", "read", "anomalies", "allowed", "memory_mb.broker"]
     assert run_command(["runs", "compare", str(one), str(results / "latest")]) == 0
     assert re.search(r"^verdict +valid +-$", capsys.readouterr().out, re.MULTILINE)
 

@@ -26,8 +26,9 @@ def differences(
     """
     rows = list(_both(dict(_result(one)), dict(_result(other)), always=True))
     rows += _both(dict(_asked(one[0])), dict(_asked(other[0])))
-    rows += _both(dict(_figures(one[1].get("stats"))), dict(_figures(other[1].get("stats"))))
-    return rows
+    told = {what for what, _, _ in rows}
+    figures = _both(dict(_figures(one[1].get("stats"))), dict(_figures(other[1].get("stats"))))
+    return [*rows, *(row for row in figures if row[0] not in told)]
 
 
 def _both(one: Mapping[str, str], other: Mapping[str, str], *, always: bool = False) -> Iterator[tuple[str, str, str]]:
