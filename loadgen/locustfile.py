@@ -19,6 +19,7 @@ if importlib.util.find_spec("loadgen") is None:
 from locust import events
 from locust.runners import MasterRunner, WorkerRunner
 
+from loadgen.hosts import checked_host
 from loadgen.settings import SettingsError
 from loadgen.users.options import DEFAULT_PRODUCERS, add_options, producer_count, reader_count, settle_options
 from loadgen.users.process import (
@@ -57,6 +58,8 @@ def on_init(environment: Any, **_: Any) -> None:
         show_chaos(environment, RunDirectory(Path(options.kafka_run_directory)))
     is_worker = isinstance(environment.runner, WorkerRunner)
     try:
+        if environment.host:
+            checked_host(environment.host)
         if not is_worker:
             settle_options(options)
         ReaderUser.fixed_count = readers = _readers(environment)

@@ -33,6 +33,18 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("gapless export results/latest --edn --out history.edn", "for Jepsen's checker"),
         ("gapless export results/latest --jsonl", "for a program of yours"),
     ),
+    "runs": (
+        ("gapless runs", "all that is stored, the newest first"),
+        ("gapless runs prune --keep 20 --dry-run", "what pruning would remove"),
+    ),
+    "load": (
+        ("gapless load --host localhost:9092 --run-time 60s", "a minute on a cluster of yours"),
+        ("gapless load --host localhost:9092 --web", "the same, begun and watched in Locust's page"),
+    ),
+    "fault": (
+        ("gapless fault kill-leader orders-0", "in a cluster of 'gapless up'"),
+        ("gapless fault cut-link b1-b2 --duration 10", "one link, for ten seconds"),
+    ),
     "up": (
         ("gapless up --port 9092", "three brokers at 9092 to 9094, until Ctrl-C"),
         ("gapless up --brokers 1 --detach", "one broker in the background"),

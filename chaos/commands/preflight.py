@@ -80,14 +80,17 @@ def check_java() -> None:
 
 def check_web_port(port: int) -> None:
     """Raises BadRequest if somebody else listens there: Locust would find out when the cluster is up, and end."""
+    check_port(f"--web-port {port}", port, "choose another, or --web for a free one")
+
+
+def check_port(asked: str, port: int, fix: str) -> None:
+    """Raises BadRequest if somebody else listens on this port of 127.0.0.1; ``asked`` is the option with its value."""
     from loadgen.command import WEB_HOST
 
     try:
         asyncio.run(_listen(WEB_HOST, port))
     except OSError as error:
-        raise BadRequest(
-            f"--web-port {port} is not available: {reason(error)}; choose another, or --web for a free one"
-        ) from error
+        raise BadRequest(f"{asked} is not available: {reason(error)}; {fix}") from error
 
 
 def check_spark_master(master: str) -> None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from chaos.commands.history_head import complaint
 from chaos.exits import BadRequest
-from cluster.process.one_line import reason
-from verifier.evidence.run_directory import RunDirectory
+from cluster.process.one_line import printable, reason
+from verifier.evidence.run_directory import LATEST, RunDirectory
 from verifier.evidence.run_model import OtherVersion, RunModel, RunModelError
 
 #: What a history of operations is called, and where one lies in a directory of a Jepsen store.
@@ -23,6 +24,8 @@ A_RUN = "a run directory, for example results/latest"
 A_RUN_OR_HISTORY = (
     f"a run directory (results/latest) or a history ({', '.join(HISTORIES)}, or a directory with {STORE_FILE})"
 )
+#: What is meant if no run is named.
+LATEST_RUN = Path("results") / LATEST
 #: As much of a file is looked at to see whether it holds operations at all.
 HEAD_BYTES = 65_536
 
@@ -52,6 +55,20 @@ def stored(path: Path) -> Stored:
         return Stored(path, run_directory(path, A_RUN_OR_HISTORY), None)
     except DamagedRun as error:
         return Stored(path, None, None, str(error))
+
+
+def latest_run(wanted: str = A_RUN) -> Path:
+    """The newest run, by its own path, which is said on stderr. Raises BadRequest if there is none."""
+    if not LATEST_RUN.exists():
+        raise BadRequest(
+            f"no run is named, and there is no {LATEST_RUN}; name {wanted}, or make one with 'gapless run'"
+        )
+    try:
+        path = LATEST_RUN.resolve().relative_to(Path.cwd())
+    except ValueError:
+        path = LATEST_RUN.resolve()
+    print(printable(f"gapless: {LATEST_RUN} is {path}"), file=sys.stderr)
+    return path
 
 
 def run_directory(path: Path, wanted: str = A_RUN) -> RunDirectory:

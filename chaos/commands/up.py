@@ -1,55 +1,51 @@
-"""``gapless up``, ``status``, ``down``: a cluster for any client, without load, faults or proxies' toxics.
+"""``gapless up``: a cluster for any client, without load; faults come by hand (``gapless fault``).
 
-Owns the state file of a detached cluster. The cluster is the same that runs break, on its control listeners.
+The cluster is the same that runs break. Clients reach its control listeners, or with ``--proxy`` producers' links.
+Owns starting it, in the foreground or detached, and what is said of it; its state file is ``up_state``'s.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import io
 import json
-import os
 import signal
 import subprocess
 import sys
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import psutil
 import typer
 
-from chaos.commands import invocation
-from chaos.commands.preflight import check_outside
+from chaos.commands.preflight import check_outside, check_port
+from chaos.commands.up_state import DATA, MODULE, STATE, Data, announcement, other_brokers, running, state_of
+from chaos.conductor.by_hand import ByHand, Deployed
 from chaos.conductor.deployment import Deployment, StartFailure
-from chaos.conductor.observer import Observer, scrape
+from chaos.conductor.fixed_ports import FixedPorts
+from chaos.conductor.observer import Observer
 from chaos.exits import BadRequest, Exit
 from chaos.experiment.asked import Asked
+from chaos.experiment.experiment import Experiment
 from chaos.experiment.resolve import resolve
 from cluster.process.one_line import printable, reason
 from cluster.process.supervisor import Supervisor
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import SystemClock
-from verifier.evidence.run_directory import RunDirectory, read_json, write_json_atomic
+from cluster.seams.os_storage import OsStorage
+from verifier.evidence.run_directory import RunDirectory, write_json_atomic
 
-STATE = "up.json"
 MOST_PORT = 65_535
-DATA = Path("results/up")
-MODULE = "chaos.commands.main"
 DETACHED_START_S = 90.0
-UNDER_REPLICATED = "gapless_under_replicated_partitions"
+#: What a detached cluster says after it has announced itself.
+LOG = "up.log"
+#: How often it is looked whether a broker died or came back.
+LOOK_S = 1.0
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the command."""
     app.command("up", help="Start a cluster for any client and stay in the foreground until Ctrl-C.")(up)
-    app.command("status", help="Say what a detached cluster is doing.")(status)
-    app.command("down", help="Stop a detached cluster.")(down)
-
-
-Data = Annotated[Path, typer.Option(help="Where the brokers' data and the state file are.")]
 
 
 def up(
@@ -60,6 +56,15 @@ def up(
     port: Annotated[
         int, typer.Option(min=0, max=MOST_PORT, help="The first broker's port, the others follow; 0 picks free ones.")
     ] = 0,
+    metrics_port: Annotated[
+        int,
+        typer.Option(
+            min=0, max=MOST_PORT, help="The first broker's metrics port, the others follow; 0 picks free ones."
+        ),
+    ] = 0,
+    proxy: Annotated[
+        bool, typer.Option("--proxy", help="Put clients behind links, so that faults cut and slow them too.")
+    ] = False,
     data: Data = DATA,
     detach: Annotated[bool, typer.Option("--detach", help="Return once it is up; see status and down.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one object with bootstrap.servers.")] = False,
@@ -80,161 +85,142 @@ def up(
         settings, warnings = resolve(asked)
     except ValueError as error:
         raise BadRequest(str(error)) from error
-    if port + brokers - 1 > MOST_PORT:
-        raise BadRequest(
-            f"--port {port} leaves no ports for {brokers} brokers, the last one is {MOST_PORT}; "
-            f"give at most --port {MOST_PORT - brokers + 1}"
-        )
-    for warning in warnings:
-        print(f"warning: {warning}", file=sys.stderr)
-    if _running(data) is not None:
+    if running(data) is not None:
         raise BadRequest(f"a cluster is up already with {data / STATE}; stop it with 'gapless down --data {data}'")
+    _check_ports(brokers, {"--port": port, "--metrics-port": metrics_port})
     check_outside(settings)
-    if detach:
-        return _detach(data)
+    directory = RunDirectory(data.resolve())
+    if (others := other_brokers(directory.broker_ids(), brokers, data)) is not None:
+        warnings.append(others)
     try:
-        directory = RunDirectory(data.resolve())
         directory.path.mkdir(parents=True, exist_ok=True)
         directory.prepare()
     except OSError as error:
         raise BadRequest(f"the directory {data} cannot be used: {reason(error)}; see --data") from error
-    clock = SystemClock()
-    observer = Observer(AsyncioTransport(), clock, settings.topic)
+    if detach:
+        return _detach(data, as_json=as_json)
+    for warning in warnings:
+        _note(f"warning: {warning}")
+    observer = Observer(AsyncioTransport(), SystemClock(), settings.topic)
     with Supervisor(str(directory.path), lambda _: None) as supervisor:
-        deployment = Deployment(settings, directory, supervisor, observer, first_port=port)
+        ports = FixedPorts(port, metrics_port, behind_links=proxy)
+        deployment = Deployment(settings, directory, supervisor, observer, ports)
         try:
-            return asyncio.run(_serve(deployment, observer, data / STATE, as_json))
+            return asyncio.run(_Serving(deployment, observer, settings, data, behind_links=proxy).run(as_json))
         finally:
             (data / STATE).unlink(missing_ok=True)
 
 
-async def _serve(deployment: Deployment, observer: Observer, state: Path, as_json: bool) -> int:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for each in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(each, stop.set)
-    starting = asyncio.create_task(deployment.start())
-    stopping = asyncio.create_task(stop.wait())
-    await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
-    if not starting.done():
-        starting.cancel()
-        await asyncio.wait([starting])
-        return int(Exit.UNKNOWN)
-    try:
-        starting.result()
-    except StartFailure as error:
-        hint = "; choose another --port" if "address already in use" in str(error) else ""
-        raise BadRequest(f"{error}{hint}") from error
-    me = psutil.Process()
-    announced = {
-        "bootstrap.servers": ",".join(observer.control_addresses()),
-        "zookeeper.connect": deployment.zookeeper_address,
-        "metrics": observer.metrics_urls(),
-        "pid": me.pid,
-        "creation_time": me.create_time(),
-    }
-    write_json_atomic(state, announced)
-    if as_json:
-        print(json.dumps(announced), flush=True)
-    else:
-        print(f"bootstrap.servers={announced['bootstrap.servers']}", flush=True)
-        for url in observer.metrics_urls():
-            print(f"metrics: {url}", flush=True)
-        print("up; Ctrl-C stops it", file=sys.stderr)
-    await stopping
-    await deployment.stop()
-    return int(Exit.VALID)
+def _check_ports(brokers: int, first: Mapping[str, int]) -> None:
+    """Raises BadRequest if somebody has one of the ports that were asked for, before anything is started."""
+    for option, port in first.items():
+        if port + brokers - 1 > MOST_PORT:
+            raise BadRequest(
+                f"{option} {port} leaves no ports for {brokers} brokers, the last one is {MOST_PORT}; "
+                f"give at most {option} {MOST_PORT - brokers + 1}"
+            )
+        for each in range(port, port + brokers) if port else ():
+            check_port(f"{option} {port}", each, "choose another, or leave it out for free ones")
 
 
-def _detach(data: Path) -> int:
+class _Serving:
+    """A cluster from its start to its end."""
+
+    def __init__(
+        self, deployment: Deployment, observer: Observer, settings: Experiment, data: Path, *, behind_links: bool
+    ) -> None:
+        self._deployment, self._observer = deployment, observer
+        self._data, self._behind_links = data, behind_links
+        self._creates_topics = bool(settings.broker_config["auto.create.topics.enable"])
+        session_ms = int(settings.broker_config["zookeeper.session.timeout.ms"])
+        directory = RunDirectory(data.resolve())
+        cluster = Deployed(deployment, observer, directory, session_ms)
+        self._by_hand = ByHand(cluster, directory, SystemClock(), OsStorage(), settings.asked.seed, _note)
+
+    async def run(self, as_json: bool) -> int:
+        """Until SIGINT or SIGTERM; the exit status. Raises BadRequest if it does not come up."""
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for each in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(each, stop.set)
+        starting = asyncio.create_task(self._deployment.start())
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():
+            starting.cancel()
+            await asyncio.wait([starting])
+            return int(Exit.UNKNOWN)
+        try:
+            starting.result()
+        except StartFailure as error:
+            hint = "; choose another --port" if "address already in use" in str(error) else ""
+            raise BadRequest(f"{error}{hint}") from error
+        async with self._by_hand.open():
+            announced = self._written()
+            if as_json:
+                print(json.dumps(announced), flush=True)
+            else:
+                print("\n".join(map(printable, announcement(announced, self._data))), flush=True)
+                print("up; Ctrl-C stops it", file=sys.stderr)
+            watching = asyncio.create_task(self._watch(announced))
+            await stopping
+            watching.cancel()
+        await self._deployment.stop()
+        return int(Exit.VALID)
+
+    def _written(self) -> dict[str, Any]:
+        state = self._state()
+        write_json_atomic(self._data / STATE, state)
+        return state
+
+    def _state(self) -> dict[str, Any]:
+        links, creates = self._behind_links, self._creates_topics
+        return state_of(self._deployment, self._observer, behind_links=links, creates_topics=creates)
+
+    async def _watch(self, written: dict[str, Any]) -> None:
+        """Keep the state file true while brokers are restarted, and say when one dies by itself."""
+        dead: set[int] = set()
+        while True:
+            await asyncio.sleep(LOOK_S)
+            if self._by_hand.is_busy:
+                continue
+            if self._state() != written:
+                written = self._written()
+            for broker_id in self._deployment.broker_ids:
+                process = self._deployment.process(broker_id)
+                if not process.is_running() and process.pid not in dead:
+                    dead.add(process.pid)
+                    _note(f"broker {broker_id} ended (exit status {process.wait(0)}); its log: {process.log_path}")
+
+
+def _note(text: str) -> None:
+    print(printable(text), file=sys.stderr, flush=True)
+
+
+def _detach(data: Path, *, as_json: bool) -> int:
     """Start the same command in the background and wait until it has announced itself."""
     argv = [sys.executable, "-m", MODULE, *(word for word in sys.argv[1:] if word != "--detach")]
     if "--json" not in argv:
         argv.append("--json")
-    data.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=data) as errors:
+    with (data / LOG).open("w+b") as errors:
         child = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
         )
         with child.stdout or io.StringIO() as output:
             line = output.readline()
-        if line:
-            print(printable(line.rstrip()))
-            # It lives on by itself; this object must not complain that it does.
-            child.returncode = 0
-            return int(Exit.VALID)
-        code = child.wait(DETACHED_START_S)
+        # It lives on by itself; this object must not complain that it does.
+        code = 0 if line else child.wait(DETACHED_START_S)
+        child.returncode = code
         errors.seek(0)
-        lines = errors.read().decode(errors="replace").strip().splitlines()
-    print("\n".join(map(printable, lines[-3:])) or "gapless: the cluster did not come up", file=sys.stderr)
-    return code or int(Exit.HARNESS_FAILED)
-
-
-def _running(data: Path) -> psutil.Process | None:
-    """The process of a detached cluster, by pid and creation time; None if it is gone.
-
-    The file may name any process: it must be ours, and one that was started to be the cluster of this directory.
-    """
-    try:
-        state = read_json(data / STATE)
-        process = psutil.Process(int(state["pid"]))
-        is_same = process.create_time() == state["creation_time"] and process.uids().real == os.getuid()
-        return process if is_same and _data_of(process.cmdline(), Path(process.cwd())) == data.resolve() else None
-    except (OSError, OverflowError, ValueError, TypeError, KeyError, psutil.Error):
-        return None
-
-
-def _data_of(words: Sequence[str], where: Path) -> Path | None:
-    """The directory of the cluster that this command line, given ``where``, brings up; None if it brings none up."""
-    at = next((at for at, word in enumerate(words) if word == MODULE or Path(word).name == invocation.NAME), None)
-    if at is None or words[at + 1 : at + 2] != ["up"]:
-        return None
-    data = str(DATA)
-    for word, value in zip(words, [*words[1:], ""], strict=True):
-        if word == "--data":
-            data = value
-        elif word.startswith("--data="):
-            data = word.partition("=")[2]
-    return (where / data).resolve()
-
-
-def status(data: Data = DATA) -> int:
-    """Print the state file of a live cluster, and how many of its partitions lack a replica."""
-    if _running(data) is None:
-        print(_none_is_up(data), file=sys.stderr)
-        return int(Exit.INVALID)
-    state = read_json(data / STATE)
-    lacking = {url: _under_replicated(url) for url in state.get("metrics", [])}
-    print(json.dumps({**state, "under_replicated_partitions": lacking}, indent=2))
-    return int(Exit.VALID)
-
-
-def _none_is_up(data: Path) -> str:
-    where = f" --data {data}" if data != DATA else ""
-    return (
-        f"no cluster is up in {data} (it has no {STATE} of a live one); start one with 'gapless up --detach{where}', "
-        "or name another directory with --data"
-    )
-
-
-def _under_replicated(url: str) -> int | None:
-    """Partitions led by the broker with these metrics whose in-sync set lacks a replica; None if it does not answer."""
-    samples = scrape(url)
-    return None if samples is None else int(sum(value for _, value in samples.get(UNDER_REPLICATED, [])))
-
-
-def down(data: Data = DATA) -> int:
-    """Ask the detached cluster to stop and wait until it has."""
-    process = _running(data)
-    if process is None:
-        with contextlib.suppress(NotADirectoryError):
-            (data / STATE).unlink(missing_ok=True)
-        print(_none_is_up(data), file=sys.stderr)
+        said = errors.read().decode(errors="replace").strip().splitlines()
+    if not line:
+        print("\n".join(map(printable, said[-3:])) or "gapless: the cluster did not come up", file=sys.stderr)
+        return code or int(Exit.HARNESS_FAILED)
+    for each in said:
+        _note(each)
+    if as_json:
+        print(printable(line.rstrip()))
         return int(Exit.VALID)
-    process.terminate()
-    try:
-        process.wait(60)
-    except psutil.TimeoutExpired:
-        print(f"the cluster (pid {process.pid}) did not stop within 60 s", file=sys.stderr)
-        return int(Exit.HARNESS_FAILED)
+    print("\n".join(map(printable, announcement(json.loads(line), data))))
+    _note("up in the background; see 'gapless status' and 'gapless down'")
     return int(Exit.VALID)

@@ -15,7 +15,7 @@ from chaos.commands.judge import judge, judge_all, say, say_lines
 from chaos.commands.preflight import check_java, check_spark_master
 from chaos.commands.pruned import is_pruned, say_pruned
 from chaos.commands.shown import examples
-from chaos.commands.stored import Stored, run_directory, stored
+from chaos.commands.stored import A_RUN_OR_HISTORY, Stored, latest_run, run_directory, stored
 from chaos.exits import VERDICTS, BadRequest, Exit
 from cluster.process.one_line import printable
 from verifier.evidence.run_directory import RunDirectory, read_json
@@ -37,13 +37,13 @@ def register(app: typer.Typer) -> None:
 
 def verify(
     paths: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
-            metavar="PATH...",
-            help="Run directories (results/latest), histories of operations (.edn, .jsonl, .json), or directories of a "
-            "Jepsen store.",
+            metavar="[PATH...]",
+            help="Run directories, histories of operations (.edn, .jsonl, .json), or directories of a Jepsen store. "
+            "[dim]default: results/latest[/dim]",
         ),
-    ],
+    ] = None,
     spark_master: Annotated[str, typer.Option(help="Spark master, for runs.")] = "local[2]",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print verdict.json's object on stdout; of several paths, one a line.")
@@ -66,7 +66,7 @@ def verify(
     ] = None,
 ) -> int:
     """Judge each and print the RESULT lines; the exit status is the worst."""
-    asked = [stored(path) for path in paths]
+    asked = [stored(path) for path in paths or [latest_run(A_RUN_OR_HISTORY)]]
     runs = list(dict.fromkeys(each.run for each in asked if each.run is not None and not is_pruned(each.run)))
     options = _options(sub_via, ww_deps=ww_deps, txn=txn)
     if all(each.history is None for each in asked) and (sub_via is not None or ww_deps or not txn or out is not None):
@@ -133,8 +133,13 @@ class _InOrder:
         return VERDICTS[say_pruned(each.run, as_json=self._as_json, more=more)]
 
 
-def report(path: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")]) -> int:
+def report(
+    path: Annotated[
+        Path | None, typer.Argument(metavar="[RUN]", help="A run directory. [dim]default: results/latest[/dim]")
+    ] = None,
+) -> int:
     """Where the report is."""
+    path = path or latest_run()
     directory = run_directory(path)
     try:
         recorded = read_json(directory.verdict_json) if directory.report_html.exists() else {}

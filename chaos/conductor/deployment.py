@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from chaos.conductor.fixed_ports import FREE_PORTS, HOST, FixedPorts
 from chaos.conductor.observer import Observer
 from chaos.experiment.choices import LOAD_GROUPS
 from chaos.experiment.experiment import Experiment
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-HOST = "127.0.0.1"
 #: Where a proxy leads before its broker has bound its ports: nothing listens on port 1.
 NOWHERE = f"{HOST}:1"
 #: A machine that does much else may take most of a minute for what takes a second.
@@ -48,13 +48,13 @@ class Deployment:
         directory: RunDirectory,
         supervisor: Supervisor,
         observer: Observer,
-        first_port: int = 0,
+        ports: FixedPorts = FREE_PORTS,
     ) -> None:
         self._settings = settings
         self._directory = directory
         self._supervisor = supervisor
         self._observer = observer
-        self._first_port = first_port
+        self._ports = ports
         self._brokers: dict[int, Child] = {}
         self.broker_ids = tuple(range(1, settings.asked.brokers + 1))
         self.link_names = tuple(str(name) for name in link_names(self.broker_ids, LOAD_GROUPS))
@@ -73,7 +73,7 @@ class Deployment:
 
     @property
     def is_proxied(self) -> bool:
-        """Whether the links are there; they are not before the proxy is up."""
+        """Whether the links are there."""
         return self._links is not None
 
     @property
@@ -183,10 +183,16 @@ class Deployment:
         """The proxy's URL, and where these links listen. They lead nowhere yet."""
         url = self._settings.asked.toxiproxy or await self._start_own_proxy()
         # Here because it costs 60 ms, in which the other processes are loading their code too.
-        from chaos.links import Links
+        from chaos.links import LinkError, Links
 
-        self._links = Links(url)
-        return url, {name: await asyncio.to_thread(self._links.create, name, NOWHERE) for name in link_names}
+        links = self._links = Links(url)
+        listen = self._ports.listen
+        try:
+            return url, {
+                name: await asyncio.to_thread(links.create, name, NOWHERE, listen(name)) for name in link_names
+            }
+        except LinkError as error:
+            raise StartFailure(f"the proxy made no link: {error}") from error
 
     async def _start_own_proxy(self) -> str:
         """Start the proxy's server; its URL."""
@@ -266,7 +272,7 @@ class Deployment:
         settings = self._settings
         names = [*(group.upper() for group in LOAD_GROUPS), "PEERS", "CONTROL"]
         # Load and peers come through proxies, so their ports may be any; the control listener is for people too.
-        ports = {"CONTROL": self._first_port + broker_id - 1 if self._first_port else 0}
+        ports = {"CONTROL": self._ports.control(broker_id)}
         return {
             "min.insync.replicas": str(settings.min_insync_replicas),
             "default.replication.factor": str(settings.asked.replication_factor),
@@ -277,7 +283,7 @@ class Deployment:
             "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in names),
             "inter.broker.listener.name": "PEERS",
             "gapless.peer.addresses": self.topology.peer_addresses(broker_id),
-            "gapless.metrics.port": "0",
+            "gapless.metrics.port": str(self._ports.metrics_of(broker_id)),
             "zookeeper.connect": self.topology.zookeeper_connect(broker_id),
             # not log.dirs, which is a list: a comma in the path would part it
             "log.dirs": "",

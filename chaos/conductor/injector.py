@@ -13,14 +13,13 @@ import math
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from chaos.faults.base import ClusterUnderTest, Fault, PreconditionMissing, Probe
 from chaos.faults.catalogue import FAULTS
 from chaos.schedules.model import Injection, Schedule
 from cluster.seams.clock import Clock
 from cluster.seams.randomness import derive
-from cluster.seams.storage import Storage
 from verifier.evidence.live import MOST_PAST, ActiveFault, PastFault
 
 log = logging.getLogger(__name__)
@@ -37,6 +36,14 @@ class NotHealed(Exception):
     """A fault could not be undone: the cluster is not what the rest of the run needs. Names the fault and the error."""
 
 
+class Lines(Protocol):
+    """Where the record goes: a storage, or whoever also tells it on."""
+
+    def append_line(self, path: str, line: str) -> None:
+        """Append the line to the file."""
+        ...
+
+
 class Injector:
     """Injects, probes, heals, probes again. ``active`` names what is broken now, for the live line.
 
@@ -47,7 +54,7 @@ class Injector:
         self,
         cluster: ClusterUnderTest,
         clock: Clock,
-        storage: Storage,
+        storage: Lines,
         record_path: str,
         note: Callable[[str], None],
         changed: Callable[[], None] = lambda: None,
@@ -106,7 +113,7 @@ class Injector:
                         self._leave_out(index, injection)
                         continue
                     tried[injection.fault] += 1
-                    running.add(group.create_task(self._inject(seed, index, injection)))
+                    running.add(group.create_task(self.inject(seed, index, injection)))
             if self.left_out:
                 self._note(f"{self.left_out} planned faults were left out: the time was up, and their kinds had bitten")
         except ExceptionGroup as failed:
@@ -124,7 +131,8 @@ class Injector:
         for fault in tuple(self._lasting):
             self._over(fault, "cut short")
 
-    async def _inject(self, seed: int, index: int, injection: Injection) -> None:
+    async def inject(self, seed: int, index: int, injection: Injection) -> None:
+        """One injection, from its target to its healing; ``index`` is its number in the record. Raises NotHealed."""
         fault = FAULTS[injection.fault](injection, self._cluster, self._clock, derive(seed, "fault", index))
         self._numbers[fault] = index
         target = await self._choose(fault)

@@ -40,6 +40,12 @@ class Observer:
         self._control: dict[int, str] = {}
         self._metrics: dict[int, str] = {}
 
+    def of_topic(self, topic: str) -> Observer:
+        """One that looks at another topic of the same brokers, and learns of their addresses as this one does."""
+        other = Observer(self._transport, self._clock, topic)
+        other._control, other._metrics = self._control, self._metrics
+        return other
+
     def set_addresses(self, broker_id: int, control: str, metrics: str) -> None:
         """``host:port`` of a broker's control listener and metrics port; they change at each restart."""
         self._control[broker_id] = control
@@ -110,7 +116,7 @@ class Observer:
 
     def metrics_urls(self) -> list[str]:
         """Where the brokers show their metrics."""
-        return [_url(address) for address in self._metrics.values()]
+        return [_url(self._metrics[broker]) for broker in sorted(self._metrics)]
 
     async def metrics(self, broker_id: int) -> Samples | None:
         """All samples of a broker by name, with their labels; None if it does not answer."""

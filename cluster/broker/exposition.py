@@ -191,14 +191,14 @@ def _histogram(
 
 
 class MetricsServer:
-    """The HTTP port of one broker, on 127.0.0.1."""
+    """The HTTP port of one broker, on 127.0.0.1 unless it is told another address."""
 
-    def __init__(self, collectors: Iterable[Collector], port: int) -> None:
+    def __init__(self, collectors: Iterable[Collector], port: int, host: str = "127.0.0.1") -> None:
         registry = CollectorRegistry()
         for collector in collectors:
             registry.register(collector)
         self._server: Any
-        self._server, self._thread = start_http_server(port, addr="127.0.0.1", registry=registry)
+        self._server, self._thread = start_http_server(port, addr=host, registry=registry)
         self._server.set_app(GuardedWsgi(self._server.get_app()))
         self.port: int = self._server.server_port
 

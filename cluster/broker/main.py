@@ -166,10 +166,11 @@ def _open_metrics(node: Node, config: BrokerConfig, lag: LoopLag, long_turns: Lo
 
     def gauges() -> dict[str, float]:
         longest_s = long_turns.longest_ns / 1e9
-        return {"event_loop_lag_seconds": lag.take(), "event_loop_longest_turn_seconds": longest_s}
+        return {"event_loop_lag_seconds": lag.worst_s(), "event_loop_longest_turn_seconds": longest_s}
 
     counters = BrokerCollector(node.counters, gauges)
-    return MetricsServer([counters, NodeCollector(node, config["gapless.metrics.max.partitions"])], port)
+    collectors = [counters, NodeCollector(node, config["gapless.metrics.max.partitions"])]
+    return MetricsServer(collectors, port, config["gapless.metrics.host"])
 
 
 def _run(spec: BrokerSpec, ready: Ready) -> None:

@@ -152,26 +152,29 @@ class Counters:
 
 
 class LoopLag:
-    """How late the event loop runs a timer: the worst since it was last asked, in seconds."""
+    """How late the event loop runs a timer: the worst of the last 30 to 60 seconds, whoever asks how often."""
 
     INTERVAL_S = 0.1
+    WINDOW_S = 30.0
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._worst_s = 0.0
+        self._worst_s, self._before_s = 0.0, 0.0
+        self._turn = loop.time() + self.WINDOW_S
         self._due = loop.time() + self.INTERVAL_S
         self._timer = loop.call_at(self._due, self._measure)
 
     def _measure(self) -> None:
         now = self._loop.time()
+        if now >= self._turn:
+            self._before_s, self._worst_s, self._turn = self._worst_s, 0.0, now + self.WINDOW_S
         self._worst_s = max(self._worst_s, now - self._due)
         self._due = now + self.INTERVAL_S
         self._timer = self._loop.call_at(self._due, self._measure)
 
-    def take(self) -> float:
-        """The worst lag since the previous call (what is lagging right now is not in it yet)."""
-        worst_s, self._worst_s = self._worst_s, 0.0
-        return worst_s
+    def worst_s(self) -> float:
+        """The worst lag of this window and the one before, in seconds (what is lagging right now is not in it yet)."""
+        return max(self._worst_s, self._before_s)
 
     def close(self) -> None:
         self._timer.cancel()

@@ -220,7 +220,8 @@ _OURS: list[Key] = [
         1,
         INT_MAX,
     ),
-    integer("gapless.metrics.port", -1, "Prometheus metrics on 127.0.0.1; 0 chooses a port, -1 is off.", -1, 65_535),
+    integer("gapless.metrics.port", -1, "Prometheus metrics; 0 chooses a port, -1 is off.", -1, 65_535),
+    text("gapless.metrics.host", "127.0.0.1", "Address of the metrics; they have no door, so open it to nobody."),
     integer("gapless.metrics.max.partitions", 500, "Replicas above which metrics are not shown for each of them.", 0),
 ]
 

@@ -21,6 +21,7 @@ from locust.runners import MasterRunner, WorkerRunner
 from cluster.seams.clock import SystemClock
 from loadgen.clients.base import ProducerClient, RecordReader
 from loadgen.clients.choice import check_client_config, left_out, producer_factory
+from loadgen.hosts import checked_host
 from loadgen.pace import partition_of
 from loadgen.recorder import Recorder
 from loadgen.records import StreamRecords
@@ -233,9 +234,8 @@ def start_process(environment: Any, producers: int) -> None:
     worker_index = runner.worker_index if isinstance(runner, WorkerRunner) else None
     try:
         options = resolve_options(environment.parsed_options, worker_index, producers)
-        bootstrap = environment.host or options.settings.producers_bootstrap or options.settings.readers_bootstrap
-        if not bootstrap:
-            raise SettingsError("no cluster given: pass --host HOST:PORT (the bootstrap server)")
+        settings = options.settings
+        bootstrap = checked_host(environment.host or settings.producers_bootstrap or settings.readers_bootstrap)
         if options.settings.create_topic:
             settings = _in_thread(lambda: ensure_topic(bootstrap, options.settings))
             options = ResolvedOptions(settings, options.run, options.process)

@@ -27,6 +27,7 @@ EXCEPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
         ("read_bytes", "now", "rmtree", "subprocess"),
         "the command line reads the user's files, names runs by the wall clock and starts what stays behind",
     ),
+    "chaos.commands.runs.pruning": (("os.open", "rmtree"), "it removes a stored run, under the verifier's lock"),
     "loadgen.documents": (("read_bytes",), "it reads the files that users write, before anything runs"),
     "verifier.spark": (("subprocess", "write_text"), "it waits for the end of the Java process that it started"),
     "verifier.staging": (("subprocess",), "it has evidence read by a process a core"),

@@ -16,7 +16,7 @@ from crc32c import crc32c
 
 from chaos.commands import preflight
 from chaos.commands.main import run_command
-from chaos.commands.up import _running
+from chaos.commands.up_state import running
 from chaos.exits import BadRequest
 from chaos.experiment.asked import Asked
 from chaos.experiment.experiment import SettingsError
@@ -183,5 +183,5 @@ def test_the_cluster_is_known_by_its_command_line(
         (tmp_path / data).mkdir(parents=True)
         state = {"pid": process.pid, "creation_time": psutil.Process(process.pid).create_time()}
         (tmp_path / data / "up.json").write_text(json.dumps(state))
-        assert (_running(tmp_path / data) is not None) is is_cluster
+        assert (running(tmp_path / data) is not None) is is_cluster
         os.kill(process.pid, signal.SIGKILL)

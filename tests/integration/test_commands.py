@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import socket
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -86,7 +88,7 @@ def test_a_detached_cluster_from_up_to_down(place: Place, capsys: pytest.Capture
     announced = json.loads(place.out)
     addresses = announced["bootstrap.servers"].split(",")
     assert len(addresses) == 3
-    assert place.run("status", timeout_s=LONG_S) == 0
+    assert place.run("status", "--json", timeout_s=LONG_S) == 0
     state = json.loads(place.out)
     assert len(announced["metrics"]) == 3
     assert state == {**announced, "under_replicated_partitions": dict.fromkeys(announced["metrics"], 0)}
@@ -135,6 +137,72 @@ def test_a_cluster_in_the_foreground_at_chosen_ports(place: Place) -> None:
     assert not (place.directory / "results" / "up" / "up.json").exists()
 
 
+def test_faults_by_hand_hit_clients_behind_links(place: Place) -> None:
+    """up --proxy: clients reach the links, faults by hand bite and are healed, and status names who died."""
+    require("java")
+    asked = ("up", "--proxy", "--profile", "chaos", "--detach", "--json")
+    assert place.run(*asked, timeout_s=LONG_S) == 0, place.err
+    announced = json.loads(place.out)
+    assert announced["bootstrap.servers"].split(",") == [each["address"] for each in announced["brokers"]]
+    assert place.run("fault", "kill-leader", timeout_s=LONG_S) == 254
+    assert "has no topic yet" in place.err and place.err.count("\n") == 1
+    _produce(announced["bootstrap.servers"])
+    producer = Producer({"bootstrap.servers": announced["bootstrap.servers"], "log_level": 2, "linger.ms": 5})
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.wait(0.01):
+            # a retry is known by the first 64 bytes of a batch, and small batches are sent again as one
+            producer.produce(TOPIC, value=b"more" * 50, partition=0)
+            producer.poll(0)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        assert place.run("fault", "drop-response", f"{TOPIC}-0", timeout_s=LONG_S) == 0, place.out + place.err
+        assert "drop-response bit; healed" in place.out
+    finally:
+        stop.set()
+        writer.join()
+    assert producer.flush(60) == 0
+    assert place.run("fault", "kill-leader", "--duration", "1", timeout_s=LONG_S) == 0, place.out + place.err
+    assert "it bites" in place.out and "leader_moved=True" in place.out
+    assert place.run("fault", "kill-leader", "nowhere-0", timeout_s=LONG_S) == 254
+    recorded = (place.directory / "results" / "up" / "faults.jsonl").read_text().splitlines()
+    assert [json.loads(line)["number"] for line in recorded] == [0, 0, 1, 1]
+
+    assert place.run("status", timeout_s=LONG_S) == 0, place.out
+    assert announced["bootstrap.servers"] in place.out and "3 of 3 brokers run" in place.out
+    assert place.run("status", "--json", timeout_s=LONG_S) == 0
+    os.kill(json.loads(place.out)["brokers"][1]["pid"], signal.SIGKILL)
+    assert place.run("status", timeout_s=LONG_S) == 1
+    assert "dead; its log: results/up/nodes/2/broker.log" in place.out
+    log = place.directory / "results" / "up" / "up.log"
+    assert until(lambda: "broker 2 ended (exit status -9); its log: " in log.read_text(), 20.0), log.read_text()
+    assert place.run("down", timeout_s=LONG_S) == 0, place.err
+    assert "its data stays in results/up" in place.err
+    place.assert_nothing_left(within_s=1.0)
+
+
+def test_data_of_more_brokers_and_fixed_metrics_ports(place: Place) -> None:
+    """up --detach in words: how to try it, where data lies; a warning when it is of more brokers than are started."""
+    require("java")
+    for broker_id in (1, 2, 3):
+        (place.directory / "kept" / "nodes" / str(broker_id)).mkdir(parents=True)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    words = ("--brokers", "1", "--data", "kept", "--metrics-port", str(port), "--detach")
+    assert place.run("up", *words, timeout_s=LONG_S) == 0, place.err
+    servers, attempt, metrics, data = place.out.splitlines()
+    assert attempt.startswith(f"try: echo hello | kcat -b {servers.removeprefix('bootstrap.servers=')} -P")
+    assert metrics == f"metrics: http://127.0.0.1:{port}/metrics" and data.startswith("data: kept, kept when")
+    assert "warning: kept holds the data of 3 brokers and 1 is started" in place.err
+    assert place.run("status", "--data", "kept", timeout_s=LONG_S) == 0
+    assert place.out.startswith("1 of 1 brokers run")
+    assert place.run("down", "--data", "kept", timeout_s=LONG_S) == 0
+    place.assert_nothing_left(within_s=1.0)
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -152,16 +220,17 @@ def test_bad_input_to_a_process(arguments: tuple[str, ...], says: str, place: Pl
     place.assert_nothing_left(within_s=1.0)
 
 
-def test_a_port_in_use(place: Place) -> None:
+@pytest.mark.parametrize("option", ["--port", "--metrics-port"])
+def test_a_port_in_use(place: Place, option: str) -> None:
     """up --port where somebody listens: one line that names it and the option, 254, nothing left."""
     require("java")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert place.run("up", "--brokers", "1", "--port", str(port), timeout_s=LONG_S) == 254
+        assert place.run("up", "--brokers", "1", option, str(port), timeout_s=LONG_S) == 254
         place.assert_nothing_left(within_s=1.0)
-    assert place.out == ""
+    assert place.out == "" and not (place.directory / "results").exists()
     assert place.err.count("\n") == 1, place.err
-    assert str(port) in place.err and "address already in use" in place.err and "--port" in place.err
+    assert str(port) in place.err and "address already in use" in place.err and option in place.err
 
 
 def test_a_proxy_alone(place: Place) -> None:

@@ -20,6 +20,7 @@ import pytest
 import yaml
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from chaos.commands.load import arguments
 from cluster.config import broker
 from cluster.config.properties import from_environment
 from cluster.process.java import find_java
@@ -32,6 +33,8 @@ ROOT = Path(__file__).resolve().parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SCHEMA: dict[str, Any] = json.loads((ROOT / "tests" / "testdata" / "compose.schema.json").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+#: What `docker compose up` starts without a profile.
+PLAIN = [name for name in SERVICES if "profiles" not in SERVICES[name]]
 BROKERS = [name for name in SERVICES if name.startswith("kafka-")]
 START_S = 90.0
 
@@ -63,6 +66,36 @@ def test_services_wait_for_what_they_need() -> None:
                 assert "healthcheck" in SERVICES[name]
     assert len(list(in_order())) == len(SERVICES)
     assert all("healthcheck" in SERVICES[name] for name in [*BROKERS, "zookeeper", "toxiproxy"])
+    assert all(set(SERVICES[name].get("depends_on", {})) <= set(PLAIN) for name in PLAIN)
+
+
+def test_profiles_add_load_and_metrics() -> None:
+    """Each is asked for by name; what is mounted is there, and what Prometheus scrapes is what brokers are told."""
+    assert {name: SERVICES[name]["profiles"] for name in SERVICES if name not in PLAIN} == {
+        "load": ["load"],
+        "prometheus": ["obs"],
+        "grafana": ["obs"],
+    }
+    mounts = [volume for service in SERVICES.values() for volume in service.get("volumes", []) if volume[0] == "."]
+    assert len(mounts) == 4 and all((ROOT / mount.split(":")[0]).is_file() for mount in mounts)
+    pages = ROOT / "docs" / "observability"
+    scraped = yaml.safe_load((pages / "prometheus.yml").read_text())["scrape_configs"]
+    targets = {each["job_name"]: each["static_configs"][0]["targets"] for each in scraped}
+    configs = {name: broker.validate(from_environment(SERVICES[name]["environment"])) for name in BROKERS}
+    assert targets["compose"] == [f"{name}:{config['gapless.metrics.port']}" for name, config in configs.items()]
+    assert {config["gapless.metrics.host"] for config in configs.values()} == {"0.0.0.0"}
+    source = yaml.safe_load((pages / "grafana-datasource.yml").read_text())["datasources"][0]
+    assert source["url"] == f"http://prometheus:{SERVICES['prometheus']['ports'][0].rpartition(':')[2]}"
+
+
+def test_the_load_of_the_file_is_a_command_that_there_is() -> None:
+    """Its options are our own and Locust's, and its host is the brokers' inner listeners."""
+    gapless, command, option, host, *others = SERVICES["load"]["command"]
+    assert (gapless, command, option) == ("gapless", "load", "--host")
+    assert host.split(",") == [f"{name}:19092" for name in BROKERS]
+    words = arguments(host, others, web=False)
+    assert words == [*others, "--host", host]
+    assert {word for word in words if word[0] == "-"} == {"--host", "--headless", "--run-time"}
 
 
 def test_brokers_are_configured_by_the_environment() -> None:
@@ -174,7 +207,7 @@ def test_the_commands_of_the_file_make_a_cluster(tmp_path: Path) -> None:
         machine = Machine(supervisor, tmp_path)
         machine.zookeeper = start_zookeeper(supervisor, str(tmp_path / "zookeeper"), find_java()).address
         for service in in_order():
-            if service == "zookeeper":
+            if service == "zookeeper" or service not in PLAIN:
                 continue  # The official image's server; ours has just been started in its place.
             child = machine.run(service, SERVICES[service]["command"])
             if service == "links":

@@ -346,15 +346,16 @@ def _free_port() -> str:
     ("arguments", "said"),
     [
         ((), "pass --host HOST:PORT"),
+        (("--host", "http://127.0.0.1:1/"), "give bootstrap servers, HOST:PORT[,HOST:PORT], here: --host 127.0.0.1:1"),
         (
             ("--host", "127.0.0.1:1", "--kafka-value-bytes", "2000000"),
             "--kafka-value-bytes 2000000: a value of 2000000",
         ),
     ],
-    ids=["no-cluster", "too-large-records"],
+    ids=["no-cluster", "a-url", "too-large-records"],
 )
 def test_what_cannot_be_loaded_is_said(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
-    """No address, or records that no client takes: one clear line and status 254."""
+    """No address, a URL, or records that no client takes: one clear line and status 254."""
     argv = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--headless", "--only-summary", *arguments]
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=40)
     assert done.returncode == 254

@@ -12,7 +12,8 @@ import typer
 
 from chaos.commands.dump.entries import TOO_DEEP, Damage, Entry, Lines, as_json, as_text
 from chaos.commands.dump.files import RANGED, kind_of, lines_of
-from chaos.commands.dump.verification import data_directory, is_replica, replica
+from chaos.commands.dump.verification import data_directory, is_replica, replica, run_data
+from chaos.commands.stored import latest_run
 from chaos.exits import BadRequest, Exit
 from cluster.process.one_line import printable, reason
 
@@ -28,8 +29,12 @@ def register(app: typer.Typer) -> None:
 
 def dump(
     path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="A segment, index, snapshot, checkpoint, history, or a directory.")
-    ],
+        Path | None,
+        typer.Argument(
+            help="A segment, index, snapshot, checkpoint, history, or a directory: of a partition, a broker's data, a "
+            "run. [dim]default: results/latest[/dim]"
+        ),
+    ] = None,
     records: Annotated[bool, typer.Option("--records", help="Of a segment: every record too.")] = False,
     offsets: Annotated[
         str | None, typer.Option(metavar="A..B", help="Of a segment or index: these alone, both included.")
@@ -37,6 +42,7 @@ def dump(
     json_lines: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> int:
     """Print what is good, then a line on each thing that is wrong. 0 if nothing is, 1 if something is."""
+    path = path or latest_run("a file or directory of a broker or a run")
     wanted = _range(path, offsets)
     damage: list[str] = []
     try:
@@ -71,6 +77,8 @@ def _lines(path: Path, records: bool) -> Lines:
         return lines_of(path, with_records=records)
     if is_replica(path):
         return replica(path)
+    if (path / "run.json").is_file():
+        return run_data(path)
     return data_directory(path)
 
 

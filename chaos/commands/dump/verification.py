@@ -20,6 +20,7 @@ from cluster.log.directories import parse_replica_directory_name
 from cluster.protocol.batch import BatchHeader
 from cluster.protocol.errors import ProtocolError
 from cluster.protocol.records import decode_records
+from verifier.evidence.run_directory import RunDirectory
 from verifier.files.checkpoints import OFFSET_FILES
 from verifier.files.model import SNAPSHOT
 from verifier.files.replica import ReplicaDirectory, check, is_clean
@@ -100,15 +101,25 @@ def data_directory(path: Path) -> Lines:
 
 
 def _holds_none(path: Path) -> str:
-    """What a directory without a replica is instead, with what to dump of it."""
-    if not (path / "run.json").is_file():
-        return "holds no partition and is none: there is no .log file in it or below it; name a broker's data directory"
-    kept = sorted(path.glob("nodes/*/data"))
+    """What a directory without a replica is instead."""
+    return "holds no partition and is none: there is no .log file in it or below it; name a broker's data directory"
+
+
+def run_data(path: Path) -> Lines:
+    """A run's directory: the replicas of each of its brokers."""
+    run = RunDirectory(path)
+    kept = [each for each in run.broker_ids() if (run.node(each) / "data").is_dir()]
     if not kept:
-        return (
-            f"is a run directory without the brokers' data (see --keep); its histories are {path / 'history'}/*.arrow"
+        raise BadRequest(
+            f"{path} is a run directory without the brokers' data (see --keep); its histories are "
+            f"{path / 'history'}/*.arrow"
         )
-    return f"is a run directory; dump the data of one broker: {', '.join(map(str, kept))}"
+    for broker_id in kept:
+        for line in data_directory(run.node(broker_id) / "data"):
+            if isinstance(line, Damage):
+                yield Damage(f"broker {broker_id}: {line.text}")
+            else:
+                yield Entry({"broker": broker_id, **line.fields})
 
 
 def replica(path: Path) -> Lines:

@@ -1,0 +1,79 @@
+"""``gapless fault``: one fault by hand in a cluster that is up. Owns the command; ``gapless up`` does the work."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from chaos.commands.up_state import DATA, Data, nothing_up, running
+from chaos.conductor.by_hand import BIT, CUT_SHORT, NOT_HEALED, REFUSED
+from chaos.exits import BadRequest, Exit
+from chaos.faults.catalogue import UnknownFault, check_faults
+from cluster.process.local_socket import connect
+from cluster.process.one_line import printable
+
+HELP = """Inject one fault into a cluster that 'gapless up' started, watch whether it bites, and heal it.
+
+Ctrl-C heals at once. Exit status: 0 it bit and is healed, 1 it did not bite, 255 it could not be healed.
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("fault", help=HELP)(fault)
+
+
+def fault(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Which fault (gapless list faults).")],
+    target: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[TARGET]", help="TOPIC-PARTITION (orders-0), or a link (b1-b2). By default the first partition."
+        ),
+    ] = None,
+    duration: Annotated[
+        float | None, typer.Option(help="Seconds until it is healed. [dim]default: as in a run[/dim]")
+    ] = None,
+    data: Data = DATA,
+) -> int:
+    """Ask the process that holds the cluster, and print what it says."""
+    try:
+        check_faults([name])
+    except UnknownFault as error:
+        raise BadRequest(str(error)) from error
+    if running(data) is None:
+        raise BadRequest(nothing_up(data))
+    try:
+        return _asked({"fault": name, "target": target, "duration_s": duration}, data)
+    except OSError as error:
+        raise BadRequest(f"the cluster of {data} takes no faults by hand: {error.strerror or error}") from error
+
+
+def _asked(request: dict[str, Any], data: Path) -> int:
+    with connect(data) as connection, connection.makefile("rwb") as stream:
+        stream.write(json.dumps(request).encode() + b"\n")
+        stream.flush()
+        for line in stream:
+            answer = json.loads(line)
+            if "end" in answer:
+                return _end(str(answer["end"]), str(answer["text"]))
+            print(printable(str(answer["said"])), flush=True)
+    print(f"gapless: the cluster of {data} stopped before the fault was over", file=sys.stderr)
+    return int(Exit.INVALID)
+
+
+def _end(how: str, text: str) -> int:
+    if how == REFUSED:
+        raise BadRequest(text)
+    if how == NOT_HEALED:
+        print(printable(f"gapless: not healed: {text}; 'gapless down' and 'gapless up' begin again"), file=sys.stderr)
+        return int(Exit.HARNESS_FAILED)
+    if how == CUT_SHORT:
+        print(printable(f"gapless: {text}: the cluster stops"), file=sys.stderr)
+    elif how != BIT:
+        print(printable(f"gapless: it did not bite: {text or 'no effect was seen'}"), file=sys.stderr)
+    return int(Exit.VALID if how == BIT else Exit.INVALID)

@@ -1,0 +1,70 @@
+"""``gapless load``: Locust by hand against any cluster, the plain way in. Owns the command line that it becomes.
+
+The load itself is the locustfile's (docs/load.md). This process turns into Locust's: signals and exit status are its.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from chaos.exits import BadRequest
+from cluster.process.safe_path import package_environment
+from loadgen.command import LOCUSTFILE, WEB_HOST
+from loadgen.hosts import checked_host
+from loadgen.settings import SettingsError
+
+HELP = """Write to and read from any Kafka cluster with Locust, by hand, and record what clients were told.
+
+All options of Locust and of docs/load-options.md may follow: --run-time 60s, --users 9, --kafka-rate 500,
+--kafka-topic NAME, --kafka-workload mixed, ... The histories go to results/locust.
+"""
+#: With one of these Locust is not to run without a page: there is one, or a master says when to begin.
+_NO_HEADLESS = ("--headless", "--worker", "--help", "-h")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    extra = {"allow_extra_args": True, "ignore_unknown_options": True}
+    app.command("load", help=HELP, context_settings=extra)(load)
+
+
+def load(
+    context: typer.Context,
+    host: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT[,...]", help="Bootstrap servers of the cluster.")
+    ] = None,
+    web: Annotated[bool, typer.Option("--web", help="Begin and watch it in Locust's page, on 127.0.0.1.")] = False,
+    options: Annotated[bool, typer.Option("--options", help="Print all options that may follow, and end.")] = False,
+) -> int:
+    """Become Locust."""
+    words = ["--help"] if options else arguments(host, context.args, web=web)
+    environment = {**os.environ, **package_environment(LOCUSTFILE.parent.parent)}
+    # as for the load of a run: an arena for each of librdkafka's threads would grow with each outage
+    environment.setdefault("MALLOC_ARENA_MAX", "2")
+    argv = [sys.executable, "-m", "locust", "--locustfile", str(LOCUSTFILE), *words]
+    sys.stdout.flush()
+    os.execve(sys.executable, argv, environment)
+
+
+def arguments(host: str | None, others: Sequence[str], *, web: bool) -> list[str]:
+    """Locust's arguments. Raises BadRequest for a host that is none."""
+    words = list(others)
+    is_paged = web or any(word == "--autostart" or word.startswith("--web-") for word in words)
+    try:
+        if host is not None:
+            words += ["--host", checked_host(host)]
+        elif "--worker" not in words:
+            checked_host(os.environ.get("LOCUST_HOST", ""))
+    except SettingsError as error:
+        raise BadRequest(str(error)) from error
+    if is_paged and not any(word.split("=")[0] == "--web-host" for word in words):
+        # Locust's own choice is to show its page to every machine around
+        words += ["--web-host", WEB_HOST]
+    elif not is_paged and not set(words) & set(_NO_HEADLESS):
+        words.append("--headless")
+    return words

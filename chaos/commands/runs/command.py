@@ -1,0 +1,130 @@
+"""The commands: ``gapless runs`` (the list), ``compare``, ``prune`` and ``index``. Owns options and output."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from chaos.commands.runs.comparison import differences
+from chaos.commands.runs.found import Row, runs_below, size
+from chaos.commands.runs.page import index_page
+from chaos.commands.runs.pruning import remove, to_remove
+from chaos.commands.stored import run_directory
+from chaos.exits import BadRequest, Exit
+from cluster.process.one_line import printable
+from verifier.evidence.run_directory import RunDirectory, read_json, write_text_atomic
+
+RESULTS = Path("results")
+HEADS = ("RUN", "SEED", "VERDICT", "STARTED (UTC)", "SIZE", "ANOMALIES")
+
+Results = Annotated[Path, typer.Option("--results", help="The directory whose runs are meant.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    runs = typer.Typer(invoke_without_command=True, help="List stored runs, the newest first; compare and prune them.")
+    runs.callback()(listed)
+    runs.command("compare", help="Show where two runs differ: what was asked, and what came of it.")(compare)
+    runs.command("prune", help="Remove the oldest finished runs, and say which. Nothing else is ever removed.")(prune)
+    runs.command("index", help="Write index.html, a page of all runs with links to their reports.")(index)
+    app.add_typer(runs, name="runs")
+
+
+def listed(
+    context: typer.Context,
+    results: Results = RESULTS,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
+) -> int:
+    """List stored runs, the newest first; compare and prune them."""
+    if context.invoked_subcommand is not None:
+        return int(Exit.VALID)
+    rows = _rows(results)
+    if as_json:
+        print(json.dumps([row.to_json() for row in rows], indent=2))
+    else:
+        print("\n".join(map(printable, table([HEADS, *(_cells(row, results) for row in rows)]))))
+    return int(Exit.VALID)
+
+
+def compare(
+    one: Annotated[Path, typer.Argument(metavar="A", help="A run directory.")],
+    other: Annotated[Path, typer.Argument(metavar="B", help="Another one.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Print what differs, a line each."""
+    found = differences(_pair(one), _pair(other))
+    if as_json:
+        print(json.dumps({what: [mine, theirs] for what, mine, theirs in found}, indent=2))
+    else:
+        print("\n".join(map(printable, table([("", str(one), str(other)), *found]))))
+    return int(Exit.VALID)
+
+
+def prune(
+    keep: Annotated[int, typer.Option(min=0, help="How many of the newest finished runs stay.")],
+    results: Results = RESULTS,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")] = False,
+) -> int:
+    """Remove what is beyond."""
+    base = results.resolve()
+    freed_bytes, removed, status = 0, 0, Exit.VALID
+    for row, why_kept in to_remove(_rows(base), base, keep):
+        shown = f"{row.path.relative_to(base)}  {row.verdict}  {size(row.size_bytes)}"
+        if why_kept is None and not dry_run:
+            try:
+                remove(row.path)
+            except OSError as error:
+                why_kept, status = str(error), Exit.HARNESS_FAILED
+        if why_kept is not None:
+            print(printable(f"kept {shown}: {why_kept}"), file=sys.stderr)
+            continue
+        print(printable(f"{'would remove' if dry_run else 'removed'} {shown}"))
+        freed_bytes, removed = freed_bytes + row.size_bytes, removed + 1
+    print(f"{removed} runs, {size(freed_bytes)}{' would be' * dry_run} freed")
+    return int(status)
+
+
+def index(results: Results = RESULTS) -> int:
+    """Write the page, and print where it is."""
+    base = results.resolve()
+    page = base / "index.html"
+    try:
+        write_text_atomic(page, index_page(_rows(base), base))
+    except OSError as error:
+        raise BadRequest(f"{page} cannot be written: {error.strerror}") from error
+    print(printable(str(page)))
+    return int(Exit.VALID)
+
+
+def table(lines: list[tuple[str, ...]]) -> list[str]:
+    """The lines with their cells in columns; the last column is as long as it is. Pure."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    widths[-1] = 0
+    return ["  ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+
+
+def _cells(row: Row, results: Path) -> tuple[str, ...]:
+    found = row.anomalies if row.allowed in ("", "none") else f"{row.anomalies} (allowed: {row.allowed})"
+    place = str(row.path.relative_to(results))
+    return place, str(row.seed), row.verdict, row.when, size(row.size_bytes), found
+
+
+def _rows(results: Path) -> list[Row]:
+    rows = runs_below(results)
+    if not rows:
+        raise BadRequest(f"there is no run in {results}; make one with 'gapless run', or name another --results")
+    return rows
+
+
+def _pair(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    directory: RunDirectory = run_directory(path)
+    try:
+        return directory.read_run(), read_json(directory.verdict_json)
+    except FileNotFoundError:
+        return directory.read_run(), {}
+    except (OSError, ValueError) as error:
+        raise BadRequest(f"{path}/verdict.json cannot be read: {error}") from error

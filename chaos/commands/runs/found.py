@@ -1,0 +1,116 @@
+"""The runs below a directory, as one row each. Owns which directories are runs, and what a row says; writes nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from verifier.evidence.run_directory import RunDirectory, read_json
+from verifier.verdict import result_lines
+
+#: What a run is called that nobody gave a place of its own (``--out``).
+_OURS = re.compile(r"\d{8}T\d{6}Z-s(?P<seed>\d+)(-\d+)?\Z")
+UNFINISHED, UNJUDGED = "unfinished", "no verdict"
+_UNITS = ("B", "KB", "MB", "GB", "TB")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One run. ``verdict`` is the recorded one, or why there is none; ``anomalies``, ``allowed`` are as in RESULT."""
+
+    path: Path
+    name: str
+    seed: int
+    started: str
+    ended: str | None
+    verdict: str
+    anomalies: str
+    allowed: str
+    size_bytes: int
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it ended and has a verdict: nobody works on it any more, as far as its files tell."""
+        return self.ended is not None and self.verdict not in (UNFINISHED, UNJUDGED)
+
+    @property
+    def has_our_name(self) -> bool:
+        """Whether its directory is called as only a run calls its own."""
+        match = _OURS.match(self.path.name)
+        return match is not None and int(match["seed"]) == self.seed
+
+    @property
+    def when(self) -> str:
+        """The minute of its start, UTC."""
+        return self.started[:16].replace("T", " ")
+
+    def to_json(self) -> dict[str, Any]:
+        """For ``--json``."""
+        return {
+            "run": str(self.path),
+            "name": self.name,
+            "seed": self.seed,
+            "started": self.started,
+            "ended": self.ended,
+            "verdict": self.verdict,
+            "anomalies": self.anomalies,
+            "allowed": self.allowed,
+            "size_bytes": self.size_bytes,
+        }
+
+
+def runs_below(base: Path) -> list[Row]:
+    """The runs of a results directory, the newest first: ``NAME/RUN``, or ``RUN``. Links are not followed.
+
+    A sweep's cells are the sweep's. What cannot be read as a run is left out.
+    """
+    rows = [row for path in _candidates(base) if (row := row_of(path)) is not None]
+    return sorted(rows, key=lambda row: (row.started, str(row.path)), reverse=True)
+
+
+def _candidates(base: Path) -> Iterator[Path]:
+    for inner in _directories(base):
+        if (inner / "run.json").is_file():
+            yield inner
+        elif not (inner / "sweep.json").exists():
+            yield from (path for path in _directories(inner) if (path / "run.json").is_file())
+
+
+def _directories(base: Path) -> Iterable[Path]:
+    return sorted(path for path in base.iterdir() if path.is_dir() and not path.is_symlink()) if base.is_dir() else ()
+
+
+def row_of(path: Path) -> Row | None:
+    """The row of a run directory; None if its ``run.json`` is not that of a run."""
+    directory = RunDirectory(path)
+    try:
+        run = directory.read_run()
+        name, seed, started, ended = str(run["name"]), int(run["seed"]), str(run["started"]), run.get("ended")
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    verdict, found = _verdict(directory, is_over=ended is not None)
+    size_bytes = directory.size_bytes()
+    return Row(
+        path, name, seed, started, ended, verdict, found.get("anomalies", ""), found.get("allowed", ""), size_bytes
+    )
+
+
+def _verdict(directory: RunDirectory, *, is_over: bool) -> tuple[str, Mapping[str, str]]:
+    try:
+        recorded = read_json(directory.verdict_json)
+        words = result_lines(recorded, repro="")[0].split()[2:]
+        return str(recorded["verdict"]), dict(word.split("=", 1) for word in words)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return (UNJUDGED if is_over else UNFINISHED), {}
+
+
+def size(size_bytes: float) -> str:
+    """In the unit that a person would use, three digits at most: ``41 MB``."""
+    for unit in _UNITS:
+        if size_bytes < 999.5 or unit == _UNITS[-1]:
+            break
+        size_bytes /= 1000
+    return f"{size_bytes:.1f} {unit}" if unit != "B" and size_bytes < 9.95 else f"{size_bytes:.0f} {unit}"

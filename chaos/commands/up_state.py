@@ -1,0 +1,116 @@
+"""The state file of a cluster that is up, ``up.json``: what it says, and whether it is true of a living process.
+
+Owns the file's form. ``gapless up`` writes it; ``status``, ``down`` and ``fault`` read it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import psutil
+import typer
+
+from chaos.commands import invocation
+from chaos.commands.invocation import command
+from chaos.conductor.deployment import Deployment
+from chaos.conductor.fixed_ports import CLIENTS
+from chaos.conductor.observer import Observer
+from verifier.evidence.run_directory import read_json
+
+STATE = "up.json"
+DATA = Path("results/up")
+MODULE = "chaos.commands.main"
+
+Data = Annotated[Path, typer.Option(help="Where the brokers' data and the state file are.")]
+
+
+def state_of(deployment: Deployment, observer: Observer, *, behind_links: bool, creates_topics: bool) -> dict[str, Any]:
+    """What ``up --json`` prints and ``up.json`` holds: where clients, metrics and the proxy are, and who runs."""
+    me = psutil.Process()
+    direct = ",".join(observer.control_addresses())
+    return {
+        "bootstrap.servers": deployment.topology.bootstrap(CLIENTS) if behind_links else direct,
+        "zookeeper.connect": deployment.zookeeper_address,
+        "metrics": observer.metrics_urls(),
+        "proxy": deployment.topology.proxy,
+        "creates_topics": creates_topics,
+        "brokers": [_broker(deployment, each, behind_links) for each in deployment.broker_ids],
+        "pid": me.pid,
+        "creation_time": me.create_time(),
+    }
+
+
+def _broker(deployment: Deployment, broker_id: int, behind_links: bool) -> dict[str, Any]:
+    process, topology = deployment.process(broker_id), deployment.topology
+    direct = topology.listeners[broker_id]
+    return {
+        "id": broker_id,
+        "address": topology.address(CLIENTS, f"b{broker_id}") if behind_links else direct["CONTROL"],
+        "metrics": f"http://{direct['METRICS']}/metrics",
+        "pid": process.pid,
+        "creation_time": process.creation_time,
+    }
+
+
+def announcement(state: Mapping[str, Any], data: Path) -> Iterator[str]:
+    """The same for a person, a line each."""
+    servers = str(state["bootstrap.servers"])
+    yield f"bootstrap.servers={servers}"
+    kcat = f"kcat -b {servers.split(',')[0]}"
+    read_back = f"echo hello | {kcat} -P -t hello && {kcat} -C -t hello -o beginning -e"
+    yield f"try: {read_back if state['creates_topics'] else f'{kcat} -L'}"
+    for url in state["metrics"]:
+        yield f"metrics: {url}"
+    yield f"data: {data}, kept when the cluster stops; the next 'gapless up' there serves it again"
+
+
+def other_brokers(existing: Sequence[int], brokers: int, data: Path) -> str | None:
+    """The warning for data of more or fewer brokers than are started; None if it is of as many, or there is none."""
+    if not existing or list(existing) == list(range(1, brokers + 1)):
+        return None
+    fewer = "partitions on the others stay without them" if brokers < len(existing) else "the new ones hold nothing yet"
+    return (
+        f"{data} holds the data of {len(existing)} brokers and {brokers} {'is' if brokers == 1 else 'are'} started: "
+        f"{fewer}; "
+        f"use --brokers {len(existing)}, or another --data"
+    )
+
+
+def nothing_up(data: Path) -> str:
+    """The line for a command that needs a cluster where none is."""
+    words = ["up", "--detach", *([] if data == DATA else ["--data", str(data)])]
+    return (
+        f"no cluster is up in {data} (it has no {STATE} of a live one); start one with '{command(words)}', or name "
+        "another directory with --data"
+    )
+
+
+def running(data: Path) -> psutil.Process | None:
+    """The process of the cluster of this directory, by pid and creation time; None if it is gone.
+
+    The file may name any process: it must be ours, and one that was started to be the cluster of this directory.
+    """
+    try:
+        state = read_json(data / STATE)
+        process = psutil.Process(int(state["pid"]))
+        is_same = process.create_time() == state["creation_time"] and process.uids().real == os.getuid()
+        return process if is_same and _data_of(process.cmdline(), Path(process.cwd())) == data.resolve() else None
+    except (OSError, OverflowError, ValueError, TypeError, KeyError, psutil.Error):
+        return None
+
+
+def _data_of(words: Sequence[str], where: Path) -> Path | None:
+    """The directory of the cluster that this command line, given ``where``, brings up; None if it brings none up."""
+    at = next((at for at, word in enumerate(words) if word == MODULE or Path(word).name == invocation.NAME), None)
+    if at is None or words[at + 1 : at + 2] != ["up"]:
+        return None
+    data = str(DATA)
+    for word, value in zip(words, [*words[1:], ""], strict=True):
+        if word == "--data":
+            data = value
+        elif word.startswith("--data="):
+            data = word.partition("=")[2]
+    return (where / data).resolve()

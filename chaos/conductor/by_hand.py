@@ -1,0 +1,244 @@
+"""Faults by hand: one at a time as somebody asks, in a cluster that is up. Owns what may be asked and what is answered.
+
+A request is one line of JSON, ``{"fault", "target", "duration_s"}``. Answers are lines too: ``{"said": TEXT}`` while
+things happen, then ``{"end": HOW, "text": TEXT}``. Whoever asks and goes away has the fault healed at once. How a fault
+lives, and its record in ``faults.jsonl``, is the injector's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import logging
+import math
+import re
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from chaos.conductor.deployment import Deployment
+from chaos.conductor.injector import Injector, NotHealed
+from chaos.conductor.observer import Observer
+from chaos.faults.base import ClusterUnderTest
+from chaos.faults.catalogue import FAULTS, UnknownFault, check_faults
+from chaos.schedules.model import Injection
+from cluster.process.local_socket import listening
+from cluster.seams.clock import Clock
+from cluster.seams.storage import Storage
+from verifier.evidence.run_directory import RunDirectory
+
+log = logging.getLogger(__name__)
+
+BIT, NO_BITE, CUT_SHORT, REFUSED, NOT_HEALED = "bit", "did not bite", "cut short", "refused", "not healed"
+ASK_TIMEOUT_MS = 5_000
+LONGEST_S = 3600.0
+_PARTITION = re.compile(r"(?P<topic>.+)-(?P<partition>0|[1-9][0-9]{0,8})\Z")
+
+
+class Refused(ValueError):
+    """What was asked for cannot be done; the text names it and what there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What a request comes to: the topic that the probes look at, and the injection."""
+
+    topic: str
+    injection: Injection
+
+
+def planned(request: Mapping[str, Any], topics: Mapping[str, int], links: Collection[str]) -> Planned:
+    """Read a request against the topics (name to number of partitions) and links that there are. Raises Refused."""
+    name, target, duration_s = str(request.get("fault")), request.get("target"), request.get("duration_s")
+    try:
+        check_faults([name])
+    except UnknownFault as error:
+        raise Refused(str(error)) from error
+    fault = FAULTS[name]
+    if duration_s is None:
+        duration_s = sum(fault.duration_s) / 2
+    if not isinstance(duration_s, (int, float)) or not (math.isfinite(duration_s) and 0 < duration_s <= LONGEST_S):
+        raise Refused(f"--duration must be above 0 and at most {LONGEST_S:g} s, not {duration_s!r}")
+    if not topics:
+        raise Refused("the cluster has no topic yet, and probes look at the partitions of one: create one first")
+    topic, where = _aimed(target, topics, links)
+    if "link" in where and "link" not in fault.targets:
+        takers = ", ".join(each.name for each in FAULTS.values() if "link" in each.targets)
+        raise Refused(f"{name} takes TOPIC-PARTITION, not the link {target!r}; {takers} take a link")
+    return Planned(topic, Injection(0.0, name, float(duration_s), where))
+
+
+def _aimed(target: object, topics: Mapping[str, int], links: Collection[str]) -> tuple[str, dict[str, Any]]:
+    first, given = min(topics), str(target)
+    if target is None:
+        return first, {"partition": 0}
+    if given in links:
+        return first, {"link": given}
+    if given in topics:
+        return given, {"partition": 0}
+    match = _PARTITION.match(given)
+    if match is not None and int(match["partition"]) < topics.get(match["topic"], 0):
+        return match["topic"], {"partition": int(match["partition"])}
+    partitions = ", ".join(f"{name}-0{f' to {name}-{count - 1}' * (count > 1)}" for name, count in topics.items())
+    raise Refused(f"there is no partition or link {given!r}; partitions: {partitions}; links: {', '.join(links)}")
+
+
+class Broken(Protocol):
+    """The cluster that is broken by hand."""
+
+    @property
+    def link_names(self) -> tuple[str, ...]: ...
+
+    async def topics(self) -> dict[str, int]:
+        """Every topic with its number of partitions. Raises Refused if nobody tells."""
+        ...
+
+    def target(self, topic: str, partitions: int) -> ClusterUnderTest:
+        """The cluster as a fault sees it, its probes looking at this topic."""
+        ...
+
+
+class Deployed:
+    """``Broken`` over the real thing."""
+
+    def __init__(
+        self, deployment: Deployment, observer: Observer, directory: RunDirectory, session_timeout_ms: int
+    ) -> None:
+        self._deployment = deployment
+        self._observer = observer
+        self._directory = directory
+        self._session_timeout_ms = session_timeout_ms
+        self.link_names = deployment.link_names
+
+    async def topics(self) -> dict[str, int]:
+        admin = self._observer.admin(ASK_TIMEOUT_MS)
+        try:
+            view = await admin.metadata()
+        except TimeoutError as error:
+            raise Refused(f"no broker tells which topics there are: {error}") from error
+        finally:
+            await admin.close()
+        return {name: len(topic.partitions) for name, topic in sorted(view.topics.items()) if topic.partitions}
+
+    def target(self, topic: str, partitions: int) -> ClusterUnderTest:
+        # Here because it loads what talks to the proxy, which starting a cluster should not wait for.
+        from chaos.conductor.target import Target
+
+        observer, session_ms = self._observer.of_topic(topic), self._session_timeout_ms
+        return Target(self._deployment, observer, self._directory, topic, partitions, session_ms)
+
+
+class ByHand:
+    """Takes requests for one cluster and works them off; several at once are several faults at once."""
+
+    def __init__(
+        self,
+        cluster: Broken,
+        directory: RunDirectory,
+        clock: Clock,
+        storage: Storage,
+        seed: int,
+        note: Callable[[str], None],
+    ) -> None:
+        self._cluster = cluster
+        self._directory = directory
+        self._clock = clock
+        self._storage = storage
+        self._seed = seed
+        self._note = note
+        self._numbers = itertools.count()
+        self._ending = asyncio.Event()
+        self._working: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a fault lasts, or is being healed."""
+        return bool(self._working)
+
+    @contextlib.asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Take requests meanwhile; in the end whatever lasts is healed. Raises ``OSError``."""
+        with listening(self._directory.path) as made:
+            server = await asyncio.start_unix_server(self._serve, sock=made)
+            try:
+                yield
+            finally:
+                server.close()
+                # not cancelled: asyncio would take the end of a handler for an accident, and log it as one
+                self._ending.set()
+                await asyncio.gather(*self._working, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        if task is not None:
+            self._working.add(task)
+            task.add_done_callback(self._working.discard)
+
+        def tell(answer: Mapping[str, Any]) -> None:
+            if not writer.is_closing():
+                writer.write(json.dumps(answer).encode() + b"\n")
+
+        try:
+            try:
+                request = json.loads(await reader.readline())
+                tell(await self._until_gone(reader, request if isinstance(request, dict) else {}, tell))
+            except (Refused, ValueError, RecursionError) as refusal:
+                tell({"end": REFUSED, "text": str(refusal)})
+            with contextlib.suppress(OSError):
+                await writer.drain()
+        finally:
+            writer.close()
+
+    async def _until_gone(
+        self, reader: asyncio.StreamReader, request: Mapping[str, Any], tell: Callable[[Mapping[str, Any]], None]
+    ) -> dict[str, Any]:
+        """Work the request off; who asked may go away meanwhile, and then it is cut short and healed."""
+        work = asyncio.create_task(self._work(request, tell))
+        over = [asyncio.create_task(reader.read(1)), asyncio.create_task(self._ending.wait())]
+        try:
+            await asyncio.wait([work, *over], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in over:
+                each.cancel()
+            if not work.done():
+                work.cancel()
+                await asyncio.wait([work])
+        return {"end": CUT_SHORT, "text": "cut short, and healed"} if work.cancelled() else work.result()
+
+    async def _work(self, request: Mapping[str, Any], tell: Callable[[Mapping[str, Any]], None]) -> dict[str, Any]:
+        topics = await self._cluster.topics()
+        plan = planned(request, topics, self._cluster.link_names)
+        target = self._cluster.target(plan.topic, topics[plan.topic])
+
+        def note(text: str) -> None:
+            self._note(text)
+            tell({"said": text})
+
+        lines = _Told(self._storage, lambda text: tell({"said": text}))
+        injector = Injector(target, self._clock, lines, str(self._directory.faults_jsonl), note)
+        try:
+            await injector.inject(self._seed, next(self._numbers), plan.injection)
+        except NotHealed as error:
+            return {"end": NOT_HEALED, "text": str(error)}
+        finally:
+            await injector.heal_all()
+        last = injector.past[-1] if injector.past else None
+        if last is None or last.effect != BIT:
+            return {"end": NO_BITE, "text": last.detail if last else ""}
+        return {"end": BIT, "text": last.detail}
+
+
+class _Told:
+    """The record, with a line on the first probe for whoever asked."""
+
+    def __init__(self, storage: Storage, tell: Callable[[str], None]) -> None:
+        self._storage, self._tell = storage, tell
+
+    def append_line(self, path: str, line: str) -> None:
+        self._storage.append_line(path, line)
+        entry = json.loads(line)
+        if entry["phase"] == "inject":
+            seen = ", ".join(f"{key}={value}" for key, value in entry["probe"].items())
+            self._tell(f"  injected; {'it bites' if entry['effective'] else 'no effect seen so far'} ({seen})")

@@ -1,0 +1,56 @@
+"""A socket in a directory, for the user who owns it alone: how a command talks to a cluster that is up.
+
+Owns its path and its permissions. What is said over it belongs to whoever uses it. A socket's path is at most 107 bytes
+long and a directory's may be longer, so both ends go through a descriptor of the directory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+NAME = "control.sock"
+
+
+@contextlib.contextmanager
+def listening(directory: Path) -> Iterator[socket.socket]:
+    """A bound socket of this directory, which takes the place of one that was left there. Raises ``OSError``."""
+    with _within(directory) as path, contextlib.closing(_stream()) as made:
+        # before it has a name: there is no moment at which others may connect
+        os.fchmod(made.fileno(), 0o600)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        made.bind(path)
+        try:
+            yield made
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+
+
+def connect(directory: Path) -> socket.socket:
+    """A connection to who listens in this directory. Raises ``OSError`` if nobody does."""
+    made = _stream()
+    try:
+        with _within(directory) as path:
+            made.connect(path)
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+def _stream() -> socket.socket:
+    return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+
+
+@contextlib.contextmanager
+def _within(directory: Path) -> Iterator[str]:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{descriptor}/{NAME}"
+    finally:
+        os.close(descriptor)

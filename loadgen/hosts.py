@@ -1,0 +1,29 @@
+"""Where a load by hand finds its cluster: ``--host``, which to Locust is a URL and to us bootstrap servers. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from loadgen.settings import SettingsError
+
+_SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+._-]*)://")
+#: What Kafka calls a listener without encryption; librdkafka takes it before an address.
+_PLAIN = "PLAINTEXT"
+
+
+def checked_host(host: str) -> str:
+    """The bootstrap servers. Raises ``SettingsError`` for none and for a URL, with the form that is meant."""
+    if not host.strip():
+        raise SettingsError("no cluster given: pass --host HOST:PORT (the bootstrap server)")
+    schemes = [match["scheme"] for match in _SCHEME.finditer(host) if match["scheme"].upper() != _PLAIN]
+    if schemes or "/" in _SCHEME.sub("", host):
+        raise SettingsError(
+            f"--host {host}: a load goes to brokers, not to a URL; give bootstrap servers, HOST:PORT[,HOST:PORT], "
+            f"here: --host {_meant(host)}"
+        )
+    return host
+
+
+def _meant(host: str) -> str:
+    servers = [_SCHEME.sub("", each.strip()).partition("/")[0] for each in host.split(",")]
+    return ",".join(each if re.search(r":\d+$", each) else f"{each}:9092" for each in servers)

@@ -1,0 +1,48 @@
+"""``docs/load-options.md``, made from the options: ``python -m loadgen.users.document > docs/load-options.md``."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from loadgen.users.options import add_options
+
+_HEAD = """# Options of a load by hand
+
+`gapless load` and `locust -f loadgen/locustfile.py` take these beside all options of Locust. Each is also a variable of
+the environment, and a line of a Locust configuration file (without the dashes). [load.md](load.md) says how they play
+together; in parentheses is what holds without the option.
+
+| Option | Variable | What |
+| --- | --- | --- |
+"""
+
+
+class _Rows:
+    """Takes what Locust's parser is given."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def add_argument_group(self, _title: str) -> _Rows:
+        return self
+
+    def add_argument(self, option: str, **given: Any) -> None:
+        value = given.get("metavar") or given.get("type", str).__name__.upper().strip("_").replace("STR", "TEXT")
+        shown = f"{option} {value}".replace("|", "\\|")
+        self.lines.append(
+            f"| `{shown}` | `{given['env_var']}` | {given['help']} |"
+            if "env_var" in given
+            else f"| `{shown}` | | {given['help']} |"
+        )
+
+
+def document() -> str:
+    """The whole page."""
+    rows = _Rows()
+    add_options(rows)
+    return _HEAD + "\n".join(rows.lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(document())

@@ -1,0 +1,288 @@
+"""``gapless up`` and what belongs to it, without a cluster: what a fault by hand may hit, what is said of a state."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import stat
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chaos.commands.status import lines
+from chaos.commands.up_state import DATA, announcement, nothing_up, other_brokers
+from chaos.conductor.by_hand import ByHand, Refused, planned
+from chaos.conductor.fixed_ports import FREE_PORTS, FixedPorts
+from chaos.faults.base import until
+from chaos.faults.catalogue import FAULTS
+from cluster.process.local_socket import NAME, connect, listening
+from cluster.process.topology import link_names
+from cluster.seams.clock import SystemClock
+from cluster.seams.os_storage import OsStorage
+from tests.chaos.fake_cluster import FakeCluster
+from verifier.evidence.run_directory import RunDirectory
+
+TOPICS = {"orders": 3, "a-1": 1}
+LINKS = [str(name) for name in link_names((1, 2), ("producers", "readers"))]
+STATE: dict[str, Any] = {
+    "bootstrap.servers": "127.0.0.1:9092,127.0.0.1:9093",
+    "metrics": ["http://127.0.0.1:1/metrics", "http://127.0.0.1:2/metrics"],
+    "creates_topics": True,
+    "brokers": [
+        {"id": 1, "address": "127.0.0.1:9092", "metrics": "http://127.0.0.1:1/metrics", "pid": 11},
+        {"id": 2, "address": "127.0.0.1:9093", "metrics": "http://127.0.0.1:2/metrics", "pid": 12},
+    ],
+    "pid": 10,
+}
+
+
+@pytest.mark.parametrize(
+    ("target", "topic", "where"),
+    [
+        (None, "a-1", {"partition": 0}),
+        ("orders", "orders", {"partition": 0}),
+        ("orders-2", "orders", {"partition": 2}),
+        ("a-1", "a-1", {"partition": 0}),
+        ("a-1-0", "a-1", {"partition": 0}),
+    ],
+)
+def test_a_target_is_a_partition(target: str | None, topic: str, where: dict[str, int]) -> None:
+    """TOPIC-PARTITION, a topic alone for its first one, nothing for the first topic's; a topic may look like one."""
+    plan = planned({"fault": "kill-leader", "target": target}, TOPICS, LINKS)
+    assert (plan.topic, plan.injection.target) == (topic, where)
+    least, most = FAULTS["kill-leader"].duration_s
+    assert least <= plan.injection.duration_s <= most
+
+
+@pytest.mark.parametrize("fault", sorted(FAULTS))
+def test_a_link_is_for_faults_of_links(fault: str) -> None:
+    """Those that look at their ``link`` take one; the others would hit something else in silence."""
+    request = {"fault": fault, "target": "b1-b2", "duration_s": 2}
+    source = Path(__import__(FAULTS[fault].__module__, fromlist=["_"]).__file__).read_text()
+    assert ("link" in FAULTS[fault].targets) is ('target.get("link")' in source)
+    if "link" in FAULTS[fault].targets:
+        assert planned(request, TOPICS, LINKS).injection.target == {"link": "b1-b2"}
+    else:
+        with pytest.raises(Refused, match=f"{fault} takes TOPIC-PARTITION, not the link 'b1-b2'; cut-link"):
+            planned(request, TOPICS, LINKS)
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        ({"fault": "kill-leadr"}, "did you mean 'kill-leader'"),
+        ({}, "unknown fault 'None'"),
+        ({"fault": "reset", "target": "orders-3"}, "no partition or link 'orders-3'; partitions: orders-0 to orders-2"),
+        ({"fault": "reset", "target": "orders-03"}, "no partition or link 'orders-03'"),
+        ({"fault": "reset", "target": ["b1"]}, "no partition or link"),
+        ({"fault": "reset", "target": "b1-b9"}, "links: producers-b1"),
+        ({"fault": "reset", "duration_s": 0}, "--duration must be above 0"),
+        ({"fault": "reset", "duration_s": float("nan")}, "--duration must be above 0"),
+        ({"fault": "reset", "duration_s": "long"}, "--duration must be above 0"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_by_name(request_: dict[str, Any], said: str) -> None:
+    """One line with the thing, and what there is instead."""
+    with pytest.raises(Refused) as refusal:
+        planned(request_, TOPICS, LINKS)
+    assert said in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_cluster_without_topics_has_nothing_to_probe() -> None:
+    """Whether a fault bit is seen by partitions."""
+    with pytest.raises(Refused, match="has no topic yet"):
+        planned({"fault": "kill-leader"}, {}, LINKS)
+
+
+def test_ports_follow_each_other() -> None:
+    """Broker by broker from the first; behind links they are the links', and all other proxies stay on free ports."""
+    direct, linked = FixedPorts(9092, 9192), FixedPorts(9092, 9192, behind_links=True)
+    assert [direct.control(each) for each in (1, 2, 3)] == [9092, 9093, 9094]
+    assert [direct.metrics_of(each) for each in (1, 3)] == [9192, 9194]
+    assert {direct.listen(link) for link in LINKS} == {"127.0.0.1:0"}
+    assert linked.control(2) == 0
+    fixed = {link: linked.listen(link) for link in LINKS if linked.listen(link) != "127.0.0.1:0"}
+    assert fixed == {"producers-b1": "127.0.0.1:9092", "producers-b2": "127.0.0.1:9093"}
+    assert (FREE_PORTS.control(3), FREE_PORTS.metrics_of(3)) == (0, 0)
+
+
+def test_a_cluster_that_is_up_says_how_it_is_used_and_what_stays() -> None:
+    """A line to paste, and where the data lies that the next one finds again."""
+    said = list(announcement(STATE, DATA))
+    assert said[0] == "bootstrap.servers=127.0.0.1:9092,127.0.0.1:9093"
+    assert said[1].startswith("try: echo hello | kcat -b 127.0.0.1:9092 -P -t hello && kcat -b 127.0.0.1:9092 -C")
+    assert said[-1].startswith("data: results/up, kept when the cluster stops")
+    assert "try: kcat -b 127.0.0.1:9092 -L" in announcement({**STATE, "creates_topics": False}, DATA)
+
+
+@pytest.mark.parametrize(
+    ("existing", "brokers", "said"),
+    [
+        ([], 3, None),
+        ([1, 2, 3], 3, None),
+        ([1, 2, 3], 1, "of 3 brokers and 1 is started: partitions on the others stay without them; use --brokers 3"),
+        ([1], 3, "of 1 brokers and 3 are started: the new ones hold nothing yet"),
+    ],
+)
+def test_data_of_another_number_of_brokers_is_warned_of(existing: list[int], brokers: int, said: str | None) -> None:
+    """The cluster would come up, and its topics would not."""
+    warning = other_brokers(existing, brokers, DATA)
+    assert (warning is None) if said is None else (warning is not None and said in warning)
+
+
+def test_nothing_up_is_one_line_with_the_way_out() -> None:
+    """With the directory that was asked about."""
+    assert "gapless up --detach'" in nothing_up(DATA)
+    assert """gapless up --detach --data 'my data''""" in nothing_up(Path("my data"))
+
+
+def test_status_names_the_dead_with_pid_and_log() -> None:
+    """A line for each broker in words; what does not run has its log beside it."""
+    lacking = {"http://127.0.0.1:1/metrics": 1, "http://127.0.0.1:2/metrics": None}
+    said = list(lines(STATE, {1: "running", 2: "dead"}, lacking, DATA))
+    assert said[0].startswith("1 of 2 brokers run (gapless up: pid 10, data: results/up)")
+    assert said[2] == "broker 1  127.0.0.1:9092  pid 11  running, 1 of its partitions lacks a replica"
+    assert said[3] == "broker 2  127.0.0.1:9093  pid 12  dead; its log: results/up/nodes/2/broker.log"
+    assert "does not answer" in list(lines(STATE, {1: "running", 2: "running"}, lacking, DATA))[3]
+
+
+def test_a_socket_of_a_directory_is_its_owners_alone(tmp_path: Path) -> None:
+    """However long the path is; one that was left behind is replaced, and nothing stays."""
+    deep = tmp_path / ("d" * 120)
+    deep.mkdir()
+    with socket.socket(socket.AF_UNIX) as left:
+        before = Path.cwd()
+        os.chdir(deep)
+        left.bind(NAME)
+        os.chdir(before)
+    with pytest.raises(OSError, match="refused"):
+        connect(deep)
+    with listening(deep) as made:
+        made.listen()
+        assert stat.S_IMODE((deep / NAME).stat().st_mode) & 0o077 == 0
+        with connect(deep) as ours, made.accept()[0] as theirs:
+            ours.sendall(b"x")
+            assert theirs.recv(1) == b"x"
+    assert list(deep.iterdir()) == []
+
+
+class Handled:
+    """A cluster of numbers, with one topic."""
+
+    def __init__(self) -> None:
+        self.cluster = FakeCluster()
+        self.link_names = self.cluster.link_names
+        #: Who still waits for answers when the cluster ends.
+        self.waiting: list[asyncio.StreamWriter] = []
+
+    async def topics(self) -> dict[str, int]:
+        return {self.cluster.topic: self.cluster.partitions}
+
+    def target(self, topic: str, partitions: int) -> FakeCluster:
+        assert (topic, partitions) == (self.cluster.topic, self.cluster.partitions)
+        return self.cluster
+
+
+async def answered(directory: Path, *lines: bytes) -> list[dict[str, Any]]:
+    """What comes back for one request."""
+    reader, writer = await opened(directory)
+    writer.writelines(lines)
+    answers = [json.loads(line) for line in (await reader.read()).splitlines()]
+    writer.close()
+    return answers
+
+
+async def opened(directory: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection, as ``gapless fault`` makes it."""
+    return await asyncio.open_unix_connection(sock=connect(directory))
+
+
+def by_hand(directory: Path, work: Callable[[Handled, ByHand], Awaitable[None]]) -> list[dict[str, Any]]:
+    """Do ``work`` while faults are taken; the record."""
+    handled, run = Handled(), RunDirectory(directory)
+
+    async def main() -> None:
+        hand = ByHand(handled, run, SystemClock(), OsStorage(), 3, lambda _: None)
+        async with hand.open():
+            await work(handled, hand)
+        for writer in handled.waiting:
+            writer.close()
+            await writer.wait_closed()
+        assert await handled.cluster.in_sync()
+        assert not hand.is_busy
+
+    asyncio.run(main())
+    return run.read_faults()
+
+
+def asked(**request: Any) -> bytes:
+    return json.dumps(request).encode() + b"\n"
+
+
+def test_a_fault_by_hand_bites_and_is_healed(tmp_path: Path) -> None:
+    """Who asked is told what happens, with the probes; each injection has a number of its own in the record."""
+
+    async def work(handled: Handled, hand: ByHand) -> None:
+        for _ in range(2):
+            *said, end = await answered(tmp_path, asked(fault="kill-leader", target="gapless-1", duration_s=0.01))
+            assert [each["said"].split()[0] for each in said] == ["fault", "injected;", "kill-leader"]
+            assert "it bites (broker=1, pid=" in said[1]["said"]
+            assert end["end"] == "bit" and end["text"].startswith("healed")
+            handled.cluster.processes[1].running = True
+
+    record = by_hand(tmp_path, work)
+    assert [(each["number"], each["phase"], each["effective"]) for each in record] == [
+        *((number, phase, True) for number in (0, 1) for phase in ("inject", "heal"))
+    ]
+
+
+def test_a_fault_by_hand_that_does_nothing_is_said_not_to_bite(tmp_path: Path) -> None:
+    """As its probe saw it."""
+
+    async def work(handled: Handled, hand: ByHand) -> None:
+        handled.cluster.links.deaf = True
+        *said, end = await answered(tmp_path, asked(fault="cut-link", target="b2-b1", duration_s=0.01))
+        assert end["end"] == "did not bite"
+        assert "no effect seen so far" in said[1]["said"]
+
+    assert [each["effective"] for each in by_hand(tmp_path, work)] == [False, False]
+
+
+@pytest.mark.parametrize("request_", [b"{\n", b"[]\n", b"\n", b"x" * 100_000 + b"\n", b"[" * 60_000 + b"\n"])
+def test_what_is_no_request_is_refused(request_: bytes, tmp_path: Path) -> None:
+    """And the next one is served."""
+
+    async def work(handled: Handled, hand: ByHand) -> None:
+        (end,) = await answered(tmp_path, request_)
+        assert end["end"] == "refused" and end["text"]
+        assert (await answered(tmp_path, asked(fault="reset", duration_s=0.01)))[-1]["end"] == "bit"
+
+    by_hand(tmp_path, work)
+
+
+@pytest.mark.parametrize("who", ["who asked", "the cluster"])
+def test_a_fault_is_healed_when_somebody_goes(who: str, tmp_path: Path) -> None:
+    """Ctrl-C of ``gapless fault``, and the end of ``gapless up``: nothing stays stopped."""
+
+    async def work(handled: Handled, hand: ByHand) -> None:
+        async def healed() -> bool:
+            return not hand.is_busy
+
+        reader, writer = await opened(tmp_path)
+        handled.waiting.append(writer)
+        writer.write(asked(fault="pause-leader", duration_s=600))
+        while b"injected" not in await reader.readline():
+            pass
+        assert handled.cluster.processes[1].suspended and hand.is_busy
+        if who == "who asked":
+            writer.close()
+            assert await until(healed, clock=SystemClock(), timeout_ms=10_000)
+            assert not handled.cluster.processes[1].suspended
+
+    by_hand(tmp_path, work)
+    assert not (tmp_path / NAME).exists()

@@ -1,0 +1,175 @@
+"""``gapless runs``: what is listed, what differs between two runs, and that pruning removes finished runs alone."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from chaos.commands.main import run_command
+from chaos.commands.runs.found import size
+from chaos.commands.runs.pruning import OF_A_RUN
+from tests.support.settings import run_model
+
+ROOT = Path(__file__).resolve().parents[2]
+CHECKS = {"lost-write": {"count": 3, "allowed": True, "allowed_count": 1}}
+
+
+def made(results: Path, place: str, day: int, verdict: str | None = "valid", *, ended: bool = True) -> Path:
+    """A stored run of that day; the verdict ``invalid`` has two lost writes."""
+    path = results / place
+    (path / "history").mkdir(parents=True)
+    seed = int(path.name.rpartition("-s")[2].partition("-")[0]) if "-s" in path.name else 1
+    started = f"2026-01-{day:02}T10:20:30+00:00"
+    run = run_model(seed=seed, started=started, ended=started if ended else None).to_json()
+    (path / "run.json").write_text(json.dumps(run))
+    if verdict is not None:
+        stats = {"acked": 5, "read": 5, "memory_mb": {"broker": day}}
+        checks = CHECKS if verdict == "invalid" else {}
+        (path / "verdict.json").write_text(json.dumps({"verdict": verdict, "checks": checks, "stats": stats}))
+    return path
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Five runs, three of which are finished and ours, and what is none of them."""
+    monkeypatch.chdir(tmp_path)
+    made(Path("results"), "run/20260101T102030Z-s7", 1)
+    made(Path("results"), "night/20260102T102030Z-s8-2", 2, "invalid")
+    made(Path("results"), "run/20260103T102030Z-s9", 3)
+    made(Path("results"), "run/20260104T102030Z-s10", 4, None, ended=False)
+    made(Path("results"), "delivery/20260105T102030Z/cells/one", 5)
+    (Path("results") / "delivery" / "20260105T102030Z" / "sweep.json").write_text("{}")
+    (Path("results") / "up" / "nodes").mkdir(parents=True)
+    (Path("results") / "README.md").write_text("kept")
+    (Path("results") / "latest").symlink_to("run/20260104T102030Z-s10")
+    return Path("results")
+
+
+def test_runs_are_listed_newest_first(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Name, seed, verdict, anomalies, time and size; a run that is not over says so; cells are a sweep's."""
+    assert run_command(["runs"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == [
+        *("run/20260104T102030Z-s10", "run/20260103T102030Z-s9", "night/20260102T102030Z-s8-2"),
+        "run/20260101T102030Z-s7",
+    ]
+    assert re.fullmatch(r"run/\S+-s10 +10 +unfinished +2026-01-04 10:20 +\S+ KB", lines[1])
+    assert re.fullmatch(
+        r"night/\S+ +8 +invalid +2026-01-02 10:20 +\S+ KB +lost-write:2 \(allowed: lost-write:1\)", lines[3]
+    )
+    assert run_command(["runs", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert (rows[2]["seed"], rows[2]["verdict"], rows[2]["anomalies"]) == (8, "invalid", "lost-write:2")
+
+
+def test_pruning_removes_finished_runs_beyond_those_to_keep(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It says what it removes, and a dry run removes nothing; the unfinished one, the sweep and all else stay."""
+    before = sorted(results.rglob("*"))
+    assert run_command(["runs", "prune", "--keep", "1", "--dry-run"]) == 0
+    assert sorted(results.rglob("*")) == before
+    assert capsys.readouterr().out.count("would remove ") == 2
+    assert run_command(["runs", "prune", "--keep", "1"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^removed night/20260102T102030Z-s8-2  invalid  ", out, re.MULTILINE)
+    assert "removed run/20260101T102030Z-s7  valid" in out
+    gone = [results / "night", results / "run" / "20260101T102030Z-s7"]
+    assert sorted(results.rglob("*")) == [
+        path for path in before if not any(path.is_relative_to(each) for each in gone)
+    ]
+
+
+@pytest.mark.parametrize("what", ["latest", "strange", "named", "judged", "deep", "link"])
+def test_pruning_keeps(what: str, results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What latest points to, what has a file of somebody's or a name of its own, and what is being judged."""
+    run = results / "run" / "20260101T102030Z-s7"
+    why = {"latest": "latest points to it", "strange": "notes.txt", "named": "not named", "judged": "a verifier judges"}
+    if what == "latest":
+        (results / "latest").unlink()
+        (results / "latest").symlink_to("run/20260101T102030Z-s7")
+    elif what == "strange":
+        (run / "notes.txt").write_text("mine")
+    elif what == "named":
+        run = run.rename(run.with_name("20260101T102030Z-s8"))
+    elif what == "deep":
+        run = run.rename(results / run.name)
+        why["deep"] = "not named"
+    elif what == "link":
+        away = run.rename(results.parent / "away")
+        run.symlink_to(away.resolve())
+    descriptor = os.open(run, os.O_RDONLY)
+    if what == "judged":
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    assert run_command(["runs", "prune", "--keep", "0"]) == (255 if what == "judged" else 0)
+    os.close(descriptor)
+    assert (run / "run.json").exists()
+    said = capsys.readouterr()
+    assert why.get(what, "") in said.err
+    assert "removed night/20260102T102030Z-s8-2" in said.out
+    assert "removed run/20260103T102030Z-s9" in said.out
+
+
+def test_what_a_run_leaves_is_what_pruning_knows() -> None:
+    """The table of results/README.md, whose rows another test compares with a real run."""
+    page = (ROOT / "results" / "README.md").read_text().partition("\n## ")[0]
+    cells = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    names = {name.split("/")[0] for cell in cells for name in re.findall("`([^`]+)`", cell)}
+    assert names == {name for name in OF_A_RUN if not name.startswith(".")}
+
+
+def test_two_runs_are_compared_where_they_differ(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The verdicts, seeds and counts always; figures that agree are left out."""
+    one, other = results / "run" / "20260101T102030Z-s7", results / "night" / "20260102T102030Z-s8-2"
+    assert run_command(["runs", "compare", str(one), str(other), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["verdict"] == ["valid", "invalid"]
+    assert found["anomalies"] == ["none", "lost-write:2"]
+    assert found["acked"] == ["5", "5"]
+    assert found["memory_mb.broker"] == ["1", "2"]
+    assert "read" in found and "stats.read" not in found
+    assert run_command(["runs", "compare", str(one), str(results / "run" / "20260103T102030Z-s9")]) == 0
+    whats = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]]
+    assert whats == ["verdict", "seed", "acked", "read", "anomalies", "allowed", "memory_mb.broker"]
+    assert run_command(["runs", "compare", str(one), str(results / "latest")]) == 0
+    assert re.search(r"^verdict +valid +-$", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_a_page_lists_all_with_links(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Relative links that lead somewhere, to the report where there is one; no script and no network."""
+    (results / "run" / "20260103T102030Z-s9" / "report.html").touch()
+    assert run_command(["runs", "index"]) == 0
+    page = results / "index.html"
+    assert capsys.readouterr().out.strip() == str(page.resolve())
+    text = page.read_text()
+    links = re.findall(r'href="([^"]+)"', text)
+    assert len(links) == 4 and all((results / link).exists() for link in links)
+    assert [link for link in links if link.endswith(".html")] == ["run/20260103T102030Z-s9/report.html"]
+    assert "<script" not in text and "http" not in text
+
+
+def test_sizes_are_short() -> None:
+    """Three digits at most, in powers of a thousand."""
+    assert [size(each) for each in (0, 999, 1000, 9949, 9950, 41_234_567, 2.5e9)] == [
+        *("0 B", "999 B", "1.0 KB", "9.9 KB", "10 KB", "41 MB", "2.5 GB")
+    ]
+
+
+def test_the_latest_run_is_meant_if_none_is_named(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """report and dump say which run they took."""
+    latest = results / "run" / "20260103T102030Z-s9"
+    (results / "latest").unlink()
+    (results / "latest").symlink_to("run/20260103T102030Z-s9")
+    (latest / "report.html").touch()
+    assert run_command(["report"]) == 0
+    said = capsys.readouterr()
+    assert said.out.strip() == str((latest / "report.html").resolve())
+    assert said.err == f"gapless: results/latest is {latest}\n"
+    segment = latest / "nodes" / "1" / "data" / "t-0" / "00000000000000000000.log"
+    segment.parent.mkdir(parents=True)
+    segment.touch()
+    assert run_command(["dump"]) == 0
+    assert "broker=1  partition=t-0" in capsys.readouterr().out

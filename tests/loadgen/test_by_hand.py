@@ -1,0 +1,93 @@
+"""A load by hand: where it goes, the page of its options, and the command line of ``gapless load``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import configargparse
+import pytest
+
+from chaos.commands.load import arguments
+from chaos.commands.main import run_command
+from chaos.exits import BadRequest
+from loadgen.command import LOCUSTFILE
+from loadgen.hosts import checked_host
+from loadgen.settings import SettingsError
+from loadgen.users.document import document
+from loadgen.users.options import add_options
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("host", ["h", "h:9092", "h:1,i:2", "[::1]:9092", "PLAINTEXT://h:9092,i:1"])
+def test_bootstrap_servers_are_taken_as_they_are(host: str) -> None:
+    """As librdkafka takes them."""
+    assert checked_host(host) == host
+
+
+@pytest.mark.parametrize(
+    ("host", "meant"),
+    [
+        ("http://h:9092", "--host h:9092"),
+        ("https://h", "--host h:9092"),
+        ("http://h:9092/path", "--host h:9092"),
+        ("kafka://h:1,kafka://i:2", "--host h:1,i:2"),
+        ("h:9092/", "--host h:9092"),
+        ("SASL_SSL://h:9093", "--host h:9093"),
+    ],
+)
+def test_a_url_is_refused_with_the_form_that_is_meant(host: str, meant: str) -> None:
+    """Locust's own word for it is a URL; here a client would fail for ever without saying why."""
+    with pytest.raises(SettingsError, match="not to a URL") as refusal:
+        checked_host(host)
+    assert str(refusal.value).endswith(f"here: {meant}")
+
+
+def test_the_page_of_options_is_made_from_the_code() -> None:
+    """docs/load-options.md is what ``python -m loadgen.users.document`` writes; run that after a change."""
+    page = (ROOT / "docs" / "load-options.md").read_text()
+    assert page == document()
+    parser = configargparse.ArgParser(add_help=False)
+    add_options(parser)
+    options = [option for action in parser._actions for option in action.option_strings]
+    assert len(options) == 17 and [option for option in options if page.count(f"| `{option} ") != 1] == []
+
+
+@pytest.mark.parametrize(
+    ("host", "others", "web", "words"),
+    [
+        ("h:1", [], False, ["--host", "h:1", "--headless"]),
+        ("h:1", ["-t", "5s"], False, ["-t", "5s", "--host", "h:1", "--headless"]),
+        ("h:1", ["--headless"], False, ["--headless", "--host", "h:1"]),
+        ("h:1", [], True, ["--host", "h:1", "--web-host", "127.0.0.1"]),
+        ("h:1", ["--web-port", "9"], False, ["--web-port", "9", "--host", "h:1", "--web-host", "127.0.0.1"]),
+        ("h:1", ["--web-host=::1"], False, ["--web-host=::1", "--host", "h:1"]),
+        (None, ["--worker", "--master-host", "m"], False, ["--worker", "--master-host", "m"]),
+    ],
+)
+def test_what_becomes_of_a_command_line(host: str | None, others: list[str], web: bool, words: list[str]) -> None:
+    """Without a page unless one is asked for, and then a page for this machine alone; the rest is Locust's."""
+    assert arguments(host, others, web=web) == words
+
+
+def test_a_load_without_a_cluster_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before Locust is loaded; a variable of Locust's counts."""
+    monkeypatch.delenv("LOCUST_HOST", raising=False)
+    with pytest.raises(BadRequest, match="no cluster given: pass --host"):
+        arguments(None, [], web=False)
+    monkeypatch.setenv("LOCUST_HOST", "h:1")
+    assert arguments(None, [], web=False) == ["--headless"]
+
+
+def test_the_command_becomes_locust(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same interpreter, the locustfile of this package, what follows passed on, and no module from here."""
+    seen: list[Any] = []
+    monkeypatch.setattr("os.execve", lambda *given: seen.extend(given))
+    run_command(["load", "--host", "h:1", "--run-time", "60s", "--users", "9", "--kafka-rate", "5"])
+    program, argv, environment = seen
+    assert program == sys.executable
+    assert argv[:5] == [sys.executable, "-m", "locust", "--locustfile", str(LOCUSTFILE)]
+    assert argv[5:11] == ["--run-time", "60s", "--users", "9", "--kafka-rate", "5"]
+    assert environment["PYTHONSAFEPATH"] == "1" and environment["MALLOC_ARENA_MAX"]
