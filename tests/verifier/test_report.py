@@ -240,7 +240,7 @@ def test_the_page_says_which_event_each_allowance_needs(acks: str) -> None:
     run = a_run(settings=run_settings(acks=acks, idempotence=False, rate=0.0))
     html = page(run, decide(run, audit(), closing()))
     table = html.split("What these settings allow, and what must have happened", 1)[1].split("</table>", 1)[0]
-    rows = re.findall(r'<td class="mono nowrap">([\w-]+).*?</td><td class="nowrap">(.*?)</td><td>', table)
+    rows = re.findall(r'<td class="mono nowrap">([\w-]+).*?</td><td class="nowrap"[^>]*>(.*?)</td><td', table)
     allowances = Expectation(run.settings).allowances
     assert rows == [(each.check, EVENTS[each.excuse]) for each in allowances]
     assert len({event for _, event in rows}) == {"0": 4, "1": 3, "all": 2}[acks] + (run.settings.client == "confluent")

@@ -72,7 +72,7 @@ def test_what_was_not_counted_is_no_zero(directory: SweepDirectory) -> None:
     row = next(each for each in rows_of(SWEEP, _outcomes(directory)) if each.judged)
     assert words.figures(row)[1:5] == ["?", "0", "0", "?"]
     write_reports(directory, SWEEP, _outcomes(directory))
-    assert "<td>?</td>" in directory.sweep_html.read_text(encoding="utf-8")
+    assert ">?</td>" in directory.sweep_html.read_text(encoding="utf-8")
 
 
 def test_a_run_that_was_interrupted_is_not_judged(directory: SweepDirectory) -> None:
