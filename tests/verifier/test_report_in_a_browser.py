@@ -35,7 +35,8 @@ def html(tmp_path_factory: pytest.TempPathFactory) -> str:
     (directory.node(1) / "broker.log").write_text(lines, encoding="utf-8")
     run = replace(story.model(), started="2026-01-01T00:00:00", name="a-name-without-a-break-" * 8)
     example = replace(found("lost-write", count=12), offset=3, sequence=3)
-    verdict = decide(run, audit(example), closing(*FAULTS))
+    judged = a_run(faults_requested=["kill-leader", "cut-link"])
+    verdict = decide(judged, audit(example), closing(*FAULTS))
     around = gather(directory, run, verdict)
     changes = tuple(Change(n * SECOND, ("t", n % 3), n % 4 - 1, n, (1, 2)) for n in range(10))
     gaps = {f"topic-{n}": {"longest_gap_ms": 99.0 * n, "ended": True, "ever_acknowledged": True} for n in range(30)}
