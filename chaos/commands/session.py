@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
+from chaos.commands.commit import commit
 from chaos.commands.interrupts import Interrupts
 from chaos.commands.invocation import command
 from chaos.commands.judge import run_verifier, say, write_unjudged
@@ -154,7 +155,7 @@ def first_record(experiment: Experiment, schedule: Schedule, repro: str, now_ns:
         started_ns=now_ns,
         settings=settings_of(experiment),
         experiment=experiment.to_json(),
-        versions={"python": platform.python_version(), **{name: metadata.version(name) for name in VERSIONED}},
+        versions=_versions(),
         repro=repro,
         faults_requested=list(schedule.kinds()),
         defects=list(experiment.planted),
@@ -170,6 +171,13 @@ def first_record(experiment: Experiment, schedule: Schedule, repro: str, now_ns:
         problems=[],
         producer_ids_below=None,
     )
+
+
+def _versions() -> dict[str, str]:
+    """Of Python, of what matters to a run, and the commit of our own sources where there is one."""
+    versions = {"python": platform.python_version(), **{name: metadata.version(name) for name in VERSIONED}}
+    found = commit()
+    return versions if found is None else {**versions, "commit": found}
 
 
 def _prune(directory: RunDirectory, keep: str, verdict: str) -> None:

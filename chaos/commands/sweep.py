@@ -31,7 +31,7 @@ from chaos.sweeps.catalogue import find_sweep
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, SweepError, Wanted, parse_filter, parse_seeds
 from chaos.sweeps.runner import Runner, stored
-from chaos.sweeps.summary import SCHEMA, claims_line, exit_status, rows_of
+from chaos.sweeps.summary import SCHEMA, claims_line, exit_status, left_out, ran, rows_of
 from cluster.process.one_line import log_to, printable, reason
 from cluster.process.supervisor import Supervisor
 from cluster.seams.clock import SystemClock
@@ -42,6 +42,8 @@ RESULTS = "results"
 CLIENT = FIELDS["client"].default
 #: Where there is no terminal to fit into.
 PLAIN_WIDTH = 180
+#: Settings that the terminal names of those that were not run.
+MOST_LEFT_OUT = 6
 
 HELP = """Run a matrix of experiments, one after the other, and show them side by side (gapless list sweeps).
 
@@ -243,29 +245,30 @@ def _run(
                     interrupted = True
         interrupts.ignore()
         whole = runner.finish()
-        _say(chosen, runner, directory, whole, all_of_it=cells == chosen.cells, as_json=as_json)
+        _say(chosen, runner, directory, whole, as_json=as_json)
     if interrupted:
         again = invocation.command(["sweep", "--resume", str(directory.path)])
         print(f"interrupted; go on with: {again}", file=sys.stderr)
     return exit_status([runner.outcomes[cell.name] for cell in cells], interrupted=interrupted)
 
 
-def _say(
-    chosen: Sweep, runner: Runner, directory: SweepDirectory, whole: dict[str, Any], *, all_of_it: bool, as_json: bool
-) -> None:
-    """Print the table (of part of a sweep: the rows that have a verdict), or the object."""
+def _say(chosen: Sweep, runner: Runner, directory: SweepDirectory, whole: dict[str, Any], *, as_json: bool) -> None:
+    """Print the table of what was run and a line on what was not, or the object."""
     if as_json:
         print(json.dumps({**whole, "sweep_dir": str(directory.path)}))
         return
     from rich.console import Console
 
-    from chaos.sweeps.report.table import table
+    from chaos.sweeps.report.table import tables
 
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=PLAIN_WIDTH)
     rows = rows_of(chosen, runner.outcomes)
-    console.print(table(chosen, [row for row in rows if all_of_it or row.verdicts]))
-    if line := claims_line(rows):
-        console.print(printable(line), markup=False, soft_wrap=True)
+    if shown := ran(rows):
+        for part in tables(chosen, shown, console.width):
+            console.print(part, "")
+    for line in (*(f"{why}: {which}" for why, which in left_out(rows, MOST_LEFT_OUT)), claims_line(rows)):
+        if line:
+            console.print(printable(line), markup=False, soft_wrap=True)
     console.print(f"report: {directory.sweep_html}", markup=False, soft_wrap=True)

@@ -13,8 +13,9 @@ from verifier.evidence.run_model import PhaseSpan, RunModel
 from verifier.evidence.series import SeriesPoint, read_all_series
 from verifier.expectation import Expectation
 
-#: ``failed``: the harness itself; ``not run``: not yet; ``inapplicable``: it makes no sense to run it.
-Status = Literal["judged", "failed", "not run", "inapplicable"]
+#: ``failed``: the harness itself; ``interrupted``: before its own end; ``not run``: not yet; ``inapplicable``: it makes
+#: no sense to run it; ``not asked``: ``--filter`` leaves it out.
+Status = Literal["judged", "failed", "interrupted", "not run", "inapplicable", "not asked"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,23 @@ def is_judged(directory: RunDirectory) -> bool:
     except (OSError, ValueError):
         return False
     return run.get("exit_status") is not None and not run.get("interrupted")
+
+
+def is_interrupted(directory: RunDirectory) -> bool:
+    """Whether a run that is not judged was interrupted, and not, say, killed."""
+    try:
+        return bool(directory.read_run().get("interrupted"))
+    except (OSError, ValueError):
+        return False
+
+
+def interrupted(directory: RunDirectory) -> Outcome:
+    """Of a run that was interrupted. What it has of a verdict counts for nothing, and its page may be read."""
+    try:
+        verdict = str(read_json(directory.verdict_json)["verdict"])
+    except (OSError, ValueError, KeyError, TypeError):
+        verdict = ""
+    return Outcome("interrupted", verdict=verdict, reasons=("interrupted before its end; --resume runs it again",))
 
 
 def outcome_of(directory: RunDirectory) -> Outcome:

@@ -19,7 +19,7 @@ from chaos.exits import Exit
 from chaos.schedules.model import to_yaml
 from chaos.sweeps.directory import CELLS, SweepDirectory
 from chaos.sweeps.model import COUNTED, Cell, Sweep
-from chaos.sweeps.outcome import Outcome, is_judged, outcome_of
+from chaos.sweeps.outcome import Outcome, interrupted, is_interrupted, is_judged, outcome_of
 from chaos.sweeps.report import write_reports
 from chaos.sweeps.summary import sweep_json
 from cluster.process.supervisor import Child, Supervisor
@@ -76,7 +76,8 @@ class Runner:
 
     def run(self, cells: Sequence[Cell]) -> None:
         """Run those of these cells that have no verdict. KeyboardInterrupt ends the present one well and is raised."""
-        open_cells = [cell for cell in cells if self.outcomes[cell.name].status == "not run"]
+        self._leave_out({cell.name for cell in self._sweep.cells} - {cell.name for cell in cells})
+        open_cells = [cell for cell in cells if self.outcomes[cell.name].status in ("not run", "interrupted")]
         if judged := sum(self.outcomes[cell.name].status == "judged" for cell in cells):
             self._progress.note(f"{judged} cells have a verdict already")
         self.record()
@@ -111,7 +112,15 @@ class Runner:
         if cell.inapplicable:
             return Outcome("inapplicable")
         directory = self._directory.run(cell)
-        return outcome_of(directory) if is_judged(directory) else Outcome("not run")
+        if is_judged(directory):
+            return outcome_of(directory)
+        return interrupted(directory) if is_interrupted(directory) else Outcome("not run")
+
+    def _leave_out(self, names: set[str]) -> None:
+        """Cells that are not asked for; those that have run are shown all the same."""
+        for name in names:
+            if self.outcomes[name].status in ("not run", "inapplicable"):
+                self.outcomes[name] = Outcome("not asked")
 
     def _conduct(self, cell: Cell, started_ms: int) -> Outcome:
         if (aside := self._directory.set_aside(cell)) is not None:
@@ -130,6 +139,7 @@ class Runner:
             # Not the one named above: the interrupt may have come before it had its name.
             for each in self._supervisor.children:
                 self._end(each)
+            self.outcomes[cell.name] = outcome_of(directory) if is_judged(directory) else interrupted(directory)
             raise
         if status in (Exit.VALID, Exit.INVALID, Exit.UNKNOWN) and is_judged(directory):
             return outcome_of(directory)

@@ -37,11 +37,13 @@ class Row:
     judged: bool = False
     inapplicable: str = ""
     reasons: tuple[str, ...] = ()
+    #: Whether some of its cells were asked for and not run.
+    waiting: bool = False
 
     @property
     def verdict(self) -> str:
         """The one that outranks the others; a dash if nothing was run."""
-        for verdict in ("failed", "invalid", "unknown", "valid"):
+        for verdict in ("failed", "invalid", "interrupted", "unknown", "valid"):
             if verdict in self.verdicts:
                 return verdict
         return "-"
@@ -70,9 +72,11 @@ class Row:
 
 
 def rows_of(sweep: Sweep, outcomes: Mapping[str, Outcome]) -> list[Row]:
-    """A row for each setting, in the order of the cells. ``outcomes`` by the name of the cell."""
+    """A row for each setting of which anything was asked for, in the order of the cells. ``outcomes`` by cell."""
     settings: dict[tuple[str, ...], list[Cell]] = {}
     for cell in sweep.cells:
+        if outcomes[cell.name].status == "not asked":
+            continue
         # Where there is nothing but seeds, each is a row of its own.
         key = cell.setting if sweep.across != SEED else (*cell.setting, cell.name)
         settings.setdefault(key, []).append(cell)
@@ -107,11 +111,12 @@ def _row(cells: Sequence[Cell], outcomes: Sequence[Outcome], across: str) -> Row
         faults=(sum(each.faults_injected for each in judged), sum(each.faults_effective for each in judged)),
         inapplicable=first.inapplicable,
         reasons=tuple(reason for each in outcomes for reason in each.reasons),
+        waiting=any(each.status == "not run" for each in outcomes),
     )
 
 
 def _verdict(outcome: Outcome) -> str:
-    return {"judged": outcome.verdict, "failed": "failed"}.get(outcome.status, "")
+    return {"judged": outcome.verdict, "failed": "failed", "interrupted": "interrupted"}.get(outcome.status, "")
 
 
 def exit_status(outcomes: Sequence[Outcome], *, interrupted: bool = False) -> int:
@@ -133,7 +138,33 @@ def _known(status: int) -> Exit:
 def counted(outcomes: Sequence[Outcome]) -> dict[str, int]:
     """How many cells ended how, and how many did not."""
     names = [_verdict(outcome) or outcome.status for outcome in outcomes]
-    return {name: names.count(name) for name in ("valid", "invalid", "unknown", "failed", "not run") if name in names}
+    known = ("valid", "invalid", "unknown", "failed", "interrupted", "not run")
+    return {name: names.count(name) for name in known if name in names}
+
+
+def ran(rows: Sequence[Row]) -> list[Row]:
+    """The rows of which anything was run; ``left_out`` names the others."""
+    return [row for row in rows if row.verdicts]
+
+
+def left_out(rows: Sequence[Row], most: int | None = None) -> list[tuple[str, str]]:
+    """What was not run, in a line for each reason: why, and which settings, ``most`` of them by name."""
+    kinds: dict[str, list[str]] = {}
+    for row in rows:
+        why = f"does not apply ({row.inapplicable})" if row.inapplicable else "not run" if row.waiting else ""
+        if why:
+            kinds.setdefault(why, []).append(", ".join(row.labels.values()))
+    return [(f"{why}: {_settings(len(named))}", _named(named, most)) for why, named in kinds.items()]
+
+
+def _settings(count: int) -> str:
+    return f"{count} setting{'' if count == 1 else 's'}"
+
+
+def _named(names: Sequence[str], most: int | None) -> str:
+    shown = names if most is None or len(names) <= most else names[:most]
+    more = f"; and {len(names) - len(shown)} more, see sweep.md" if len(shown) < len(names) else ""
+    return "; ".join(shown) + more
 
 
 def claims_line(rows: Sequence[Row]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cluster.broker.checkpoints import Blocking, Checkpoints
 from cluster.broker.control.control_plane import ControlPlane
@@ -28,3 +28,5 @@ class Services:
     #: Free space where the logs are.
     usable_bytes: Callable[[], int]
     blocking: Blocking
+    #: Types of coordinators of which the log says already that there is none.
+    not_coordinated: set[int] = field(default_factory=set)

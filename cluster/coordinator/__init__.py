@@ -1,1 +1,1 @@
-"""Coordinators of transactions and groups, pure. So far: where one is, which is nowhere, since there are none yet."""
+"""Coordinators of transactions and groups, pure. So far: where one is, which is nowhere, since neither is served."""

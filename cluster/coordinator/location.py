@@ -1,7 +1,13 @@
-"""Where the coordinator of a group or a transactional id is.
+"""Where the coordinator of a group or a transactional id is: nowhere, since groups and transactions are not served.
 
-Owns the answer to FindCoordinator. There are no coordinators yet, and Kafka has an answer for that which clients
-understand and retry: COORDINATOR_NOT_AVAILABLE, with no broker (Kafka's KafkaApis).
+Owns the answer to FindCoordinator. COORDINATOR_NOT_AVAILABLE would be retried by every client for ever, so each kind
+has an error that ends the wait of kafka-python, aiokafka, librdkafka and Java's client:
+
+- a group: INVALID_REQUEST, whose standard text ("... was sent to an incompatible broker. See the broker logs for more
+  details") sends those who do not show the message to the log. librdkafka hands it to the application with the message,
+  once, and goes on reading what is assigned.
+- a transactional id: CLUSTER_AUTHORIZATION_FAILED. Of all errors librdkafka ends with this one and
+  TRANSACTIONAL_ID_AUTHORIZATION_FAILED alone, and Java's client and kafka-python show more with this one.
 """
 
 from __future__ import annotations
@@ -29,10 +35,25 @@ class Location(NamedTuple):
     port: int = -1
 
 
+#: Error, what is not served, and what to do instead.
+_ABSENT = {
+    CoordinatorType.GROUP: (
+        ErrorCode.INVALID_REQUEST,
+        "consumer groups",
+        "assign partitions and offsets instead (reading assigned ones goes on)",
+    ),
+    CoordinatorType.TRANSACTION: (
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        "transactions",
+        "leave transactional.id unset",
+    ),
+}
+
+
 def locate(key_type: int, key: str) -> Location:
     """The coordinator for ``key``."""
     try:
-        kind = CoordinatorType(key_type)
+        error_code, absent, instead = _ABSENT[CoordinatorType(key_type)]
     except ValueError:
         return Location(ErrorCode.INVALID_REQUEST, f"coordinator type {key_type}")
-    return Location(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"there is no {kind.name.lower()} coordinator for {key!r}")
+    return Location(error_code, f"gapless does not serve {absent}, so {key!r} has no coordinator: {instead}")

@@ -149,6 +149,23 @@ def test_the_configuration_document_is_made_from_the_tables() -> None:
     assert (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8") == document()
 
 
+def test_the_document_of_what_is_served_is_made_from_the_tables() -> None:
+    """docs/apis.md is what ``python -m cluster.broker.document`` writes, and says of every API whether it is served."""
+    from cluster.broker.document import absent, document
+    from cluster.protocol.apis import INTER_BROKER, SUPPORTED, ApiKey
+
+    assert (ROOT / "docs" / "apis.md").read_text(encoding="utf-8") == document()
+    parts = (set(SUPPORTED), set(INTER_BROKER), absent())
+    assert sum(map(len, parts)) == len(ApiKey)
+    assert set().union(*parts) == set(ApiKey)
+
+
+def test_every_document_is_linked_from_the_readme() -> None:
+    """Whoever reads the README finds every page of docs/."""
+    linked = set(re.findall(r"\]\((docs/[\w-]+\.md)", (ROOT / "README.md").read_text(encoding="utf-8")))
+    assert {f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")} - linked == set()
+
+
 def test_ci_runs_what_the_readme_tells_a_newcomer() -> None:
     """.ci/run is executable and calls the very commands of the README, lint and test."""
     script = ROOT / ".ci" / "run"

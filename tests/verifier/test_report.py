@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+import verifier.report
 from tests.support.settings import settings as run_settings
 from tests.verifier.test_verdict import a_run, audit, closing, decide, facts, found
 from verifier.anomalies import NAMES
@@ -21,11 +22,13 @@ from verifier.evidence.series import SeriesPoint
 from verifier.expectation import ELECTION, EVENTS, RETRY, Expectation
 from verifier.facts import Audit, Found
 from verifier.report.drawing import Axis
+from verifier.report.dumps import dump_commands, program
 from verifier.report.junit import junit_xml
 from verifier.report.lanes import leader_lanes
 from verifier.report.page import LARGEST, report_html
 from verifier.report.summary import LONGEST, summary_md
 from verifier.report.tables import faults, read_lag, regions, unavailability
+from verifier.report.tiles import tiles
 from verifier.report.timeline import LEFT, MAX_BINS, RIGHT, WIDTH, timeline
 from verifier.report.words import headline
 from verifier.surroundings.model import (
@@ -36,6 +39,8 @@ from verifier.surroundings.model import (
     Outcomes,
     Place,
     Spot,
+    Stored,
+    StoredBatch,
     Surroundings,
     Told,
     example_key,
@@ -235,7 +240,7 @@ def test_the_page_says_which_event_each_allowance_needs(acks: str) -> None:
     run = a_run(settings=run_settings(acks=acks, idempotence=False, rate=0.0))
     html = page(run, decide(run, audit(), closing()))
     table = html.split("What these settings allow, and what must have happened", 1)[1].split("</table>", 1)[0]
-    rows = re.findall(r'<td class="mono nowrap">([\w-]+).*?</td><td class="nowrap">(.*?)</td><td>', table)
+    rows = re.findall(r'<td class="mono nowrap">([\w-]+).*?</td><td class="nowrap"[^>]*>(.*?)</td><td', table)
     allowances = Expectation(run.settings).allowances
     assert rows == [(each.check, EVENTS[each.excuse]) for each in allowances]
     assert len({event for _, event in rows}) == {"0": 4, "1": 3, "all": 2}[acks] + (run.settings.client == "confluent")
@@ -448,3 +453,82 @@ def test_brokers_that_stood_still_are_named() -> None:
         for text in (page(run, verdict), summary_md(run, [], verdict)):
             assert ("broker-1 for 1.25 s (half a ZooKeeper session is 1.00 s)" in text) == is_named
             assert "broker-2 for" not in text
+
+
+def test_faults_have_a_color_of_their_own() -> None:
+    """Neither by day nor by night that of anomalies, nor that of any curve."""
+    style = (Path(verifier.report.__file__).parent / "report.css").read_text(encoding="utf-8")
+    for name in ("bit", "recovering"):
+        for number, value in enumerate(re.findall(rf"--{name}: (#\w+)", style)):
+            others = [
+                re.findall(rf"--{other}: (#\w+)", style)[number]
+                for other in ("found", "invalid", "unknown", "gap", "acked", "read", "p99", "p50")
+            ]
+            assert value not in others
+    assert "svg .found { fill: var(--found); }" in style and "svg .bit { fill: var(--bit); }" in style
+
+
+def test_tiles_fill_their_rows(bad: Verdict) -> None:
+    """Eight, whatever was measured: rows of four and of two have none alone."""
+    lag = replace(bad, stats={**bad.stats, "read_lag": {"worst_ms": 3.0, "partitions": {}}})
+    for verdict, run in ((bad, a_run()), (lag, a_run(phases=[]))):
+        assert page(run, verdict).count('class="card tile"') == 8
+    spans = [
+        PhaseSpan("start", 0, SECOND),
+        PhaseSpan("chaos", SECOND, 61 * SECOND),
+        PhaseSpan("stop", 61 * SECOND, None),
+    ]
+    told = tiles(a_run(phases=spans, started_ns=0), bad, [], [], None)
+    assert ("60.0 s", "under load", "of 61.0 s that the run took") in told
+
+
+def test_probes_are_told_in_words(bad: Verdict) -> None:
+    """While the fault lasted and after it, not as code writes them."""
+    fault = replace(FAULTS[0], probe={"dead": True, "leader_moved": True}, heal_probe={"isr_full": True})
+    text = report_html(a_run(), [fault], bad, [])
+    assert "its process was gone; another broker led the partition" in text
+    assert "<b>After:</b> every replica was in its ISR" in text
+    assert "leader_moved" not in text and "=True" not in text
+
+
+def test_the_page_links_locust_histories_and_logs(bad: Verdict) -> None:
+    """Below the time line, each with what it is; a run that has none of them has no empty line."""
+    names = ("loadgen/producers.html", "history/producers.arrow", "nodes/1/broker.log")
+    around = Surroundings(links=tuple(Link(f"./{name}", name) for name in names))
+    text = report_html(a_run(), FAULTS, bad, series(3), around)
+    for words, name in zip(("What Locust counted", "What each client saw", "Logs"), names, strict=True):
+        assert re.search(rf'{words}[^<]*: <a href="\./{re.escape(name)}">', text)
+    assert "What Locust counted" not in page(a_run(), bad)
+
+
+def test_a_place_comes_with_the_commands_that_show_it(bad: Verdict) -> None:
+    """For each replica's file, with the offsets around it, in the words that the run was started with."""
+    stored = tuple(
+        Stored(broker, broker == 2, (StoredBatch(
+            broker, f"nodes/{broker}/data/t-0/{0:020d}.log", 0, 100, {"base_offset": 5, "last_offset_delta": 3},
+            True, None, (), b"",
+        ),)) for broker in (2, 1)
+    )  # fmt: skip
+    place = Place(Spot("t", 0, (7,), ((2, 12),), found("lost-write")), (), (*stored, Stored(3, False, ())))
+    assert dump_commands(place, "results/my run", program(".venv/bin/gapless run --seed 1")) == [
+        f".venv/bin/gapless dump --records --offsets 2..12 'results/my run/nodes/{broker}/data/t-0/{0:020d}.log'"
+        for broker in (2, 1)
+    ]
+    assert [program(repro) for repro in ("gapless run", "", "rm -rf")] == ["gapless"] * 3
+
+
+def test_the_page_says_which_gapless_it_was(bad: Verdict) -> None:
+    """Version and commit beside the seed, where the run has them."""
+    text = page(a_run(versions={"gapless": "0.1.0", "commit": "0123456789ab-dirty"}), bad)
+    assert "gapless 0.1.0 commit 0123456789ab-dirty" in text
+    assert "commit" not in page(a_run(versions={}), bad).partition("</header>")[0].partition("<body>")[2]
+
+
+def test_the_summary_names_partitions() -> None:
+    """Those where it counts, with how often, beside the examples."""
+    verdict = decide(
+        a_run(),
+        audit(found("lost-write", count=3), found("lost-write", partition=2, count=4000)),
+        closing(),
+    )
+    assert "  - partitions: t-0 (3), t-2 (4,000)" in summary_md(a_run(), [], verdict)

@@ -35,7 +35,8 @@ def html(tmp_path_factory: pytest.TempPathFactory) -> str:
     (directory.node(1) / "broker.log").write_text(lines, encoding="utf-8")
     run = replace(story.model(), started="2026-01-01T00:00:00", name="a-name-without-a-break-" * 8)
     example = replace(found("lost-write", count=12), offset=3, sequence=3)
-    verdict = decide(run, audit(example), closing(*FAULTS))
+    judged = a_run(faults_requested=["kill-leader", "cut-link"])
+    verdict = decide(judged, audit(example), closing(*FAULTS))
     around = gather(directory, run, verdict)
     changes = tuple(Change(n * SECOND, ("t", n % 3), n % 4 - 1, n, (1, 2)) for n in range(10))
     gaps = {f"topic-{n}": {"longest_gap_ms": 99.0 * n, "ended": True, "ever_acknowledged": True} for n in range(30)}
@@ -102,6 +103,56 @@ def test_the_page_fits_its_window(browser: Browser, html: str, tmp_path: Path, w
         "&& each.getBoundingClientRect().right > innerWidth + 1).map((each) => each.outerHTML.slice(0, 80))"
     )
     assert outside == []
+
+
+ROWS = """(() => {
+  const rows = {};
+  for (const each of document.querySelectorAll('.tile')) {
+    const top = Math.round(each.getBoundingClientRect().top);
+    rows[top] = (rows[top] || 0) + 1;
+  }
+  return Object.values(rows);
+})()"""
+
+
+@pytest.mark.parametrize(("width", "in_a_row"), [(1280, 4), (760, 2), (420, 2)])
+def test_no_tile_stands_alone(browser: Browser, html: str, tmp_path: Path, width: int, in_a_row: int) -> None:
+    """Every row of tiles is full, at any width."""
+    page = shown(browser, tmp_path, html)
+    page.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False)
+    assert page.ask(ROWS) == [in_a_row] * (8 // in_a_row)
+
+
+CUT = """[...document.querySelectorAll('table.stack')].filter((each) => {
+  const box = each.closest('.scroll');
+  return box.scrollWidth > box.clientWidth + 1;
+}).map((each) => each.outerHTML.slice(0, 80))"""
+
+
+def test_tables_are_whole_on_a_narrow_page(browser: Browser, html: str, tmp_path: Path) -> None:
+    """At 420 px the rows of tables of words stand below each other, each cell with its heading; none is cut."""
+    page = shown(browser, tmp_path, html)
+    page.call("Emulation.setDeviceMetricsOverride", width=420, height=800, deviceScaleFactor=1, mobile=False)
+    page.ask(OPEN_ALL)
+    assert page.ask("document.querySelectorAll('table.stack').length") >= 4
+    assert page.ask(CUT) == []
+    label = "getComputedStyle(document.querySelector('[data-label=injected]'), '::before').content"
+    assert "injected" in page.ask(label)
+    page.call("Emulation.setDeviceMetricsOverride", width=1280, height=800, deviceScaleFactor=1, mobile=False)
+    assert page.ask(label) == "none"
+
+
+def test_faults_and_anomalies_differ_in_color(browser: Browser, html: str, tmp_path: Path) -> None:
+    """Their bars, by day and by night."""
+    page = shown(browser, tmp_path, html)
+    for dark in (False, True):
+        page.dark(dark)
+        colors = page.ask(
+            "['bit', 'recovering', 'found'].map((kind) => { const each = document.createElementNS("
+            "'http://www.w3.org/2000/svg', 'rect'); each.setAttribute('class', kind); "
+            "document.querySelector('svg').append(each); return getComputedStyle(each).fill; })"
+        )
+        assert len(set(colors)) == 3
 
 
 def test_wide_tables_can_be_scrolled_by_keyboard(browser: Browser, html: str, tmp_path: Path) -> None:

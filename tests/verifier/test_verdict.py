@@ -343,7 +343,7 @@ def test_faults_that_were_planned_and_never_injected_are_told() -> None:
     verdict = decide(planned, audit(), closing())
     assert "| faults that bit | 0 of 0 (1 planned) |" in summary_md(planned, [], verdict)
     assert "| faults that bit | 0 of 0 |" in summary_md(run, [], verdict)
-    told = [tile[:1] + tile[2:] for tile in tiles(verdict, [], 1, [], None) if tile[1] == "faults that bit"]
+    told = [tile[:1] + tile[2:] for tile in tiles(planned, verdict, [], [], None) if tile[1] == "faults that bit"]
     assert told == [("0 / 1", "planned, and never injected")]
 
 

@@ -10,28 +10,37 @@ from verifier.anomalies import BY_NAME
 from verifier.expectation import EVENTS
 from verifier.facts import Found
 from verifier.reasons import reason_of
+from verifier.report.dumps import dump_commands
 from verifier.report.occasions import Occasions
 from verifier.report.pictures import picture
+from verifier.report.summary import places
 from verifier.surroundings.model import Link, Surroundings
 from verifier.verdict import CheckResult, Example, Verdict
-
-#: Partitions that are named beside a card, those with the most anomalies first.
-MOST_PLACES = 24
 
 #: Reasons of allowances that are shown.
 MOST_ALLOWED = 40
 
 
 class Cards:
-    """Makes the cards of one page; a place that several anomalies share is drawn once and linked from the others."""
+    """Makes the cards of one page; a place that several anomalies share is drawn once and linked from the others.
+
+    ``called`` is how the reader starts gapless.
+    """
 
     def __init__(
-        self, verdict: Verdict, around: Surroundings, occasions: Occasions | None = None, *, pictures: bool = True
+        self,
+        verdict: Verdict,
+        around: Surroundings,
+        occasions: Occasions | None = None,
+        *,
+        pictures: bool = True,
+        called: str = "gapless",
     ) -> None:
         self._verdict = verdict
         self._occasions = occasions
         self._around = around
         self._pictures = pictures
+        self._called = called
         self._drawn: set[str] = set()
 
     def groups(self) -> list[dict[str, Any]]:
@@ -70,11 +79,7 @@ class Cards:
     def _card(self, check: CheckResult) -> dict[str, Any]:
         forbidden = [example for example in check.examples if not example.allowed]
         shown = forbidden[0].found
-        places: dict[str, int] = {}
-        for example in forbidden:
-            place = f"{example.found.topic}-{example.found.partition}"
-            places[place] = places.get(place, 0) + example.found.count
-        most = sorted(places.items(), key=lambda item: (-item[1], item[0]))[:MOST_PLACES]
+        named, more_places = places(check)
         return {
             "name": check.name,
             "summary": BY_NAME[check.name].summary,
@@ -83,8 +88,8 @@ class Cards:
             "text": forbidden[0].text,
             "rows": evidence_rows(shown),
             "told": told_rows(shown),
-            "places": dict(sorted(most)),
-            "more_places": len(places) - len(most),
+            "places": named,
+            "more_places": more_places,
             "files": self._files(check.name),
             "shown": self._shown(forbidden),
         }
@@ -107,7 +112,9 @@ class Cards:
             seen = key in self._drawn
             self._drawn.add(key)
             title = f"{place.spot.topic}-{place.spot.partition} around offset {place.spot.places[0]}"
-            shown.append({"id": key, "title": title, "text": example.text, "picture": None if seen else picture(place)})
+            drawn = None if seen else picture(place)
+            dumps = [] if seen else dump_commands(place, self._around.directory, self._called)
+            shown.append({"id": key, "title": title, "text": example.text, "picture": drawn, "dumps": dumps})
         return shown
 
 

@@ -18,6 +18,7 @@ from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import SeriesPoint
 from verifier.expectation import EVENTS, Expectation
 from verifier.report import tables
+from verifier.report.dumps import program
 from verifier.report.groups import Cards, evidence_rows, told_rows
 from verifier.report.html import self_contained
 from verifier.report.lanes import leader_lanes
@@ -80,7 +81,7 @@ def _page(
     amount: Amount,
 ) -> str:
     occasions = Occasions.of(run, injected, series, around)
-    cards = Cards(verdict, around, occasions, pictures=amount.pictures)
+    cards = Cards(verdict, around, occasions, pictures=amount.pictures, called=program(run.repro))
     axis = axis_of(injected, series)
     factor = max((topic.replication_factor for topic in run.topics), default=0)
     expectation = Expectation(run.settings).allowances
@@ -97,7 +98,11 @@ def _page(
         more_reasons=max(0, len(verdict.reasons) - amount.rows),
         words=headline(verdict),
         stood_still=stood_still_text(run),
-        tiles=tiles(verdict, injected, run.evidence.planned_faults, series, around.outcomes, occasions.first_ack_ms),
+        tiles=tiles(run, verdict, injected, series, around.outcomes, occasions.first_ack_ms),
+        locust=[link for link in around.links if link.text.startswith("loadgen/") and link.text.endswith(".html")],
+        histories=[link for link in around.links if link.text.startswith("history/")],
+        logs=[link for link in around.links if link.text.endswith(".log")],
+        sources=_sources(run),
         timeline=timeline(run, injected, series, verdict.availability, around.moments),
         leaders=leader_lanes(around.changes, axis, factor) if axis is not None and amount.leaders else None,
         leaders_from=around.leaders_from,
@@ -120,6 +125,12 @@ def _page(
         settings=_settings(run),
         causes={anomaly.name: anomaly.causes for anomaly in ANOMALIES},
     )
+
+
+def _sources(run: RunModel) -> str:
+    """Which gapless it was, by version and commit; empty if the run does not say."""
+    version, commit = run.versions.get("gapless", ""), run.versions.get("commit", "")
+    return " ".join(part for part in (version and f"gapless {version}", commit and f"commit {commit}") if part)
 
 
 def _settings(run: RunModel) -> dict[str, str]:

@@ -17,6 +17,9 @@ from verifier.verdict import UNCOUNTED, CheckResult, Verdict
 #: GitHub cuts a step summary at 1024 kB; a page for people is far shorter.
 LONGEST = 60_000
 
+#: Partitions that are named of one anomaly, those with the most first.
+MOST_PLACES = 24
+
 #: Events that are listed under one reason.
 MOST_EVENTS = 40
 
@@ -124,7 +127,25 @@ def stood_still_text(run: RunModel) -> str:
 def _anomaly(check: CheckResult) -> Iterator[str]:
     examples = (inline(example.text) for example in check.examples if not example.allowed)
     yield from anomaly(check, check.forbidden_count, BY_NAME[check.name].summary, examples)
+    shown, more = places(check)
+    if shown:
+        named = ", ".join(f"{inline(name)} ({count:,})" for name, count in shown.items())
+        yield f"  - partitions: {named}{f', and {more:,} more' if more else ''}"
     yield ""
+
+
+def places(check: CheckResult) -> tuple[dict[str, int], int]:
+    """The partitions where a check found what counts, with how often, and how many more there are.
+
+    Those with the most are chosen, and then in order. The examples tell: there is one for each partition and cause.
+    """
+    counts: dict[str, int] = {}
+    for example in check.examples:
+        if not example.allowed:
+            name = f"{example.found.topic}-{example.found.partition}"
+            counts[name] = counts.get(name, 0) + example.found.count
+    most = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_PLACES]
+    return dict(sorted(most)), len(counts) - len(most)
 
 
 def _allowed(check: CheckResult, occasions: Occasions) -> Iterator[str]:

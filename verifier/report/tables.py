@@ -11,6 +11,7 @@ from typing import Any
 from verifier.effectiveness import Injected
 from verifier.evidence.run_model import RunModel
 from verifier.report.html import duration
+from verifier.report.probes import probe_words
 from verifier.surroundings.model import Outcomes
 from verifier.verdict import Verdict
 
@@ -31,7 +32,8 @@ def faults(injected: Sequence[Injected], most: int) -> dict[str, Any]:
             if each.healed_ns is None or each.end_ns is None
             else duration((each.end_ns - each.healed_ns) / 1e6),
             "state": "skipped" if each.skipped else "bit" if each.effective else "did not bite",
-            "probe": list(each.probe.items())[:40],
+            "seen": probe_words(each.probe),
+            "seen_after": probe_words(each.heal_probe),
         }
         for each in injected[:most]
     ]

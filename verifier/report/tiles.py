@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from verifier.effectiveness import Injected
+from verifier.evidence.phases import CHAOS
+from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import SeriesPoint
 from verifier.report.html import duration, number
 from verifier.report.summary import recovery_text
@@ -14,14 +16,17 @@ from verifier.verdict import UNCOUNTED, Verdict
 
 
 def tiles(
+    run: RunModel,
     verdict: Verdict,
     injected: Sequence[Injected],
-    planned: int,
     series: Sequence[SeriesPoint],
     outcomes: Outcomes | None,
     first_ack_ms: float | None = None,
 ) -> list[tuple[str, str, str]]:
-    """Value, label, small print. ``first_ack_ms``: how long the load waited for its first acknowledgement."""
+    """Value, label, small print. ``first_ack_ms``: how long the load waited for its first acknowledgement.
+
+    Always eight, which fill rows of four and of two: none stands alone.
+    """
     stats = verdict.stats
     longest = verdict.availability.get("longest_gap_ms")
     worst = max((point.latency_p99_ms for point in series if point.acked and point.latency_p99_ms), default=None)
@@ -33,7 +38,8 @@ def tiles(
             "read at the end",
             f"{_counted(stats, 'acked_and_read')} of them acknowledged",
         ),
-        _faults(injected, planned),
+        _faults(injected, run.evidence.planned_faults),
+        _load(run),
         ("-" if longest is None else duration(longest), "longest ack gap", _where(verdict.availability, first_ack_ms)),
         (
             "-" if not recovered.get("count") else duration(recovered["longest_ms"]),
@@ -42,10 +48,19 @@ def tiles(
         ),
         ("-" if worst is None else duration(worst), "worst p99 latency", "from intended send, one second"),
     ]
-    lag = stats.get("read_lag") or {}
-    if lag.get("worst_ms") is not None:
-        found.append((duration(float(lag["worst_ms"])), "longest read lag", "from acknowledgement to delivery"))
+    lag_ms = (stats.get("read_lag") or {}).get("worst_ms")
+    of_readers = "from acknowledgement to delivery" if lag_ms is not None else "not measured"
+    found.append(("-" if lag_ms is None else duration(float(lag_ms)), "longest read lag", of_readers))
     return found
+
+
+def _load(run: RunModel) -> tuple[str, str, str]:
+    """How long the cluster was under load, and the whole run."""
+    ends = [phase.end_ns for phase in run.phases if phase.end_ns is not None]
+    whole = f"of {duration((max(ends) - run.started_ns) / 1e6)} that the run took" if ends else "the run has no end"
+    span = next((phase for phase in run.phases if phase.name == CHAOS and phase.end_ns is not None), None)
+    under = "-" if span is None or span.end_ns is None else duration((span.end_ns - span.start_ns) / 1e6)
+    return under, "under load", whole
 
 
 def _faults(injected: Sequence[Injected], planned: int) -> tuple[str, str, str]:

@@ -82,6 +82,7 @@ def _gather(directory: RunDirectory, run: RunModel, verdict: Verdict, tables: Ma
         links=tuple(links(directory)),
         anomaly_files=tuple(anomaly_links(directory)),
         notes=tuple(heard.notes),
+        directory=str(directory.path),
     )
 
 

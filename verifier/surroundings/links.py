@@ -16,8 +16,9 @@ _ALONE = (
     "leaders.jsonl", "resources.jsonl", "run.log", "proxy.log", "verifier.log",
 )  # fmt: skip
 _MANY = (
-    "history/*.arrow", "nodes/*/broker.log", "nodes/*/control.jsonl", "nodes/*/defects.jsonl", "loadgen/*.series.jsonl",
-    "loadgen/*.log",
+    "loadgen/*.html", "history/*.arrow", "nodes/*/broker.log", "nodes/*/process.log", "nodes/*/control.jsonl",
+    "nodes/*/defects.jsonl", "nodes/zookeeper/zookeeper.log", "loadgen/*.log", "loadgen/*.series.jsonl",
+    "loadgen/*_stats.csv", "loadgen/*_failures.csv", "loadgen/*_exceptions.csv",
 )  # fmt: skip
 #: They are written after the page.
 _ALWAYS = frozenset({"verdict.json", "summary.md", "junit.xml"})

@@ -202,6 +202,8 @@ class Surroundings:
     links: tuple[Link, ...] = ()
     anomaly_files: tuple[Link, ...] = ()
     notes: tuple[str, ...] = ()
+    #: The run directory, as it was named to the verifier.
+    directory: str = ""
 
     def place_of(self, found: Found) -> Place | None:
         """The place of an example, if it was looked at."""

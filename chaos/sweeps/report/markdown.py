@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from chaos.sweeps.model import Sweep
 from chaos.sweeps.report.words import HEADINGS, columns, figures
-from chaos.sweeps.summary import Row, claims_line
+from chaos.sweeps.summary import Row, claims_line, left_out, ran
 
 
 def sweep_md(sweep: Sweep, rows: Sequence[Row]) -> str:
@@ -22,18 +22,19 @@ def _lines(sweep: Sweep, rows: Sequence[Row]) -> Iterator[str]:
     if line := claims_line(rows):
         yield line
         yield ""
-    if rows:
-        wanted = columns(rows)
-        yield f"| {' | '.join([*rows[0].labels, *(HEADINGS[index] for index in wanted)])} |"
-        yield f"|{'---|' * (len(rows[0].labels) + len(wanted))}"
-        for row in rows:
+    if shown := ran(rows):
+        wanted = columns(shown)
+        yield f"| {' | '.join([*shown[0].labels, *(HEADINGS[index] for index in wanted)])} |"
+        yield f"|{'---|' * (len(shown[0].labels) + len(wanted))}"
+        for row in shown:
             told = figures(row)
             yield f"| {' | '.join([*row.labels.values(), *(told[index] for index in wanted)])} |"
         yield ""
     for row in rows:
-        for remark in (row.inapplicable, *row.reasons):
-            if remark:
-                yield f"- {', '.join(row.labels.values())}: {' '.join(remark.split())}"
+        for remark in row.reasons:
+            yield f"- {', '.join(row.labels.values())}: {' '.join(remark.split())}"
+    for why, which in left_out(rows):
+        yield f"- {why}: {which}"
     yield ""
     for note in sweep.notes:
         yield f"- {note}"

@@ -9,23 +9,27 @@ from chaos.sweeps.model import EFFECTS, UNKNOWN, Sweep
 from chaos.sweeps.outcome import Outcome
 from chaos.sweeps.report.plots import matrix, throughputs
 from chaos.sweeps.report.words import HEADINGS, columns, figures
-from chaos.sweeps.summary import Row, claims_line, counted
+from chaos.sweeps.summary import Row, claims_line, counted, left_out, ran
 from verifier.report.html import self_contained
 
 _HERE = Path(__file__).parent
+#: These cells have no run to show.
+_NOT_RUN = ("inapplicable", "not asked", "not run")
 
 
 def sweep_html(sweep: Sweep, rows: Sequence[Row], outcomes: Mapping[str, Outcome]) -> str:
     """The page as text."""
-    wanted = columns(rows)
+    shown = ran(rows)
+    wanted = columns(shown)
     return self_contained(
         _HERE,
         "sweep.html.j2",
         "sweep.css",
         sweep=sweep,
         rows=rows,
-        headings=[*(rows[0].labels if rows else ()), *(HEADINGS[index] for index in wanted)],
-        table=[[*row.labels.values(), *(figures(row)[index] for index in wanted)] for row in rows],
+        headings=[*(shown[0].labels if shown else ()), *(HEADINGS[index] for index in wanted)],
+        table=[[*row.labels.values(), *(figures(row)[index] for index in wanted)] for row in shown],
+        left_out=left_out(rows),
         counts=counted(list(outcomes.values())),
         claims=claims_line(rows),
         plots=[matrix(sweep, rows), *throughputs(sweep, rows)],
@@ -33,5 +37,5 @@ def sweep_html(sweep: Sweep, rows: Sequence[Row], outcomes: Mapping[str, Outcome
             *((effect.name, effect.name.replace(" ", "-"), effect.check) for effect in EFFECTS),
             (UNKNOWN, UNKNOWN, "the producer does not know the outcome"),
         ],
-        cells=[(cell, outcomes[cell.name]) for cell in sweep.cells if outcomes[cell.name].status != "inapplicable"],
+        cells=[(cell, outcomes[cell.name]) for cell in sweep.cells if outcomes[cell.name].status not in _NOT_RUN],
     )

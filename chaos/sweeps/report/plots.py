@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from chaos.sweeps.model import COUNTED, UNKNOWN, Sweep
 from chaos.sweeps.report.words import speed
-from chaos.sweeps.summary import Row
+from chaos.sweeps.summary import Row, ran
 
 WIDTH = 1000
 LABELS = 240
@@ -72,7 +72,13 @@ class Plot:
 
 
 def matrix(sweep: Sweep, rows: Sequence[Row]) -> Plot:
-    """Settings from top to bottom, the sweep's ``across`` from left to right, and in each place what was found."""
+    """Settings from top to bottom, the sweep's ``across`` from left to right, and in each place what was found.
+
+    Lines and columns of which nothing was run are left out: what was not run does not bury what was.
+    """
+    found = ran(rows)
+    lines, places = {_setting(sweep, row) for row in found}, {row.labels[sweep.across] for row in found}
+    rows = [row for row in rows if _setting(sweep, row) in lines and row.labels[sweep.across] in places]
     columns = list(dict.fromkeys(row.labels[sweep.across] for row in rows))
     settings = list(dict.fromkeys(_setting(sweep, row) for row in rows))
     width = (WIDTH - LABELS) / max(1, len(columns))

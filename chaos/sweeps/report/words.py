@@ -60,6 +60,7 @@ def has_claims(rows: Sequence[Row]) -> bool:
 
 
 def columns(rows: Sequence[Row]) -> list[int]:
-    """The indexes of ``HEADINGS`` that say something in this sweep."""
+    """The indexes of ``HEADINGS`` that say something in these rows."""
     hidden = set() if has_claims(rows) else {HEADINGS.index("seeds say"), HEADINGS.index("shown")}
-    return [index for index in range(len(HEADINGS)) if index not in hidden]
+    told = [figures(row) for row in rows]
+    return [index for index in range(len(HEADINGS)) if index not in hidden and any(row[index] for row in told)]

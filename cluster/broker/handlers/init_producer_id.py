@@ -1,12 +1,14 @@
-"""InitProducerId (22): an id for an idempotent producer. Transactional ids wait for their coordinator to exist."""
+"""InitProducerId (22): an id for an idempotent producer. Transactional ids have no coordinator, and are refused."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from cluster.broker.control.changes import CoordinatorLoading, NoProducerIds
+from cluster.broker.handlers.find_coordinator import located
 from cluster.broker.server import Exchange
 from cluster.broker.services import Services
+from cluster.coordinator.location import CoordinatorType
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import response_class
@@ -17,7 +19,8 @@ async def handle(services: Services, request: Any, exchange: Exchange) -> Any:
     if request.transactional_id == "" or (request.producer_id >= 0) != (request.producer_epoch >= 0):
         return response(error_code=ErrorCode.INVALID_REQUEST, producer_id=-1, producer_epoch=-1)
     if request.transactional_id is not None:
-        return response(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE, producer_id=-1, producer_epoch=-1)
+        found = located(services, CoordinatorType.TRANSACTION, request.transactional_id, exchange)
+        return response(error_code=found.error_code, producer_id=-1, producer_epoch=-1)
     try:
         producer_id = await services.control.next_producer_id()
     except (CoordinatorLoading, NoProducerIds) as error:

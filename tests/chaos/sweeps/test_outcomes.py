@@ -6,6 +6,7 @@ import html
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,11 @@ from chaos.commands.main import run_command
 from chaos.sweeps.catalogue import find_sweep
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, Wanted
-from chaos.sweeps.outcome import Outcome, is_judged, outcome_of, shows_what_is_claimed
+from chaos.sweeps.outcome import Outcome, interrupted, is_judged, outcome_of, shows_what_is_claimed
 from chaos.sweeps.report import words, write_reports
 from chaos.sweeps.report.plots import matrix, throughputs
-from chaos.sweeps.report.table import table
-from chaos.sweeps.summary import claims_line, exit_status, rows_of, sweep_json
+from chaos.sweeps.report.table import tables
+from chaos.sweeps.summary import Row, claims_line, exit_status, left_out, ran, rows_of, sweep_json
 from tests.chaos.sweeps.finished import finish
 
 SWEEP: Sweep = find_sweep("delivery")(Wanted(seeds=(1, 2)))
@@ -71,7 +72,7 @@ def test_what_was_not_counted_is_no_zero(directory: SweepDirectory) -> None:
     row = next(each for each in rows_of(SWEEP, _outcomes(directory)) if each.judged)
     assert words.figures(row)[1:5] == ["?", "0", "0", "?"]
     write_reports(directory, SWEEP, _outcomes(directory))
-    assert "<td>?</td>" in directory.sweep_html.read_text(encoding="utf-8")
+    assert ">?</td>" in directory.sweep_html.read_text(encoding="utf-8")
 
 
 def test_a_run_that_was_interrupted_is_not_judged(directory: SweepDirectory) -> None:
@@ -153,7 +154,7 @@ def test_the_pages_say_the_same(directory: SweepDirectory) -> None:
     write_reports(directory, SWEEP, outcomes)
     page, text = directory.sweep_html.read_text(), directory.sweep_md.read_text()
     console = Console(width=200, record=True, file=io.StringIO())
-    console.print(table(SWEEP, rows_of(SWEEP, outcomes)))
+    console.print(*tables(SWEEP, ran(rows_of(SWEEP, outcomes)), 200))
     for shown in (page, text, console.export_text()):
         for word in ("4,321", "1,234", "kill-leader", "invalid", "out of order", "NO"):
             assert word in shown
@@ -184,7 +185,9 @@ def test_the_plots_lie_inside_their_frames(directory: SweepDirectory) -> None:
         finish(directory, cell, records_per_s=100 * slower * int(cell.labels["in-flight"]))
     rows = rows_of(SWEEP, _outcomes(directory))
     plot = matrix(SWEEP, rows)
-    assert len(plot.boxes) == 48
+    # Of reset, drop-response and refuse nothing was run.
+    assert [label.text for label in plot.columns] == ["none", "slow-link", "kill-leader"]
+    assert len(plot.boxes) == 24
     assert sum(len(box.bars) for box in plot.boxes) == 2 + 1 + 16
     for box in plot.boxes:
         assert box.x >= 0 and box.x + box.width <= plot.width and box.y + box.height <= plot.height
@@ -212,3 +215,77 @@ def test_a_resumed_sweep_has_the_filter_that_it_began_with(
     cells = json.loads(capsys.readouterr().out).values()
     assert {(each["acks"], each["fault"]) for each in cells} == {("all", "reset")}
     assert {each["idempotence"] for each in cells} == listed
+
+
+def _shown(rows: list[Row], width: int) -> list[str]:
+    """The lines of the tables in a terminal of ``width`` columns."""
+    console = Console(width=width, record=True, file=io.StringIO(), highlight=False)
+    for part in tables(SWEEP, rows, width):
+        console.print(part)
+    return console.export_text().splitlines()
+
+
+def test_the_table_is_whole_at_80_columns(directory: SweepDirectory) -> None:
+    """Settings are one key on one line, no word is cut, and each figure of a wide terminal's table is there."""
+    for cell in SWEEP.cells:
+        if not cell.inapplicable:
+            finish(directory, cell, allowed={"lost-write": 10_563, "log-duplicate": 1_109}, records_per_s=12_345)
+    rows = ran(rows_of(SWEEP, _outcomes(directory)))
+    narrow, wide = _shown(rows, 80), _shown(rows, 200)
+    assert max(map(len, narrow)) <= 80
+    assert not any("…" in line for line in narrow)
+    for row in rows:
+        key = ", ".join(row.labels.values())
+        (whole,) = (line for line in wide if line.strip().startswith(f"{key} "))
+        parts = " ".join(line for line in narrow if line.strip().startswith(f"{key} "))
+        for figure in ("valid", "21,126", "2,218", "10", "12,345", "4/6"):
+            assert figure in whole and figure in parts, (key, figure)
+    words = " ".join(narrow).split()
+    assert {"duplicated", "unknown", "verdict", "records/s", "shown", "bit"} <= set(words)
+
+
+def test_columns_that_say_nothing_are_left_out(directory: SweepDirectory) -> None:
+    """No fault: no ``bit``; no claims: no ``seeds say``. A zero says something."""
+    sweep = find_sweep("seeds")(Wanted(seeds=(1,)))
+    finish(directory, sweep.cells[0])
+    outcome = replace(outcome_of(directory.run(sweep.cells[0])), faults_injected=0, faults_effective=0)
+    rows = rows_of(sweep, {sweep.cells[0].name: outcome})
+    headings = [words.HEADINGS[index] for index in words.columns(rows)]
+    assert headings == ["verdict", "lost", "duplicated", "out of order", "unknown", "settings allow", "records/s"]
+
+
+def test_what_was_not_run_does_not_bury_what_was(directory: SweepDirectory) -> None:
+    """Tables have the rows that ran, and a line for the others; what was not asked for is on no page."""
+    finish(directory, LOSING[0], allowed={"lost-write": 3})
+    asked = {cell.name for cell in _cells(acks="1", **{"in-flight": "5"})}
+    outcomes = {
+        name: outcome if name in asked else Outcome("not asked") for name, outcome in _outcomes(directory).items()
+    }
+    write_reports(directory, SWEEP, outcomes)
+    rows = rows_of(SWEEP, outcomes)
+    assert [row.labels["fault"] for row in ran(rows)] == ["kill-leader"]
+    settings = "; ".join(
+        f"1, off, 5, {fault}" for fault in ("none", "slow-link", "drop-response", "reset", "kill-leader", "refuse")
+    )
+    assert left_out(rows) == [("not run: 6 settings", settings)]
+    assert left_out(rows, 1)[0][1] == "1, off, 5, none; and 5 more, see sweep.md"
+    for page in (directory.sweep_md.read_text(), directory.sweep_html.read_text()):
+        assert "not run: 6 settings" in page
+        assert "all, on" not in page and "idempotence on" not in page
+        assert page.count("1, off, 5, reset") == 1
+    assert len(matrix(SWEEP, rows).boxes) == 1
+
+
+def test_an_interrupted_cell_says_so(directory: SweepDirectory) -> None:
+    """In the table, on the page with a link to what there is, and in the counts; its figures are no result."""
+    finish(directory, LOSING[0], verdict="unknown", interrupted=True)
+    outcomes = {**_outcomes(directory), LOSING[0].name: interrupted(directory.run(LOSING[0]))}
+    write_reports(directory, SWEEP, outcomes)
+    (row,) = ran(rows_of(SWEEP, outcomes))
+    assert (row.verdict, row.judged, row.shown) == ("interrupted", False, None)
+    assert any("interrupted" in line for line in _shown([row], 80))
+    page = directory.sweep_html.read_text()
+    assert f'<a href="cells/{LOSING[0].name}/report.html">' in page
+    assert '<span class="pill unknown">interrupted</span>' in page
+    assert "interrupted before its end; --resume runs it again" in directory.sweep_md.read_text()
+    assert sweep_json(SWEEP, {}, outcomes, {})["counts"] == {"interrupted": 1, "not run": len(SWEEP.cells) - 1 - 4}

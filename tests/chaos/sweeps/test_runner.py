@@ -104,8 +104,29 @@ def test_an_interrupt_lets_the_present_cell_end_and_starts_no_other(place: Place
             signal.signal(signal.SIGINT, previous)
     assert place.ran == ["1"]
     assert "healed" in place.directory.log(SWEEP.cells[0]).read_text()
-    assert runner.finish()["counts"] == {"not run": 3}
+    assert runner.finish()["counts"] == {"interrupted": 1, "not run": 2}
     assert not any(child.is_running() for child in place.supervisor.children)
+
+
+def test_cells_that_were_not_asked_for_are_not_waited_for(place: Place) -> None:
+    """Their outcome says so; one that has run before is shown all the same, and a resumed sweep may ask for them."""
+    runner = place.runner()
+    runner.run(SWEEP.cells[:1])
+    assert runner.finish()["counts"] == {"valid": 1}
+    assert [runner.outcomes[cell.name].status for cell in SWEEP.cells] == ["judged", "not asked", "not asked"]
+    again = place.runner()
+    again.run(SWEEP.cells[1:2])
+    assert [again.outcomes[cell.name].status for cell in SWEEP.cells] == ["judged", "judged", "not asked"]
+
+
+def test_a_cell_that_was_interrupted_says_so_until_it_is_run_again(place: Place) -> None:
+    """Also when another part of the sweep is gone on with."""
+    finish(place.directory, SWEEP.cells[0], verdict="unknown", interrupted=True)
+    runner = place.runner()
+    runner.run(SWEEP.cells[1:2])
+    assert runner.outcomes[SWEEP.cells[0].name].status == "interrupted"
+    runner.run(SWEEP.cells[:1])
+    assert runner.outcomes[SWEEP.cells[0].name].status == "judged"
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"sweep": 3, "wanted": {}}', '{"sweep": "seeds"}'])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
 
-from cluster.protocol.apis import SUPPORTED, ApiKey
+from cluster.protocol.apis import INTER_BROKER, SUPPORTED, ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
 from tests.cluster.broker.scenes import TOPIC, with_topic
@@ -150,25 +151,37 @@ def test_the_end_of_an_epoch(version: int) -> None:
     with_topic(check)
 
 
+#: Types of coordinators, the last of which there is not, and the error that each gets.
+KINDS = (
+    (0, ErrorCode.INVALID_REQUEST),
+    (1, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+    (9, ErrorCode.INVALID_REQUEST),
+)
+
+
 @pytest.mark.parametrize("version", range(5))
-def test_there_is_no_coordinator(version: int) -> None:
-    """FindCoordinator answers COORDINATOR_NOT_AVAILABLE with no broker; an unknown kind is INVALID_REQUEST."""
+def test_there_is_no_coordinator(version: int, caplog: pytest.LogCaptureFixture) -> None:
+    """FindCoordinator answers an error that no client retries, with no broker; the log has one line for each kind."""
 
     async def check(cluster: MemoryCluster, client: Client) -> None:
-        for kind, code in ((0, ErrorCode.COORDINATOR_NOT_AVAILABLE), (9, ErrorCode.INVALID_REQUEST)):
+        for kind, code in KINDS * 3:
             fields: dict[str, Any] = {"key_type": kind} if version >= 1 else {}
             fields |= {"coordinator_keys": ["a", "b"]} if version >= 4 else {"key": "a"}
             response = await client.send(ApiKey.FIND_COORDINATOR, version, **fields)
             answers = response.coordinators if version >= 4 else [response]
-            expected = code if version >= 1 else ErrorCode.COORDINATOR_NOT_AVAILABLE
+            expected = code if version >= 1 else ErrorCode.INVALID_REQUEST
             assert {(one.error_code, one.node_id, one.host, one.port) for one in answers} == {(expected, -1, "", -1)}
 
-    with_topic(check)
+    with caplog.at_level(logging.WARNING):
+        with_topic(check)
+    said = [each.getMessage() for each in caplog.records if "asked in vain" in each.getMessage()]
+    assert len(said) == (len({kind for kind, _ in KINDS}) if version >= 1 else 1)
+    assert "gapless does not serve consumer groups, so 'a' has no coordinator" in said[0]
 
 
 @pytest.mark.parametrize("version", range(5))
 def test_producer_ids_are_never_given_twice(version: int) -> None:
-    """InitProducerId on every broker: distinct ids, epoch 0; a transactional id has no coordinator yet."""
+    """InitProducerId on every broker: distinct ids, epoch 0; a transactional id is refused."""
 
     async def check(cluster: MemoryCluster, client: Client) -> None:
         ids = []
@@ -181,7 +194,7 @@ def test_producer_ids_are_never_given_twice(version: int) -> None:
                 assert (response.error_code, response.producer_epoch) == (ErrorCode.NONE, 0)
                 ids.append(response.producer_id)
         assert len(set(ids)) == len(ids)
-        for name, code in (("tx", ErrorCode.COORDINATOR_NOT_AVAILABLE), ("", ErrorCode.INVALID_REQUEST)):
+        for name, code in (("tx", ErrorCode.CLUSTER_AUTHORIZATION_FAILED), ("", ErrorCode.INVALID_REQUEST)):
             fields = {"transactional_id": name, "transaction_timeout_ms": 1000}
             assert (await client.send(ApiKey.INIT_PRODUCER_ID, version, **fields)).error_code == code
 
@@ -268,7 +281,8 @@ def test_only_the_controller_changes_topics() -> None:
 
 @pytest.mark.parametrize("version", range(4))
 def test_api_versions_are_advertised(version: int) -> None:
-    """Clients see the client APIs with their windows; requests between brokers are shown on their listener alone."""
+    """Each listener shows what it serves, no more: the tables that docs/apis.md is made from. Requests between brokers
+    are shown on their own listener alone."""
 
     async def check(cluster: MemoryCluster, client: Client) -> None:
         fields = {"client_software_name": "test", "client_software_version": "1"} if version >= 3 else {}
@@ -278,7 +292,8 @@ def test_api_versions_are_advertised(version: int) -> None:
         assert found == {int(key): window for key, window in SUPPORTED.items()}
         peers = Client(await cluster.connect(1, "PEERS"))
         response = await peers.send(ApiKey.API_VERSIONS, version, **fields)
-        assert ApiKey.LEADER_AND_ISR in {entry.api_key for entry in response.api_keys}
+        found = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
+        assert found == {int(key): window for key, window in {**SUPPORTED, **INTER_BROKER}.items()}
 
     with_topic(check)
 

@@ -1,0 +1,26 @@
+"""Which commit of the sources runs. Owns asking git; that there is no checkout, or no git, is no error."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+SOURCES = Path(__file__).resolve().parents[2]
+PATIENCE_S = 10.0
+
+
+def commit(sources: Path = SOURCES) -> str | None:
+    """The abbreviated commit, with ``-dirty`` if tracked files were changed; None if that cannot be said."""
+    if not (sources / ".git").exists():
+        return None
+    # The only name that git may describe it by is the commit's own.
+    asked = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    try:
+        told = subprocess.run(
+            asked, cwd=sources, capture_output=True, text=True, timeout=PATIENCE_S, check=True,
+            stdin=subprocess.DEVNULL, env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return told.stdout.strip() or None

@@ -1,0 +1,116 @@
+"""The reference of what is served, made from the tables: ``python -m cluster.broker.document``.
+
+Owns the words. A test holds that ``docs/apis.md`` is exactly this, and that the broker's listeners serve exactly that.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+
+from cluster.protocol.apis import INTER_BROKER, PRODUCE_MIN_VERSION, SUPPORTED, ApiKey
+
+_HEAD = f"""# What is served
+
+<!-- Made by `python -m cluster.broker.document`; do not edit. -->
+
+The brokers speak Kafka's protocol as of Kafka 3.8. Any client that keeps to the requests below works with them:
+producers, idempotent ones included, readers that assign partitions and offsets, admin clients for topics and settings.
+**Consumer groups, transactions, authentication and ACLs are not served.**
+
+| Client wants | What it gets |
+| --- | --- |
+| to subscribe with a `group.id`, committed offsets | INVALID_REQUEST from FindCoordinator, with the reason |
+| a `transactional.id` | CLUSTER_AUTHORIZATION_FAILED from FindCoordinator, with the reason, and from InitProducerId |
+| any other request that is not listed here | the connection is closed; most clients send only what ApiVersions offers |
+
+The broker's log names the first client that asked for a group, the first that asked for a transaction, and says why.
+
+- **librdkafka** (confluent-kafka, kcat, ...): `poll` returns the error once, with the reason. It does so too for a
+  consumer that assigns its partitions, because it needs a `group.id` and looks for its coordinator anyway: go on after
+  it, records follow. Set `enable.auto.commit=false`, or `close` waits 45 s for a coordinator to commit to.
+  `init_transactions` fails with a fatal error. `kcat -G` ends; `kcat -C` has no group and is served.
+- **kafka-python, aiokafka**: with a `group_id` the first poll or `start` raises `InvalidRequestError`; with
+  `group_id=None` and `assign` all is served. Transactions raise at `init_transactions` or `start`.
+- **Java** (by its source): `poll` throws `InvalidRequestException`, which refers to the broker's log, and
+  `initTransactions` throws with the reason. `assign` without `group.id` is served.
+
+## For clients
+
+Versions are those that ApiVersions offers. Of Produce, {PRODUCE_MIN_VERSION} and newer are served: librdkafka does not
+compress where 0 is not offered.
+"""
+
+#: What each API is used for; every one of ``ApiKey`` has its words.
+_CLIENTS: Mapping[ApiKey, str] = {
+    ApiKey.PRODUCE: "acks 0, 1 and all; idempotence; every codec",
+    ApiKey.FETCH: "with fetch sessions",
+    ApiKey.LIST_OFFSETS: "earliest, latest, by time, the newest time",
+    ApiKey.METADATA: "creates a topic that is asked for if `auto.create.topics.enable`",
+    ApiKey.FIND_COORDINATOR: "answers that there is none (above)",
+    ApiKey.API_VERSIONS: "",
+    ApiKey.CREATE_TOPICS: "at the controller",
+    ApiKey.DELETE_TOPICS: "at the controller",
+    ApiKey.DELETE_RECORDS: "",
+    ApiKey.INIT_PRODUCER_ID: "for idempotence; a transactional id is refused (above)",
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: "",
+    ApiKey.DESCRIBE_CONFIGS: "topics and brokers",
+    ApiKey.ALTER_CONFIGS: "topics and brokers",
+    ApiKey.DESCRIBE_LOG_DIRS: "",
+    ApiKey.CREATE_PARTITIONS: "at the controller",
+    ApiKey.ELECT_LEADERS: "at the controller",
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: "topics and brokers",
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: "at the controller",
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: "at the controller",
+    ApiKey.DESCRIBE_CLUSTER: "",
+    ApiKey.DESCRIBE_PRODUCERS: "",
+}
+
+#: What is not served, by what it is for.
+_ABSENT: Mapping[str, tuple[ApiKey, ...]] = {
+    "consumer groups": (
+        ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP, ApiKey.OFFSET_COMMIT,
+        ApiKey.OFFSET_FETCH, ApiKey.DESCRIBE_GROUPS, ApiKey.LIST_GROUPS, ApiKey.DELETE_GROUPS,
+    ),
+    "transactions": (
+        ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.TXN_OFFSET_COMMIT, ApiKey.END_TXN,
+        ApiKey.WRITE_TXN_MARKERS, ApiKey.DESCRIBE_TRANSACTIONS, ApiKey.LIST_TRANSACTIONS,
+    ),
+    "authentication": (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE),
+    "ACLs": (ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS),
+}  # fmt: skip
+
+
+def document() -> str:
+    """The whole of docs/apis.md."""
+    lines = [_HEAD, "| Request | Key | Versions | |", "| --- | --- | --- | --- |"]
+    lines += [
+        f"| {name(key)} | {key.value} | {_window(SUPPORTED[key])} | {_CLIENTS[key]} |" for key in sorted(SUPPORTED)
+    ]
+    lines += ["", "## Between brokers", "", "On the brokers' own listener, besides those above.", ""]
+    lines += ["| Request | Key | Version |", "| --- | --- | --- |"]
+    lines += [f"| {name(key)} | {key.value} | {_window(INTER_BROKER[key])} |" for key in sorted(INTER_BROKER)]
+    lines += ["", "## Not served", "", "| For | Requests |", "| --- | --- |"]
+    lines += [
+        f"| {what} | {', '.join(f'{name(key)} ({key.value})' for key in keys)} |" for what, keys in _ABSENT.items()
+    ]
+    return "\n".join([*lines, "", "Nor is any request with a key above these.", ""])
+
+
+def absent() -> set[ApiKey]:
+    """What the document lists as not served."""
+    return {key for keys in _ABSENT.values() for key in keys}
+
+
+def name(key: ApiKey) -> str:
+    """``LeaderAndIsr``, as Kafka's documents write it."""
+    return "".join(part.capitalize() for part in key.name.split("_"))
+
+
+def _window(window: tuple[int, int]) -> str:
+    least, greatest = window
+    return str(least) if least == greatest else f"{least} to {greatest}"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(document())

@@ -1,0 +1,86 @@
+"""What the probes of a fault saw, in words for the report. Pure. Owns the words; a name without any is shown as it is.
+
+The names are those that ``chaos.faults`` records (docs/faults.md); a test holds that each of them has its words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+#: Name -> what is said if it is true, and if it is not.
+_FACTS: Mapping[str, tuple[str, str]] = {
+    "dead": ("its process was gone", "its process still ran"),
+    "running": ("its process ran again", "its process did not run again"),
+    "runs": ("its process ran and answered", "its process did not answer"),
+    "stopped": ("its process was stopped", "its process was not stopped any more"),
+    "silent": ("it did not answer", "it still answered"),
+    "answers": ("it answered again", "it did not answer"),
+    "counted_dead": ("the cluster counted the broker as dead", "the cluster counted the broker as alive"),
+    "leader_moved": ("another broker led the partition", "no other broker led the partition"),
+    "leaders_moved": ("what it led had moved", "what it led had not moved"),
+    "controller_moved": ("another broker was the controller", "no other broker was the controller"),
+    "controller_changed": ("the controller changed", "the controller stayed"),
+    "isr_full": ("every replica was in its ISR", "some replica was not in its ISR"),
+    "links_clear": ("nothing of it was left on the links", "something of it was left on the links"),
+    "link_clear": ("nothing of it was left on the link", "something of it was left on the link"),
+    "clear": ("nothing of it was left on the link", "something of it was left on the link"),
+    "flows_again": ("bytes flowed again", "no bytes flowed"),
+    "toxic_in_place": ("the proxy had the cut in place", "the proxy did not have the cut in place"),
+    "quiet": ("nothing got through", "something got through"),
+    "lossless": ("bytes were held back, not dropped", "bytes were dropped, not held back"),
+    "in_time": ("in time", "too late"),
+    "clean": ("a clean stop", "no clean stop"),
+}
+#: Name -> a text with a place for the value.
+_VALUES: Mapping[str, str] = {
+    "broker": "broker {}",
+    "pid": "process {}",
+    "link": "link {}",
+    "links": "links {}",
+    "direction": "{}s",
+    "model": "model: {}",
+    "reason": "{}",
+    "counters": "counters: {}",
+    "latency_ms": "{} ms later",
+    "quiet_ms": "watched for {} ms",
+    "held_bytes": "{} bytes were held back",
+    "dropped_bytes": "{} bytes were dropped",
+    "carried_before_bytes": "{} bytes went over it before",
+    "asked_bytes": "{} bytes of requests went in",
+    "answered_bytes": "{} bytes of responses came out",
+    "closed_connections": "{} connections were closed",
+    "batches_while_cut": "{} batches reached the log meanwhile",
+    "retries": "{} batches came again",
+    "sessions_expired": "{} ZooKeeper sessions expired",
+    "led": "leader of {}",
+}
+#: They name something, and count nothing.
+_NUMBERS = frozenset({"broker", "pid"})
+#: Entries of one probe that are shown.
+MOST = 40
+
+KNOWN = frozenset({*_FACTS, *_VALUES, "steps"})
+
+
+def probe_words(probe: Mapping[str, Any]) -> str:
+    """What one probe saw, its entries in their order."""
+    return "; ".join(_entry(name, value) for name, value in list(probe.items())[:MOST])
+
+
+def _entry(name: str, value: Any) -> str:
+    if name in _FACTS and isinstance(value, bool):
+        return _FACTS[name][not value]
+    if name == "steps" and isinstance(value, list) and all(isinstance(step, Mapping) for step in value):
+        return "; ".join(", ".join(_entry(*each) for each in step.items()) for step in value[:MOST])
+    if name in _VALUES:
+        return _VALUES[name].format(value if name in _NUMBERS else _value(value))
+    return f"{name.replace('_', ' ')}: {_value(value)}"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return (
+        f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10_000 else str(value)
+    )
