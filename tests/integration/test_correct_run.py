@@ -40,7 +40,7 @@ CORRECT = (
     *("--broker-config", "log.retention.bytes=-1", "--keep", "all"),
 )
 #: As ``repro`` says it: numbers as they were read, and nothing of where the run is kept.
-REPRO = ["14.0" if word == "14" else "12.0" if word == "12" else word for word in CORRECT[:-2]]
+REPRO = CORRECT[:-2]
 RESOLVED = {
     "acks": "all",
     "idempotence": True,
