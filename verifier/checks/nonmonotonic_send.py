@@ -2,9 +2,10 @@
 
 Definition. A stream is written in the order of its sequences, by one producer at a time (``verifier.checks.order``). A
 value's position is the lowest offset at which it was acknowledged or read. An anomaly is a value whose position comes
-after that of one that the same producer sent later. A value that is no longer in the log has no position (it is
-``lost-write``, and its offset may have been given to another). Jepsen's external nonmonotonic-send; what the log itself
-holds out of order is ``log-reorder``.
+after that of one that the same producer sent later; and an acknowledged one that comes after one that any producer of
+the stream sent later, since its client had the answer before it went on under another producer id. A value that is no
+longer in the log has no position (it is ``lost-write``, and its offset may have been given to another). Jepsen's
+external nonmonotonic-send; what the log itself holds out of order is ``log-reorder``.
 
     sends  s1/4 -> ok, offset 9      s1/5 -> ok, offset 8                            s1/4 comes after s1/5
 """
@@ -26,4 +27,4 @@ def find(tables: Tables) -> DataFrame:
         .withColumn("at", F.least("first_ack", "first_read"))
         .filter(F.col("at").isNotNull())
     )
-    return anomalies(late_values(placed, "at"), offset="at", count="values", detail=["after_sequence", "after_offset"])
+    return anomalies(late_values(placed, "at", across_ids=True), offset="at", count="values", detail=["after_sequence", "after_offset"])

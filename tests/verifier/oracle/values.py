@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from tests.verifier.oracle.excuses import Excuse, more_than_lost, of_lost
 from tests.verifier.oracle.model import Anomaly, Batch, Evidence, Replica, Value, makes_sense
@@ -139,11 +139,20 @@ def inconsistent_and_deleted(evidence: Evidence) -> Iterator[Anomaly]:
             yield Anomaly("inconsistent-offsets", cause, evidence.final.partition, None, None, offset)
 
 
-def late(placed: dict[tuple[int, int], list[tuple[int, int]]]) -> Iterator[tuple[int, int, int]]:
-    """(stream, sequence, position) of values with a higher sequence before them, by stream and producer."""
-    for (stream, _), values in placed.items():
+def late(
+    placed: dict[tuple[int, int], list[tuple[int, int]]], acked: Container[Value] = ()
+) -> Iterator[tuple[int, int, int]]:
+    """(stream, sequence, position) of values with a higher sequence before them, by stream and producer.
+
+    Those of ``acked`` are late behind any producer's.
+    """
+    for (stream, producer_id), values in placed.items():
         for position, sequence in values:
-            before = [other for other in values if other < (position, sequence)]
+            rivals = [
+                other for (whose, by), others in placed.items() for other in others
+                if whose == stream and (by == producer_id or (stream, sequence) in acked)
+            ]  # fmt: skip
+            before = [other for other in rivals if other < (position, sequence)]
             if any(earlier > sequence for _, earlier in before):
                 yield stream, sequence, position
 
@@ -163,7 +172,7 @@ def nonmonotonic_send(evidence: Evidence) -> Iterator[Anomaly]:
         for value, offsets in offsets_of.items():
             for offset in known(list(offsets)):
                 position[value] = min(offset, position.get(value, offset))
-    for stream, sequence, at in late(by_producer(evidence, position)):
+    for stream, sequence, at in late(by_producer(evidence, position), evidence.acks()):
         yield Anomaly("nonmonotonic-send", None, evidence.final.partition, stream, sequence, at)
 
 

@@ -41,9 +41,19 @@ def late_incarnation(story: Story) -> None:
             told.append(each)
         story.rows[process] = told
     read_in_order(story)
-    # and is acknowledged then; its successor's was sent before anything else was acknowledged
-    change(story, "send", (1, 0), complete_ns=1400 * SECOND // 1000)
-    change(story, "send", (1, 3), invoke_ns=990 * SECOND // 1000)
+    # nobody was told of it; its successor's was sent before anything else was acknowledged
+    given_up = {"type": "info", "first_offset": -1, "last_offset": -1, "error": "outstanding at a fatal error"}
+    change(story, "send", (1, 0), complete_ns=1400 * SECOND // 1000, **given_up)
+    change(story, "send", (1, 3), invoke_ns=990 * SECOND // 1000, producer_id=3000)
+    for sequence in (6, 9):
+        change(story, "send", (1, sequence), producer_id=3000)
+
+
+def acknowledged_to_the_former(story: Story) -> None:
+    """The same, and the batch that came late was acknowledged: its client had the answer before it had a successor."""
+    late_incarnation(story)
+    told = {"type": "ok", "first_offset": 6, "last_offset": 8, "error": None}
+    change(story, "send", (1, 0), **told)
 
 
 def three_copies(story: Story) -> None:
@@ -214,6 +224,11 @@ PLANTED: Mapping[str, Planted] = {
         },
     ),
     "a late batch of a former producer": Planted(late_incarnation),
+    "a late batch that its former producer was told of": Planted(
+        acknowledged_to_the_former,
+        {("nonmonotonic-send", None): {"count": 3, "stream": 1, "sequence": 0, "offset": 6}},
+        neighbor="a late batch of a former producer",
+    ),
     "a second copy above the high watermark": Planted(copy_above),
     "read again where it is": Planted(read_again),
 }
