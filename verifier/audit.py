@@ -133,6 +133,7 @@ def audit(
         answers = findings.answers_to(built)
         lags = lagging.result()
     regions, sentinels = collect.regions(answers.rows["ledger"], places)
+    untold = collect.untold(answers.rows["untold"], places)
     deleted = {row["run"]: int(row["deleted"]) for row in answers.rows.get("deleted", [])}
     gaps = collect.gaps(first["gaps"])
     events = Events(spark, built, {run.name: Grounds(run.model.settings, run.witness) for run in runs})
@@ -148,6 +149,7 @@ def audit(
             segments_listed=len(run.segments),
             deleted=deleted.get(run.name, 0),
             sentinels=sentinels.get(run.name, frozenset()),
+            untold=untold.get(run.name, ()),
         )
         audits[run.name] = Audit(
             facts=own,

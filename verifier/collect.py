@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from verifier.asking import Rows
-from verifier.claims import well_formed
+from verifier.claims import LOG, well_formed
 from verifier.evidence.run_model import RunModel
-from verifier.facts import Facts, Gap, ReaderReach, Region, ReplicaFiles
+from verifier.facts import Facts, Gap, ReaderReach, Region, ReplicaFiles, Untold
 from verifier.tables import NAMED, Place, Tables
 
 
@@ -152,6 +152,37 @@ def ask_deleted(tables: Tables) -> DataFrame | None:
     below = F.least(F.col("last_offset") + 1, F.col("from_offset")) - F.col("first_offset")
     gone = told.filter((F.col("first_offset") >= 0) & (below > 0))
     return gone.groupBy("run").agg(F.sum(below).alias("deleted"))
+
+
+def ask_untold(tables: Tables) -> DataFrame:
+    """The producer ids in the final leaders' logs that no row of the value's stream tells of.
+
+    Of a stream with a producer instance that was never told its id, nothing is known: it may have ended before.
+    """
+    told = tables.history.filter((F.col("stream") >= 0) & F.col("f").isin("send", "incarnation"))
+    key = ["place", "stream"]
+    has_id = F.col("producer_id") >= 0
+    unaware = told.groupBy(*key, "incarnation").agg(
+        F.max((F.col("f") == "incarnation") & (F.col("type") == "invoke")).alias("begun"), F.max(has_id).alias("knows")
+    )
+    unaware = unaware.filter(F.col("begun") & ~F.col("knows")).select(*key).distinct()
+    of_load = F.col("stream").isNotNull() & ~F.col("sentinel")
+    stored = tables.claims.filter((F.col("source") == LOG) & of_load & has_id)
+    return (
+        stored.select(*key, "producer_id")
+        .distinct()
+        .join(told.filter(has_id).select(*key, "producer_id").distinct(), [*key, "producer_id"], "left_anti")
+        .join(unaware, key, "left_anti")
+    )
+
+
+def untold(rows: Rows, places: Sequence[Place]) -> dict[str, tuple[Untold, ...]]:
+    """From the answer to ``ask_untold``, by run."""
+    found: dict[str, list[Untold]] = defaultdict(list)
+    for row in rows:
+        place = places[row["place"]]
+        found[place.run].append(Untold(place.final.topic, place.final.partition, row["stream"], row["producer_id"]))
+    return {run: tuple(sorted(each)) for run, each in found.items()}
 
 
 def ask_gaps(history: DataFrame) -> DataFrame:

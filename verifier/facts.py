@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,6 +51,15 @@ class ReplicaFiles:
     unnumbered: int = 0
 
 
+class Untold(NamedTuple):
+    """Values of this stream stand in batches with this producer id, of which no row of the stream tells."""
+
+    topic: str
+    partition: int
+    stream: int
+    producer_id: int
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """Counts of one run. Values are counted, not rows; sentinels apart."""
@@ -69,6 +78,7 @@ class Facts:
     segments_listed: int = 0
     #: (topic, partition) whose sentinel stands in the final leader's log at its acknowledged offset
     sentinels: frozenset[tuple[str, int]] = frozenset()
+    untold: tuple[Untold, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def answers_to(built: tables.Tables) -> Answers:
 
     The checks are one job. If it fails, each is asked alone, so that one that raises silences no other.
     """
-    needed = {"ledger": collect.ask_ledger(built)}
+    needed = {"ledger": collect.ask_ledger(built), "untold": collect.ask_untold(built)}
     deleted = collect.ask_deleted(built)
     if deleted is not None:
         needed["deleted"] = deleted

@@ -13,7 +13,7 @@ from tests.verifier.conftest import Judged
 from tests.verifier.planted import PLANTED
 from verifier.anomalies import BY_NAME, NAMES
 from verifier.expectation import ELECTION, EXCUSES
-from verifier.facts import Audit, Region
+from verifier.facts import Audit, Region, Untold
 
 #: Values that were acknowledged and deleted on purpose, by planted example.
 DELETED = {
@@ -97,6 +97,17 @@ def test_facts_are_counted(judged: dict[str, Judged]) -> None:
     assert judged["planted: lost at the tail"].audit.regions == (
         Region(True, True, True, 21), Region(True, False, False, 3),
     )  # fmt: skip
+
+
+def test_producer_ids_that_a_stream_was_never_told_of_are_facts(judged: dict[str, Judged]) -> None:
+    """They excuse nothing and accuse nobody: the verdict doubts them. Not of an instance that never told its id."""
+    names = (
+        "clean",
+        "a producer id that another stream was given",
+        "a producer id that its client may never have told",
+    )
+    untold = [judged[f"planted: {name}"].audit.facts.untold for name in names]
+    assert untold == [(), (Untold("t", 0, 1, 1002), Untold("t", 0, 2, 1001)), ()]
 
 
 def test_the_longest_gap_counts_beginnings_and_ends(judged: dict[str, Judged]) -> None:

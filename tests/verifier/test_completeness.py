@@ -25,7 +25,7 @@ from verifier.effectiveness import Injected
 from verifier.evidence.history import HistoryRow
 from verifier.evidence.run_model import ChildProcess, HarnessHealth, RunModel, TopicSpec
 from verifier.evidence.seal import Difference
-from verifier.facts import Facts, ReaderReach
+from verifier.facts import Facts, ReaderReach, Untold
 from verifier.outcomes import may_fail
 from verifier.wall_clock import Shift
 from verifier.witness import Sighting
@@ -235,6 +235,8 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
     ("t-0: its log has batches with producer ids and sequences, and the producers are not idempotent", NOTHING,
      a_run_of(idempotence=False),
      facts(replicas=(replace(FACTS.replicas[0], numbered=1, unnumbered=7), *FACTS.replicas[1:])), CLOSING),
+    ("t-0: values of stream 1 stand under the producer id 1002, of which its history says nothing", NOTHING, RUN,
+     facts(untold=(Untold("t", 0, 1, 1002),)), CLOSING),
     ("t-1: broker 1 has a log of it but is not one of its replicas", NOTHING, RUN,
      facts(replicas=(*FACTS.replicas, replace(FACTS.replicas[0], partition=1)), segments_listed=4), CLOSING),
     ("t-0: its sentinel is not in the final leader's log", NOTHING, RUN, facts(sentinels=frozenset()), CLOSING),

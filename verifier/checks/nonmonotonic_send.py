@@ -27,4 +27,9 @@ def find(tables: Tables) -> DataFrame:
         .withColumn("at", F.least("first_ack", "first_read"))
         .filter(F.col("at").isNotNull())
     )
-    return anomalies(late_values(placed, "at", across_ids=True), offset="at", count="values", detail=["after_sequence", "after_offset"])
+    return anomalies(
+        late_values(placed, "at", across_ids=True),
+        offset="at",
+        count="values",
+        detail=["after_sequence", "after_offset"],
+    )

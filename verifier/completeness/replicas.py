@@ -11,10 +11,13 @@ from verifier.doubts import Doubt
 from verifier.evidence.run_model import RunModel
 from verifier.facts import MAXIMUM_READERS, Facts
 
+#: Streams and producer ids that do not belong together: at most so many are named.
+MOST_UNTOLD = 5
+
 
 def doubts(run: RunModel, facts: Facts, closing: Closing) -> Iterator[Doubt]:
     """What is missing of the replicas' bytes, and of the final readers' way through them."""
-    for reason in [*_replicas(run, facts), *_readers(run, facts, closing)]:
+    for reason in [*_replicas(run, facts), *_untold(run, facts, closing), *_readers(run, facts, closing)]:
         yield Doubt(reason)
 
 
@@ -59,6 +62,15 @@ def _producers(run: RunModel, facts: Facts) -> Iterator[tuple[str, str]]:
             yield name, "its log has batches without a producer id or a sequence, and the producers are idempotent"
         elif not run.settings.idempotence and each.numbered:
             yield name, "its log has batches with producer ids and sequences, and the producers are not idempotent"
+
+
+def _untold(run: RunModel, facts: Facts, closing: Closing) -> Iterator[str]:
+    """A client learns its producer id before it sends, and tells of it: a batch of a stream has no other."""
+    if unreadable(run, closing, "producers"):
+        return  # said already: nobody knows what they told
+    for each in facts.untold[:MOST_UNTOLD]:
+        told = f"values of stream {each.stream} stand under the producer id {each.producer_id}"
+        yield f"{each.topic}-{each.partition}: {told}, of which its history says nothing"
 
 
 def _readers(run: RunModel, facts: Facts, closing: Closing) -> Iterator[str]:

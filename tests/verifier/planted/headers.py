@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.support.settings import settings
-from tests.support.stories import MADE_MS, PRODUCER_IDS_BELOW, Batch, Story
+from tests.support.stories import MADE_MS, PRODUCER_IDS_BELOW, Batch, Story, row
 from tests.verifier.planted.changes import (
     append_copy,
 )
@@ -25,6 +25,24 @@ def everywhere(index: int, **fields: Any) -> Callable[[Story], None]:
         batches[index] = replace(batches[index], **fields)
 
     return lambda story: story.everywhere(0, change)
+
+
+def of_the_other_stream(story: Story) -> None:
+    """Each stream's batches carry the producer id that the other one was given; the verdict doubts it."""
+    other = {1001: 1002, 1002: 1001}
+
+    def change(batches: list[Batch]) -> None:
+        batches[:] = [replace(each, producer_id=other.get(each.producer_id, each.producer_id)) for each in batches]
+
+    story.everywhere(0, change)
+
+
+def never_told(story: Story) -> None:
+    """Legal: of both streams an instance ended before its client had told its id."""
+    of_the_other_stream(story)
+    for stream in (1, 2):
+        begun = row("incarnation", "invoke", 0, stream, 12, 12, -1)
+        story.rows["producer-1"].append(begun._replace(incarnation=2, producer_id=-1, producer_epoch=-1))
 
 
 def clock(*moved_ms: int) -> Callable[[Story], None]:
@@ -220,6 +238,8 @@ PLANTED: Mapping[str, Planted] = {
         {("unknown-producer-id", None): {"count": 3, "offset": 24}},
         neighbor="a batch without a producer id",
     ),
+    "a producer id that another stream was given": Planted(of_the_other_stream),
+    "a producer id that its client may never have told": Planted(never_told),
     "a batch without a producer id": Planted(everywhere(8, producer_id=-1, base_sequence=-1)),
     "a time before the run": Planted(
         everywhere(8, timestamp_ms=MADE_MS - 20_000 - MARGIN_MS - 1),
