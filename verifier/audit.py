@@ -141,6 +141,7 @@ def audit(
     failures = answers.failures | failed
     progress("gathering what surrounds the examples")
     found = context.with_context(spark, built, found)
+    contradicted = sorted(events.elections.contradicted)
     audits = {}
     for run in runs:
         own = replace(
@@ -150,6 +151,7 @@ def audit(
             deleted=deleted.get(run.name, 0),
             sentinels=sentinels.get(run.name, frozenset()),
             untold=untold.get(run.name, ()),
+            contradicted=tuple(tuple(where) for name, *where in contradicted if name == run.name),
         )
         audits[run.name] = Audit(
             facts=own,

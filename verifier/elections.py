@@ -44,6 +44,8 @@ class Elections:
         self._tables = tables
         self._grounds = grounds
         self._told = told(tables.history)
+        #: (run, topic, partition, epoch) that acknowledgements name before the conductor can have missed it.
+        self.contradicted: set[tuple[str, str, int, int]] = set()
 
     @cached_property
     def _standing(self) -> DataFrame:
@@ -120,9 +122,12 @@ class Elections:
         """
         acks = self._told.filter(F.col("f") == "send")
         before = acks.join(F.broadcast(self._epochs), "place").filter(F.col("first_offset") < F.col("start_offset"))
-        in_epoch = F.col("first_sequence") >= F.col("first_in_turn")
-        after = acks.join(self._standing, ["place", "stream"]).filter(in_epoch)
+        # what was sent again, or came late, may be lower than what stands below the epoch
+        above = F.coalesce(F.col("first_offset") >= F.col("start_offset"), F.lit(True))
+        in_epoch = (F.col("first_sequence") >= F.col("first_in_turn")) & above
         key = ["place", "epoch"]
+        standing_in = self._standing.join(F.broadcast(self._epochs), key)
+        after = acks.join(standing_in, ["place", "stream"]).filter(in_epoch)
         bounds = self._epochs.join(before.groupBy(*key).agg(F.max("invoke_ns").alias("earliest_ns")), key, "left").join(
             after.groupBy(*key).agg(F.min("complete_ns").alias("latest_ns")), key, "left"
         )
@@ -134,6 +139,8 @@ class Elections:
             grounds, final = self._grounds[place.run], place.final
             end_offset = row["start_offset"] + row["left_over"]
             start = EpochStart(row["epoch"], row["start_offset"], end_offset, row["earliest_ns"], row["latest_ns"])
+            if grounds.witness.contradicts(final.topic, final.partition, start):
+                self.contradicted.add((place.run, final.topic, final.partition, row["epoch"]))
             election = grounds.witness.election(final.topic, final.partition, start, grounds.settings)
             if election is None:
                 continue

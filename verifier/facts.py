@@ -79,6 +79,9 @@ class Facts:
     #: (topic, partition) whose sentinel stands in the final leader's log at its acknowledged offset
     sentinels: frozenset[tuple[str, int]] = frozenset()
     untold: tuple[Untold, ...] = ()
+    #: (topic, partition, leader epoch) of which something was acknowledged long before the conductor saw it begin;
+    #: known only where elections were asked for
+    contradicted: tuple[tuple[str, int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,12 +151,28 @@ class Witness:
             )
         ]
 
+    def contradicts(self, topic: str, partition: int, start: EpochStart) -> bool:
+        """Whether something stands in this epoch, or after it, that was acknowledged long before it was seen to begin.
+
+        Every broker is asked at each look, and a new leader knows its epoch: a look lags behind by less.
+        """
+        seen = self.sightings.get((topic, partition), ())
+        after = next((each for each in seen if each.epoch >= start.epoch), None)
+        if after is None or after.before_ns is None or start.latest_ns is None:
+            return False
+        return start.latest_ns < after.before_ns - SLACK_NS
+
     def election(self, topic: str, partition: int, start: EpochStart, settings: RunSettings) -> Election | None:
-        """The election that began this epoch; None if the conductor saw none: the log alone is no witness."""
+        """The election that began this epoch; None if the conductor saw none: the log alone is no witness.
+
+        Acknowledgements narrow the time between two looks; those that contradict them do not move it.
+        """
         seen = self.sightings.get((topic, partition), ())
         after = next((each for each in seen if each.epoch >= start.epoch), None)
         if after is None or after.before_ns is None:
             return None
+        if self.contradicts(topic, partition, start):
+            start = start._replace(latest_ns=None)
         latest_ns = min(after.time_ns, after.time_ns if start.latest_ns is None else start.latest_ns)
         earliest_ns = max(after.before_ns, after.before_ns if start.earliest_ns is None else start.earliest_ns)
         earliest_ns = min(earliest_ns, latest_ns)

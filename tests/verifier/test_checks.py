@@ -110,6 +110,12 @@ def test_producer_ids_that_a_stream_was_never_told_of_are_facts(judged: dict[str
     assert untold == [(), (Untold("t", 0, 1, 1002), Untold("t", 0, 2, 1001)), ()]
 
 
+def test_epochs_that_acknowledgements_name_too_early_are_facts(judged: dict[str, Judged]) -> None:
+    """Of elections that were asked for, those that the conductor saw begin long after."""
+    names = ("in an epoch that was seen a little late", "in an epoch that was seen long after")
+    assert [judged[f"planted: {name}"].audit.facts.contradicted for name in names] == [(), (("t", 0, 2),)]
+
+
 def test_the_longest_gap_counts_beginnings_and_ends(judged: dict[str, Judged]) -> None:
     """A partition's gap reaches from the load's first acknowledgement to its last, whoever was told."""
     (gap,) = judged["planted: clean"].audit.gaps

@@ -237,6 +237,8 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
      facts(replicas=(replace(FACTS.replicas[0], numbered=1, unnumbered=7), *FACTS.replicas[1:])), CLOSING),
     ("t-0: values of stream 1 stand under the producer id 1002, of which its history says nothing", NOTHING, RUN,
      facts(untold=(Untold("t", 0, 1, 1002),)), CLOSING),
+    ("t-0: its log has records of leader epoch 2 that were acknowledged long before leaders.jsonl saw it begin",
+     EXCUSES, RUN, facts(contradicted=(("t", 0, 2),)), CLOSING),
     ("t-1: broker 1 has a log of it but is not one of its replicas", NOTHING, RUN,
      facts(replicas=(*FACTS.replicas, replace(FACTS.replicas[0], partition=1)), segments_listed=4), CLOSING),
     ("t-0: its sentinel is not in the final leader's log", NOTHING, RUN, facts(sentinels=frozenset()), CLOSING),

@@ -35,6 +35,17 @@ def test_records_tell_more_closely_than_looks_when_an_epoch_began() -> None:
     assert found.from_ns == 96 * SECOND - SLACK_NS
 
 
+def test_acknowledgements_that_contradict_the_looks_do_not_move_an_election() -> None:
+    """The last look that still saw epoch 1 was at 99 s: epoch 3 may have begun a little before, not long before."""
+    for at_s, contradicts in ((96, False), (95, True)):
+        start = EpochStart(3, 70, 80, None, at_s * SECOND)
+        found = Witness(LED).election("t", 0, start, SETTINGS)
+        assert Witness(LED).contradicts("t", 0, start) is contradicts
+        assert found is not None and found.about_ns == (101 if contradicts else at_s) * SECOND
+    assert not Witness(LED).contradicts("t", 0, EpochStart(1, 70, 80, None, 0))
+    assert not Witness(LED).contradicts("t", 0, EpochStart(3, 70, 80, None, None))
+
+
 @pytest.mark.parametrize(
     ("topic", "partition", "epoch"), [("t", 0, 1), ("t", 0, 0), ("t", 0, 4), ("t", 1, 3), ("u", 0, 3)]
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from verifier.closing import Closing
 from verifier.completeness.load import unreadable
 from verifier.completeness.together import together
-from verifier.doubts import Doubt
+from verifier.doubts import EXCUSES, Doubt
 from verifier.evidence.run_model import RunModel
 from verifier.facts import MAXIMUM_READERS, Facts
 
@@ -19,6 +19,12 @@ def doubts(run: RunModel, facts: Facts, closing: Closing) -> Iterator[Doubt]:
     """What is missing of the replicas' bytes, and of the final readers' way through them."""
     for reason in [*_replicas(run, facts), *_untold(run, facts, closing), *_readers(run, facts, closing)]:
         yield Doubt(reason)
+    for topic, partition, epoch in facts.contradicted:
+        reason = (
+            f"{topic}-{partition}: its log has records of leader epoch {epoch} that were acknowledged long before "
+            "leaders.jsonl saw it begin"
+        )
+        yield Doubt(reason, EXCUSES)
 
 
 def _replicas(run: RunModel, facts: Facts) -> Iterator[str]:

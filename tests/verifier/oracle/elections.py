@@ -194,8 +194,11 @@ def elections(evidence: Evidence) -> list[Election]:
         again = frozenset(out_of_turn(evidence))
         for row in sends:
             first = first_in(evidence, row["stream"], epoch, again)
-            if first is not None and row["first_sequence"] >= first:
+            below = 0 <= row["first_offset"] < start
+            if first is not None and row["first_sequence"] >= first and not below:
                 acknowledged.append(row["complete_ns"])
+        if min(acknowledged, default=2**62) < looks[0]["before_ns"] - 3 * SECOND:
+            acknowledged = []  # the looks are contradicted, and none is moved
         latest = min([looks[0]["time_ns"], *acknowledged])
         earliest = min(max([looks[0]["before_ns"], *sent]), latest)
         since, until = near(evidence, looks[0]["leader_epoch"], earliest, latest)

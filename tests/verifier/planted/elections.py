@@ -120,7 +120,26 @@ AT_ONE_OFFSET = {
 LOST = ("lost-write", None)
 TWO = {**AFTER, LOST: {**AFTER[LOST], "count": 6}}
 
+
+def seen_at(at_ns: int) -> Callable[[Story], None]:
+    """What stands in the new epoch was acknowledged from 1.3 s on; the conductor saw it begin about then."""
+
+    def plant(story: Story) -> None:
+        election(at_ns=at_ns)(story)
+        # readers are handed it a little later, so that nothing was committed before
+        story.rows["reader-1"] = [
+            each._replace(complete_ns=each.complete_ns + SECOND // 5) if each.f == "poll" else each
+            for each in story.rows["reader-1"]
+        ]
+
+    return plant
+
+
 PLANTED: Mapping[str, Planted] = {
+    "in an epoch that was seen a little late": Planted(seen_at(4 * SECOND), excused(LOSSES, "election")),
+    "in an epoch that was seen long after": Planted(
+        seen_at(20 * SECOND), excused(LOSSES, None), neighbor="in an epoch that was seen a little late"
+    ),
     "acknowledged soon after the election": Planted(acknowledged_soon, excused(LOSSES, "election")),
     "by a leader that was killed": Planted(
         acknowledged_under("kill-leader", "broker 2, leader of t-0"), excused(LOSSES, None), neighbor=CUT_OFF
