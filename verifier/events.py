@@ -15,12 +15,16 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from verifier.checks.copies import TIMED_OUT
-from verifier.claims import well_formed
+from verifier.claims import cut, pieces, well_formed
 from verifier.elections import Elections
 from verifier.event_rows import Grounds, event, in_bouts, of_bout, ranges, told
 from verifier.expectation import DISCONNECT, ELECTION, RETRY, UNANSWERED, Expectation
+from verifier.outcomes import stored_nothing
 from verifier.tables import Tables
 from verifier.witness import CLOSED_NS, CONNECTION_NS, SLACK_NS, Span
+
+#: Of the retries, those that may have left a copy: the attempt that failed had perhaps stored its records.
+COPIED = "copied"
 
 #: A value was outstanding as a delivery timed out if it was so within this time of it.
 TIMEOUT_NS = 1_000_000_000
@@ -37,7 +41,7 @@ class Events:
         self._known: dict[str, DataFrame] = {}
 
     def of(self, kind: str) -> DataFrame:
-        """All events of a kind (``verifier.expectation.EXCUSES``). Several checks ask, and events are few: kept."""
+        """All events of a kind (``verifier.expectation.EXCUSES``, or ``COPIED``): they are few, and kept."""
         if kind not in self._known:
             self._known[kind] = self._made(kind).coalesce(1).cache()
         return self._known[kind]
@@ -59,7 +63,9 @@ class Events:
             return self._disconnected
         if kind == UNANSWERED:
             return self._unanswered
-        return self._retried if kind == RETRY else self._timed_out
+        if kind == COPIED:
+            return self._retried_after(self._doubtful)
+        return self._retried_after(self._retries) if kind == RETRY else self._timed_out
 
     @cached_property
     def _disconnected(self) -> DataFrame:
@@ -107,19 +113,51 @@ class Events:
         events = under_way.select(*columns, lost_with.alias("event"))
         return ranges(events.groupBy(*columns).agg(F.min("event").alias("event")))
 
-    @cached_property
-    def _retried(self) -> DataFrame:
-        """What the client sent again.
+    @property
+    def _retries(self) -> DataFrame:
+        return self._tables.history.filter((F.col("f") == "retry") & (F.col("stream") >= 0) & well_formed())
+
+    @property
+    def _doubtful(self) -> DataFrame:
+        """The retries of attempts of which the error does not say that nothing was stored."""
+        stored = F.lit(True)
+        for number, place in enumerate(self._tables.places):
+            settings = self.grounds[place.run].settings
+            refused = [f"retry: {name}" for name in sorted(stored_nothing(settings.client, settings.acks))]
+            stored &= (F.col("place") != number) | ~F.coalesce(F.col("error").isin(refused), F.lit(False))
+        return self._retries.filter(stored)
+
+    def _retried_after(self, retries: DataFrame) -> DataFrame:
+        """What the client sent again, but for what it had the outcome of before: that was no longer outstanding.
 
         Where librdkafka does not number its records, a range is all that may have been sent again, and only ``count``
         is certain: see ``verifier.excuses``.
         """
-        retries = self._tables.history.filter((F.col("f") == "retry") & (F.col("stream") >= 0) & well_formed())
         first, last = F.col("first_sequence"), F.col("last_sequence")
         most = F.sum(F.greatest("count", F.lit(0))).over(of_bout())
-        bout = F.col("bout")
-        again = event(F.col("complete_ns"), first=first, last=last, text=F.col("error"), bout=bout, most=most)
-        return ranges(in_bouts(retries, first, last).withColumn("event", again))
+        about = event(F.col("complete_ns"), first=first, last=last, text=F.col("error"), bout=F.col("bout"), most=most)
+        one = ["place", "stream", "first", "last", "at"]
+        again = in_bouts(retries, first, last).select(
+            "place", "stream", first.alias("first"), last.alias("last"), F.col("complete_ns").alias("at"), about
+        )
+        sends = self._tables.history.filter((F.col("f") == "send") & well_formed()).select(
+            "place", "stream", first.alias("from"), last.alias("to"), F.col("complete_ns").alias("told_ns")
+        )
+        over = sends.join(F.broadcast(again.select(*one)), ["place", "stream"]).filter(
+            (F.col("told_ns") < F.col("at")) & (F.col("from") <= F.col("last")) & (F.col("to") >= F.col("first"))
+        )
+        begin, end = F.greatest("from", "first"), F.least("to", "last")
+        parts = again.select(
+            *one, F.col("first").alias("sequence"), (F.col("last") - F.col("first") + 1).alias("values"), "event"
+        ).unionByName(
+            over.select(*one, begin.alias("sequence"), (end - begin + 1).alias("values"), F.lit(True).alias("over")),
+            allowMissingColumns=True,
+        )
+        said = pieces(
+            cut(parts, one, "sequence"), one, "sequence", F.min("event").alias("event"), F.max("over").alias("over")
+        )
+        kept = said.filter(F.col("event").isNotNull() & F.col("over").isNull())
+        return kept.select("place", "stream", "sequence", F.lit(None).cast("bigint").alias("offset"), "values", "event")
 
     @cached_property
     def _timed_out(self) -> DataFrame:

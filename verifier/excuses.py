@@ -12,8 +12,9 @@ Each event is a stretch of sequences of one stream:
   sent shortly before its client was closed (``CLOSED_NS``). A connection delivers in order, and so takes one stretch
   of a stream with it: of losses whose times overlap, all count together, and if they would excuse more stretches than
   connections were lost, they excuse none.
-- ``retry``      sequences that the client sent again, or may have, by its own account. No more copies than the attempts
-  that failed had records: of retries that overlap, all count together, and if they excuse more, they excuse none.
+- ``retry``      sequences that the client sent again, or may have, by its own account, while it had no outcome of them.
+  No more copies than the attempts that failed had records: of retries that overlap, all count together, and if they
+  excuse more, they excuse none. After an error that is answered before anything is stored they excuse no copies.
 - ``timeout``    sequences that were outstanding when a delivery of their stream timed out (``TIMEOUT_NS`` around it).
 - ``unanswered`` sequences whose outcome their client never learned, under way when it lost a connection, where the
   settings let them arrive late; not if something later was acknowledged before they were given up.
@@ -45,7 +46,7 @@ from pyspark.sql import functions as F
 from verifier.by_partition import by_partition, unexcused
 from verifier.claims import ACK, LOG, READ, cut, pieces
 from verifier.event_rows import EVENT
-from verifier.events import Events
+from verifier.events import COPIED, Events
 from verifier.expectation import DISCONNECT, ELECTION, RETRY, TIMEOUT, UNANSWERED
 from verifier.tables import Tables
 
@@ -96,7 +97,7 @@ class Excuses:
             _rows(found, "sequence", length, whole=F.struct(*_WHOLE)),
             _rows(claims.filter(F.col("source") == source), "sequence", F.col("values"), _CLAIM),
             _rows(claims.filter(F.col("source") == LOG), "sequence", F.col("values"), _STANDS),
-            *(self._events(kind, "sequence") for kind in self._kinds(check)),
+            *(self._events(kind, "sequence", check) for kind in self._kinds(check)),
         ]
         together = reduce(DataFrame.unionByName, rows).join(concerned, key, "left_semi")
         parts = _within_bounds(_judged(_pieces(together, key, "sequence"), check), check, key)
@@ -121,7 +122,7 @@ class Excuses:
             _rows(found.drop("stream"), "offset", F.col("count"), whole=F.struct(*_WHOLE)),
             _rows(claims.filter(F.col("source").isin(ACK, READ)), "offset", F.col("values"), _CLAIM),
             _rows(claims.filter(F.col("source") == LOG), "offset", F.col("values"), _STANDS),
-            self._events(ELECTION, "offset"),
+            self._events(ELECTION, "offset", _AT_OFFSETS),
         ]
         together = reduce(DataFrame.unionByName, rows).join(concerned, key, "left_semi")
         parts = _judged(_pieces(together, key, "offset"), _AT_OFFSETS).withColumn("stream", F.lit(None).cast("bigint"))
@@ -132,8 +133,8 @@ class Excuses:
             return ELECTION, DISCONNECT
         return (ELECTION, RETRY, TIMEOUT) if check in _COPIED else (ELECTION, RETRY, TIMEOUT, UNANSWERED)
 
-    def _events(self, kind: str, first: str) -> DataFrame:
-        frame = self._source.of(kind)
+    def _events(self, kind: str, first: str, check: str) -> DataFrame:
+        frame = self._source.of(COPIED if kind == RETRY and check in _COPIED else kind)
         if first == "offset":
             frame = frame.filter(F.col("offset").isNotNull())
         return _rows(frame, first, F.col("values"), kind, event=F.col("event"))

@@ -37,6 +37,21 @@ REFUSALS = frozenset(
     }
 )  # fmt: skip
 
+#: Answers that ask for another attempt, and come before anything is appended (docs/produce-checks.md).
+_REFUSED_FOR_NOW = frozenset(("NOT_ENOUGH_REPLICAS", "CORRUPT_MESSAGE", "THROTTLING_QUOTA_EXCEEDED"))
+#: The same where nothing is waited for: with acks=all, who led may lose its office with the batch in its log.
+_REFUSED_AT_ONCE = frozenset(("NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION"))
+
+
+def stored_nothing(client: str, acks: str) -> frozenset[str]:
+    """The errors of a failed attempt after which its records are certainly not in the log.
+
+    librdkafka's words for an answer and for what it made of it are not told apart: none of them is certain.
+    """
+    if client == "confluent":
+        return frozenset()
+    return REFUSALS | _REFUSED_FOR_NOW | (frozenset() if acks == "all" else _REFUSED_AT_ONCE)
+
 
 def may_fail(client: str, name: str) -> bool:
     """Whether a history may say ``fail`` of a record that ended with this error.

@@ -36,12 +36,43 @@ def retries(evidence: Evidence) -> list[dict[str, Any]]:
     return [row for row in evidence.rows if row["f"] == "retry" and row["stream"] >= 0 and makes_sense(row)]
 
 
-def retried(evidence: Evidence) -> set[Value]:
-    return {
-        (row["stream"], sequence)
-        for row in retries(evidence)
-        for sequence in range(row["first_sequence"], row["last_sequence"] + 1)
-    }
+#: A leader says so before it appends anything; and the same where it does not wait for others.
+REFUSED = {
+    "MESSAGE_TOO_LARGE", "INVALID_TOPIC_EXCEPTION", "RECORD_LIST_TOO_LARGE", "INVALID_REQUIRED_ACKS",
+    "TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED", "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+    "INVALID_TIMESTAMP", "INVALID_REQUEST", "UNSUPPORTED_FOR_MESSAGE_FORMAT", "UNSUPPORTED_VERSION",
+    "POLICY_VIOLATION", "OUT_OF_ORDER_SEQUENCE_NUMBER", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED",
+    "UNKNOWN_PRODUCER_ID", "UNSUPPORTED_COMPRESSION_TYPE", "INVALID_RECORD",
+    "NOT_ENOUGH_REPLICAS", "CORRUPT_MESSAGE", "THROTTLING_QUOTA_EXCEEDED",
+}  # fmt: skip
+REFUSED_WITHOUT_WAITING = {"NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION"}
+
+
+def doubtful_retries(evidence: Evidence) -> list[dict[str, Any]]:
+    """Those whose failed attempt may have stored its records."""
+    settings, found = evidence.run.settings, []
+    for row in retries(evidence):
+        name = (row["error"] or "").removeprefix("retry: ")
+        refused = name in REFUSED or (settings.acks != "all" and name in REFUSED_WITHOUT_WAITING)
+        if settings.client == "confluent" or not refused:
+            found.append(row)
+    return found
+
+
+def retried(evidence: Evidence, rows: list[dict[str, Any]]) -> set[Value]:
+    """What these rows name and was outstanding then."""
+    sends = [row for row in evidence.rows if row["f"] == "send" and makes_sense(row)]
+    found = set()
+    for row in rows:
+        over = {
+            sequence
+            for send in sends
+            if send["stream"] == row["stream"] and send["complete_ns"] < row["complete_ns"]
+            for sequence in range(send["first_sequence"], send["last_sequence"] + 1)
+        }
+        named = set(range(row["first_sequence"], row["last_sequence"] + 1))
+        found |= {(row["stream"], sequence) for sequence in named - over}
+    return found
 
 
 def first_in(evidence: Evidence, stream: int, epoch: int, without: frozenset[Value] = frozenset()) -> int | None:

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from tests.verifier.oracle.elections import SECOND, Election, cut_off, holding_up, retried, retries, told
+from tests.verifier.oracle.elections import (
+    SECOND,
+    Election,
+    cut_off,
+    doubtful_retries,
+    holding_up,
+    retried,
+    retries,
+    told,
+)  # fmt: skip
 from tests.verifier.oracle.model import Anomaly, Evidence, Value, makes_sense
 
 
@@ -73,6 +82,11 @@ def copies(evidence: Evidence, found: Anomaly) -> int:
     return max(1, len(offsets) - 1) if found.check in ("duplicate", "log-duplicate") else 1
 
 
+def retries_of(evidence: Evidence, check: str) -> list[dict[str, Any]]:
+    """The retries that count for a check: what stored nothing left no copy."""
+    return doubtful_retries(evidence) if check in ("duplicate", "log-duplicate") else retries(evidence)
+
+
 def within_attempts(evidence: Evidence, found: list[Anomaly]) -> list[Anomaly]:
     """Of one check: retries that overlap excuse no more copies than they had records together, or none.
 
@@ -89,9 +103,10 @@ def within_attempts(evidence: Evidence, found: list[Anomaly]) -> list[Anomaly]:
         for each in found
     ]
     refused: set[Value] = set()
-    for stream in {row["stream"] for row in retries(evidence)}:
+    again = retries_of(evidence, found[0].check) if found else []
+    for stream in {row["stream"] for row in again}:
         bouts: list[list[int]] = []  # first, last, records
-        for row in sorted(retries(evidence), key=lambda row: (row["first_sequence"], row["last_sequence"])):
+        for row in sorted(again, key=lambda row: (row["first_sequence"], row["last_sequence"])):
             if row["stream"] == stream:
                 if bouts and row["first_sequence"] <= bouts[-1][1]:
                     bouts[-1][1] = max(bouts[-1][1], row["last_sequence"])
@@ -187,7 +202,7 @@ def of_repeated(evidence: Evidence, value: Value, check: str, cause: str | None)
         return Excuse("timeout")
     if value in given_up(evidence) and check in ("nonmonotonic-send", "log-reorder"):
         return Excuse("unanswered")
-    if value in retried(evidence):
+    if value in retried(evidence, retries_of(evidence, check)):
         return Excuse("retry")
     return Excuse("timeout") if value in timed_out(evidence) else None
 

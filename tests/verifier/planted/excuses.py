@@ -196,6 +196,26 @@ def with_retry(
     return plant
 
 
+def after(error: str, *, acks: str = "1", client: str = "native", at_ns: int = SECOND) -> Callable[[Story], None]:
+    """The first batch stands twice, and its client says that it sent it again after an attempt that ended so."""
+
+    def plant(story: Story) -> None:
+        with_retry(stored_again, 1, 0, 2)(story)
+        story.settings = replace(REPEATING, acks=acks, client=client)
+        told = story.rows["producer-1"]
+        told[-1] = told[-1]._replace(error=f"retry: {error}", invoke_ns=at_ns, complete_ns=at_ns)
+
+    return plant
+
+
+def refused_and_late(story: Story) -> None:
+    """What was refused leaves no copy, and comes later all the same."""
+    with_retry(reverse_stream, 1, 0, 2)(story)
+    story.settings = replace(REPEATING, acks="1", client="native")
+    told = story.rows["producer-1"]
+    told[-1] = told[-1]._replace(error="retry: NOT_LEADER_OR_FOLLOWER")
+
+
 def timed_out_just_then(story: Story) -> None:
     """The delivery of another value of the stream timed out while the repeated ones were outstanding."""
     copy_after_timeout(story)
@@ -291,6 +311,35 @@ PLANTED: Mapping[str, Planted] = {
     "another stream was retried": Planted(
         with_retry(stored_again, 2, 0, 2), excused(COPIES, None), neighbor="repeated by a retry"
     ),
+    "repeated after an answer that was lost": Planted(after("NETWORK_EXCEPTION"), excused(COPIES, "retry")),
+    "repeated after a timeout of the followers": Planted(
+        after("REQUEST_TIMED_OUT", acks="all"), excused(COPIES, "retry")
+    ),
+    "repeated after too few followers had it": Planted(
+        after("NOT_ENOUGH_REPLICAS_AFTER_APPEND", acks="all"), excused(COPIES, "retry")
+    ),
+    "repeated though too few followers were there": Planted(
+        after("NOT_ENOUGH_REPLICAS", acks="all"),
+        excused(COPIES, None),
+        neighbor="repeated after too few followers had it",
+    ),
+    "repeated after its leader was replaced": Planted(
+        after("NOT_LEADER_OR_FOLLOWER", acks="all"), excused(COPIES, "retry")
+    ),
+    "repeated after somebody who did not lead": Planted(
+        after("NOT_LEADER_OR_FOLLOWER"),
+        excused(COPIES, None),
+        neighbor="repeated after its leader was replaced",
+    ),
+    "repeated after librdkafka says that too few were there": Planted(
+        after("Broker: Not enough in-sync replicas", acks="all", client="confluent"), excused(COPIES, "retry")
+    ),
+    "retried when it had been acknowledged": Planted(
+        after("NETWORK_EXCEPTION", at_ns=15 * SECOND),
+        excused(COPIES, None),
+        neighbor="repeated after an answer that was lost",
+    ),
+    "late because it was refused": Planted(refused_and_late, {**excused(REORDERED, "retry"), **OUT_OF_TIME}),
     "late because of a retry": Planted(
         with_retry(reverse_stream, 1, 0, 2), {**excused(REORDERED, "retry"), **OUT_OF_TIME}
     ),
