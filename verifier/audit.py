@@ -151,7 +151,9 @@ def audit(
             deleted=deleted.get(run.name, 0),
             sentinels=sentinels.get(run.name, frozenset()),
             untold=untold.get(run.name, ()),
-            contradicted=tuple(tuple(where) for name, *where in contradicted if name == run.name),
+            contradicted=tuple(
+                (topic, partition, epoch) for name, topic, partition, epoch in contradicted if name == run.name
+            ),
         )
         audits[run.name] = Audit(
             facts=own,

@@ -11,14 +11,15 @@ from collections.abc import Mapping
 from functools import cached_property
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from verifier.checks.copies import TIMED_OUT
 from verifier.claims import cut, pieces, well_formed
 from verifier.elections import Elections
 from verifier.event_rows import Grounds, event, in_bouts, of_bout, ranges, told
-from verifier.expectation import DISCONNECT, ELECTION, RETRY, UNANSWERED, Expectation
+from verifier.expectation import DISCONNECT, ELECTION, RETRY, UNANSWERED
+from verifier.late import unanswered
 from verifier.outcomes import stored_nothing
 from verifier.tables import Tables
 from verifier.witness import CLOSED_NS, CONNECTION_NS, SLACK_NS, Span
@@ -62,7 +63,7 @@ class Events:
         if kind == DISCONNECT:
             return self._disconnected
         if kind == UNANSWERED:
-            return self._unanswered
+            return unanswered(self._spark, self._tables, self.grounds)
         if kind == COPIED:
             return self._retried_after(self._doubtful)
         return self._retried_after(self._retries) if kind == RETRY else self._timed_out
@@ -171,32 +172,6 @@ class Events:
         columns = ["place", "stream", "first_sequence", "last_sequence"]
         joined = sends.drop("error").join(timeouts, ["place", "stream"]).filter(outstanding)
         events = joined.select(*columns, event(F.col("at"), text=F.col("text")))
-        return ranges(events.groupBy(*columns).agg(F.min("event").alias("event")))
-
-    @cached_property
-    def _unanswered(self) -> DataFrame:
-        """What nobody knows the outcome of, where the settings let it arrive late: these very sequences.
-
-        Its client lost a connection while it was under way. Had the same connection carried what was sent later and
-        acknowledged, that would have come behind it: so nothing later was acknowledged before it was given up.
-        """
-        places = [
-            number
-            for number, place in enumerate(self._tables.places)
-            if Expectation(self.grounds[place.run].settings).can_allow("nonmonotonic-send", UNANSWERED)
-        ]
-        history = self._tables.history.filter(F.col("place").isin(places) & (F.col("stream") >= 0))
-        lost = history.filter(F.col("f") == "disconnect").select("place", "stream", F.col("complete_ns").alias("at"))
-        later = Window.partitionBy("place", "stream").orderBy(F.col("first_sequence").desc())
-        acked_ns = F.when(F.col("type") == "ok", F.col("complete_ns"))
-        overtaken_ns = F.min(acked_ns).over(later.rangeBetween(Window.unboundedPreceding, -1))
-        sends = history.filter((F.col("f") == "send") & well_formed()).withColumn("overtaken_ns", overtaken_ns)
-        in_order = F.coalesce(F.col("overtaken_ns") >= F.col("complete_ns"), F.lit(True))
-        given_up = sends.filter((F.col("type") == "info") & in_order)
-        under_way = F.col("at").between(F.col("invoke_ns"), F.col("complete_ns") + CONNECTION_NS)
-        columns = ["place", "stream", "first_sequence", "last_sequence"]
-        found = given_up.join(lost, ["place", "stream"]).filter(under_way)
-        events = found.select(*columns, event(F.col("complete_ns"), text=F.col("error")))
         return ranges(events.groupBy(*columns).agg(F.min("event").alias("event")))
 
 

@@ -17,7 +17,8 @@ Each event is a stretch of sequences of one stream:
   excuse more, they excuse none. After an error that is answered before anything is stored they excuse no copies.
 - ``timeout``    sequences that were outstanding when a delivery of their stream timed out (``TIMEOUT_NS`` around it).
 - ``unanswered`` sequences whose outcome their client never learned, under way when it lost a connection, where the
-  settings let them arrive late; not if something later was acknowledged before they were given up.
+  settings let them arrive late (``verifier.late``). A connection delivers in order: of sends whose times overlap, all
+  count together, and if what is late of them takes more connections than were lost, none is excused.
 
 Polls and batch headers have no single value to go by: see ``verifier.by_partition``.
 
@@ -225,16 +226,37 @@ def _within_bounds(parts: DataFrame, check: str, key: list[str]) -> DataFrame:
     """The same, without the excuse of events that would excuse more than they can have done.
 
     Of a value that stands, or was read, at several offsets each one but the first takes an attempt to send a record.
-    Of lost values each stretch between values that stand takes a connection.
+    Of lost values each stretch between values that stand takes a connection. So does each of the fewest parts of what
+    is late of which each is in order by itself.
     """
     offsets = F.size(F.array_union("claimed", "stands"))
     records = F.col("values") * (F.greatest(offsets - 1, F.lit(1)) if check in _COPIED else F.lit(1))
     bout = Window.partitionBy(*key, "excuse", F.col("event.bout"))
     stretches = F.size(F.collect_set("stretch").over(bout))
-    done = F.when(F.col("excuse") == DISCONNECT, stretches).otherwise(F.sum(records).over(bout))
-    too_much = F.col("excuse").isin(RETRY, DISCONNECT) & (done > F.col("event.most"))
+    at = F.col("whole.offset") + F.col("sequence") - F.col("whole.sequence")
+    late = F.when(F.col("excuse") == UNANSWERED, F.struct("sequence", at.alias("at")))
+    done = (
+        F.when(F.col("excuse") == DISCONNECT, stretches)
+        .when(F.col("excuse") == UNANSWERED, _in_order(F.sort_array(F.collect_list(late).over(bout))))
+        .otherwise(F.sum(records).over(bout))
+    )
+    too_much = F.col("excuse").isin(RETRY, DISCONNECT, UNANSWERED) & (done > F.col("event.most"))
     judged = parts.withColumn("kept", F.coalesce(~too_much, F.lit(True)))
     return judged.withColumns({name: F.when(F.col("kept"), F.col(name)) for name in ("excuse", "event")}).drop("kept")
+
+
+def _in_order(late: Column) -> Column:
+    """Into how few parts these values fall, by their sequences, so that the positions of each part rise.
+
+    Each value goes to the part that ends closest below it; where there is none, it begins another.
+    """
+
+    def with_next(ends: Column, value: Column) -> Column:
+        at = value["at"]
+        below = F.array_max(F.filter(ends, lambda end: end < at))
+        return F.array_append(F.when(below.isNull(), ends).otherwise(F.array_remove(ends, below)), at)
+
+    return F.size(F.aggregate(late, F.array().cast("array<bigint>"), with_next))
 
 
 def _result(parts: DataFrame, step: Column, count: Column, size: Column, detail: Column | None = None) -> DataFrame:

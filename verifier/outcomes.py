@@ -12,6 +12,9 @@ import re
 #: The name with which a client's error begins: Kafka's, or librdkafka's own with an underscore.
 _NAME = re.compile(r"_?[A-Z][A-Z0-9_]{4,}(?=: |$)")
 
+#: What our own client says of a batch whose only attempt was answered: no request is on its way any more.
+ANSWERED = r"^(?!REQUEST_TIMED_OUT|NETWORK_EXCEPTION)[A-Z][A-Z0-9_]+: .* failed after 1 attempt\(s\)"
+
 #: Answers that a leader gives before it appends anything, and that no client tries again (Kafka's ``Errors``). A
 #: retriable error always leaves the outcome open.
 REFUSALS = frozenset(

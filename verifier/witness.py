@@ -135,6 +135,21 @@ class Witness:
         seen = self.sightings.get((topic, partition), ())
         return next((each.before_ns for each in seen if each.epoch > epoch), None)
 
+    def led_since(self, topic: str, partition: int) -> dict[int, int]:
+        """For each epoch that was seen, when its leader can have begun to lead for the first time.
+
+        Who is not recorded may be any broker. A leadership begins after the last look that saw another.
+        """
+        led = _leaderships(self.sightings.get((topic, partition), ()))
+        return {
+            epoch: min(
+                (each.begin_ns for each in led if each.epoch <= epoch and each.leader in (leader, None)),
+                default=0,
+            )
+            for epoch, leader in ((each.epoch, each.leader) for each in led)
+            if leader is not None
+        }
+
     def held(self, topic: str, partition: int) -> list[Span]:
         """The faults that stood between producers and the broker that led this partition meanwhile.
 

@@ -123,6 +123,13 @@ def test_a_fault_counts_for_the_partitions_that_its_broker_led_meanwhile() -> No
     assert found.held("t", 1) == found.held("u", 0) == []
 
 
+def test_since_when_the_leader_of_an_epoch_can_have_led() -> None:
+    """From the last look before its first epoch on. Who is not recorded may be any broker, and led for all we know."""
+    assert Witness(LED).led_since("t", 0) == {1: 0, 3: 99 * SECOND, 4: 0}
+    assert Witness({("t", 0): [Sighting(1, None, 0), *LED["t", 0][1:]]}).led_since("t", 0) == {3: 0, 4: 0}
+    assert Witness(LED).led_since("u", 0) == {}
+
+
 @pytest.mark.parametrize("fault", ["reset", "drop-response", "kill-leader", "rolling-restart"])
 def test_a_fault_that_ends_connections_holds_nothing_up(fault: str) -> None:
     """Nor does one that only responses wait for."""

@@ -10,11 +10,12 @@ from tests.verifier.oracle.elections import (
     Election,
     cut_off,
     doubtful_retries,
+    epochs_seen,
     holding_up,
     retried,
     retries,
     told,
-)  # fmt: skip
+)
 from tests.verifier.oracle.model import Anomaly, Evidence, Value, makes_sense
 
 
@@ -102,6 +103,11 @@ def within_attempts(evidence: Evidence, found: list[Anomaly]) -> list[Anomaly]:
         each._replace(excuse=None) if each.check == "lost-write" and (each.stream, each.sequence) in too_many else each
         for each in found
     ]
+    overdue = more_than_arrive(evidence, found)
+    found = [
+        each._replace(excuse=None) if each.excuse == "unanswered" and (each.stream, each.sequence) in overdue else each
+        for each in found
+    ]
     refused: set[Value] = set()
     again = retries_of(evidence, found[0].check) if found else []
     for stream in {row["stream"] for row in again}:
@@ -141,26 +147,97 @@ def timed_out(evidence: Evidence) -> set[Value]:
     return found
 
 
-def given_up(evidence: Evidence) -> set[Value]:
+class GivenUp(NamedTuple):
+    """A send that its client gave up, and the connections that it lost meanwhile: (time, range, how many)."""
+
+    begin: int
+    end: int
+    stream: int
+    values: range
+    lost: frozenset[tuple[int, int, int, int]]
+
+
+def given_up(evidence: Evidence) -> list[GivenUp]:
     """What may arrive late without idempotence: its client lost a connection then, and never learned its outcome."""
+    settings = evidence.run.settings
     sends = [row for row in evidence.rows if row["f"] == "send" and row["stream"] >= 0 and makes_sense(row)]
-    found = set()
-    for row in sends if not evidence.run.settings.idempotence else ():
-        if row["type"] != "info":
+    found = []
+    for row in sends if not settings.idempotence else ():
+        first, last, end = row["first_sequence"], row["last_sequence"], row["complete_ns"]
+        if row["type"] != "info" or (settings.client == "native" and was_answered(row["error"] or "")):
             continue
-        lost = [
-            each for each in evidence.rows
-            if each["f"] == "disconnect" and each["stream"] == row["stream"]
-            and row["invoke_ns"] <= each["complete_ns"] <= row["complete_ns"] + 2 * SECOND
-        ]  # fmt: skip
+        lost = {
+            (each["complete_ns"], each["first_sequence"], each["last_sequence"], each["count"])
+            for each in evidence.rows
+            if each["f"] == "disconnect" and each["stream"] == row["stream"] and each["count"] > 0
+            and row["invoke_ns"] <= each["complete_ns"] <= end + 2 * SECOND
+            and (each["complete_ns"] > end or (each["first_sequence"] <= last and each["last_sequence"] >= first))
+        }  # fmt: skip
         overtaken = [
             each for each in sends
             if each["type"] == "ok" and each["stream"] == row["stream"]
             and each["first_sequence"] > row["first_sequence"] and each["complete_ns"] < row["complete_ns"]
         ]  # fmt: skip
         if lost and not overtaken:
-            found |= {(row["stream"], sequence) for sequence in range(row["first_sequence"], row["last_sequence"] + 1)}
+            span = row["invoke_ns"], end + 2 * SECOND
+            found.append(GivenUp(*span, row["stream"], range(first, last + 1), frozenset(lost)))
     return found
+
+
+def was_answered(error: str) -> bool:
+    """The client's only attempt ended with what a broker said."""
+    name = error.split(":")[0]
+    code = name.replace("_", "").isalnum() and name.isupper()
+    return code and name not in ("REQUEST_TIMED_OUT", "NETWORK_EXCEPTION") and " failed after 1 attempt(s)" in error
+
+
+def may_be_late(evidence: Evidence, value: Value) -> bool:
+    """Given up, and its only request can have gone to who led where it stands."""
+    sends = [each for each in given_up(evidence) if each.stream == value[0] and value[1] in each.values]
+    for send in sends:
+        for _, batch in evidence.copies().get(value, []):
+            if had_led(evidence, batch.leader_epoch, send.end - 2 * SECOND):
+                return True
+    return False
+
+
+def had_led(evidence: Evidence, epoch: int, until: int) -> bool:
+    """Whether the leader of this epoch had led by then, as the conductor saw; other clients may send twice."""
+    settings, seen = evidence.run.settings, epochs_seen(evidence)
+    leader = next((entry.get("leader") for entry in seen if entry["leader_epoch"] == epoch), None)
+    if settings.client != "native" or settings.retries > 0 or leader is None:
+        return True
+    led = [
+        entry["before_ns"] or 0 for entry in seen
+        if entry["leader_epoch"] <= epoch and entry.get("leader") in (leader, None)
+    ]  # fmt: skip
+    return min(led) <= until
+
+
+def more_than_arrive(evidence: Evidence, found: list[Anomaly]) -> set[Value]:
+    """Of what is late because it was given up, what takes more connections than were lost about that time."""
+    late = [each for each in found if each.excuse == "unanswered"]
+    refused = set()
+    for stream in {each.stream or 0 for each in late}:
+        bouts: list[list[GivenUp]] = []
+        for send in sorted((e for e in given_up(evidence) if e.stream == stream), key=lambda each: each[:2]):
+            if bouts and send.begin <= max(each.end for each in bouts[-1]):
+                bouts[-1].append(send)
+            else:
+                bouts.append([send])
+        for bout in bouts:
+            sequences = {sequence for send in bout for sequence in send.values}
+            own = sorted(
+                (each.sequence or 0, each.offset or 0)
+                for each in late if each.stream == stream and each.sequence in sequences
+            )  # fmt: skip
+            ends: list[int] = []  # of the parts that are in order
+            for _, offset in own:
+                below = max((end for end in ends if end < offset), default=None)
+                ends = [*(end for end in ends if end != below), offset]
+            if len(ends) > sum(count for *_, count in frozenset().union(*(send.lost for send in bout))):
+                refused |= {(stream, sequence) for sequence, _ in own}
+    return refused
 
 
 def _earliest(found: Iterable[Election]) -> Excuse:
@@ -200,7 +277,7 @@ def of_repeated(evidence: Evidence, value: Value, check: str, cause: str | None)
             return _earliest(election for _, election in by_election)
     if cause == "client-resend-after-error" and value in timed_out(evidence):
         return Excuse("timeout")
-    if value in given_up(evidence) and check in ("nonmonotonic-send", "log-reorder"):
+    if check in ("nonmonotonic-send", "log-reorder") and may_be_late(evidence, value):
         return Excuse("unanswered")
     if value in retried(evidence, retries_of(evidence, check)):
         return Excuse("retry")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from tests.support.settings import settings
 from tests.support.stories import SECOND, Batch, Story, row
@@ -16,6 +17,7 @@ from verifier.evidence.history import HistoryRow
 ONCE = settings(idempotence=False, retries=0, max_in_flight=1, client="native")
 LATE = {"count": 3, "stream": 1, "sequence": 3, "offset": 12}
 REORDERED = {("log-reorder", "values"): LATE, ("nonmonotonic-send", None): LATE}
+REVERSED = {key: {"count": 6, "stream": 1, "sequence": 6, "offset": 12} for key in REORDERED}
 
 
 def give_up(story: Story, sequence: int, at_ns: int = 13 * SECOND // 10, lost_ns: int = 13 * SECOND // 10) -> None:
@@ -64,6 +66,82 @@ def behind_what_was_given_up(story: Story) -> None:
     give_up(story, 0)
 
 
+def told_late(**fields: Any) -> Callable[[Story], None]:
+    """Given up, and late; of the connection that was lost its client says this."""
+
+    def plant(story: Story) -> None:
+        overtaken()(story)
+        rows = story.rows["producer-1"]
+        rows[:] = [each._replace(**fields) if each.f == "disconnect" else each for each in rows]
+
+    return plant
+
+
+def refused(error: str) -> Callable[[Story], None]:
+    """Its only attempt ended so."""
+
+    def plant(story: Story) -> None:
+        overtaken()(story)
+        change(story, "send", (1, 3), error=f"{error}: 3 record(s) for t-0 failed after 1 attempt(s)")
+
+    return plant
+
+
+def three_in_reverse(connections: int) -> Callable[[Story], None]:
+    """Values 3 to 8 of stream 1 were given up in two requests, and stand behind 9 to 11, the later request first."""
+
+    def plant(story: Story) -> None:
+        story.settings = ONCE
+        anonymous(story)
+
+        def swap(batches: list[Batch]) -> None:
+            first, last = batches[2], batches[6]
+            batches[2], batches[6] = replace(last, base_offset=6), replace(first, base_offset=18)
+
+        def moved(each: HistoryRow) -> HistoryRow:
+            shift = {1: 12, 3: -12}.get(each.first_sequence // 3, 0)
+            if each.stream != 1 or each.f not in ("send", "poll"):
+                return each
+            each = each._replace(first_offset=each.first_offset + shift, last_offset=each.last_offset + shift)
+            return each._replace(invoke_ns=9 * SECOND // 10) if each.f == "send" and each.first_sequence else each
+
+        story.everywhere(0, swap)
+        story.rows = {process: [moved(each) for each in rows] for process, rows in story.rows.items()}
+        read_in_order(story)
+        for sequence in (3, 6):
+            give_up(story, sequence)
+        rows = story.rows["producer-1"]
+        lost = [each for each in rows if each.f == "disconnect"]
+        rows[:] = [each for each in rows if each.f != "disconnect"]
+        rows.append(lost[0]._replace(last_sequence=8, count=connections))
+
+    return plant
+
+
+def led(*leaders: int, given_up: bool = True) -> Callable[[Story], None]:
+    """Each broker led in its turn, the epochs from 1.3 and 1.8 s on; values 3 to 5 stand in the last of them."""
+
+    def plant(story: Story) -> None:
+        overtaken(given_up=given_up)(story)
+        begins = (0, 6, 12) if len(leaders) == 3 else (0, 12)
+
+        def lead(batches: list[Batch]) -> None:
+            batches[:] = [
+                replace(each, leader_epoch=sum(each.base_offset >= begin for begin in begins)) for each in batches
+            ]
+
+        story.everywhere(0, lead)
+        looks = [(0, None), (145 * SECOND // 100, 14 * SECOND // 10), (185 * SECOND // 100, 18 * SECOND // 10)]
+        story.leaders = [
+            {"time_ns": at, "before_ns": before, "partition": 0, "leader": who, "leader_epoch": epoch, "isr": [1, 2]}
+            for epoch, (who, (at, before)) in enumerate(zip(leaders, looks, strict=False), 1)
+        ]
+        story.partitions[0].leader_epoch = len(leaders)
+        story.partitions[0].leader = leaders[-1]
+
+    return plant
+
+
 PLANTED: Mapping[str, Planted] = {
     "given up, and late": Planted(overtaken(), excused(REORDERED, "unanswered")),
     "acknowledged, and late": Planted(
@@ -84,6 +162,30 @@ PLANTED: Mapping[str, Planted] = {
     "overtaken before it was given up": Planted(
         overtaken(at_ns=17 * SECOND // 10), excused(REORDERED, None), neighbor="given up, and late"
     ),
+    "given up with another connection than its own": Planted(
+        told_late(first_sequence=0, last_sequence=2), excused(REORDERED, None), neighbor="given up, and late"
+    ),
+    "given up with a connection that carried nothing": Planted(
+        told_late(first_sequence=-1, last_sequence=-1), excused(REORDERED, None), neighbor="given up, and late"
+    ),
+    "given up before its connection was lost": Planted(
+        told_late(first_sequence=-1, last_sequence=-1, complete_ns=2 * SECOND), excused(REORDERED, "unanswered")
+    ),
+    "given up, and no connection was lost": Planted(
+        told_late(count=0), excused(REORDERED, None), neighbor="given up, and late"
+    ),
+    "given up when it was answered": Planted(
+        refused("NOT_LEADER_OR_FOLLOWER"), excused(REORDERED, None), neighbor="given up without an answer"
+    ),
+    "given up without an answer": Planted(refused("NETWORK_EXCEPTION"), excused(REORDERED, "unanswered")),
+    "given up in two requests over two connections": Planted(three_in_reverse(2), excused(REVERSED, "unanswered")),
+    "given up in two requests over one connection": Planted(
+        three_in_reverse(1), excused(REVERSED, None), neighbor="given up in two requests over two connections"
+    ),
+    "given up before its leader had ever led": Planted(
+        led(1, 2), excused(REORDERED, None), neighbor="given up before its leader led again"
+    ),
+    "given up before its leader led again": Planted(led(1, 2, 1), excused(REORDERED, "unanswered")),
     "behind a batch that was given up": Planted(
         behind_what_was_given_up, excused(LOSSES, None), neighbor="cut off by an election"
     ),

@@ -1,0 +1,102 @@
+"""What may arrive late, where brokers know no sequences: as events for ``verifier.events``. Judges nothing.
+
+Without idempotence a broker takes whatever arrives, also behind what was sent later over another connection. Which
+settings allow that is ``verifier.expectation``'s; here is which sends it can have happened to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from verifier.claims import well_formed
+from verifier.event_rows import Grounds, event, in_bouts, of_bout, ranges
+from verifier.expectation import UNANSWERED, Expectation
+from verifier.outcomes import ANSWERED
+from verifier.tables import Tables
+from verifier.witness import CONNECTION_NS
+
+
+def unanswered(spark: SparkSession, tables: Tables, grounds: Mapping[str, Grounds]) -> DataFrame:
+    """What nobody knows the outcome of, where the settings let it arrive late: these very sequences.
+
+    Its client lost a connection while it was under way. Had the same connection carried what was sent later and
+    acknowledged, that would have come behind it: so nothing later was acknowledged before it was given up. Sends of a
+    stream whose times overlap are one ``bout``; ``most`` is how many connections were lost with them.
+    """
+    history = tables.history.filter(F.col("place").isin(_places(tables, grounds)) & (F.col("stream") >= 0))
+    lost = history.filter((F.col("f") == "disconnect") & (F.col("count") > 0)).select(
+        "place", "stream", F.col("complete_ns").alias("at"), F.col("first_sequence").alias("lost_first"),
+        F.col("last_sequence").alias("lost_last"), F.col("count").alias("connections"),
+    )  # fmt: skip
+    later = Window.partitionBy("place", "stream").orderBy(F.col("first_sequence").desc())
+    acked_ns = F.when(F.col("type") == "ok", F.col("complete_ns"))
+    overtaken_ns = F.min(acked_ns).over(later.rangeBetween(Window.unboundedPreceding, -1))
+    sends = history.filter((F.col("f") == "send") & well_formed()).withColumn("overtaken_ns", overtaken_ns)
+    in_order = F.coalesce(F.col("overtaken_ns") >= F.col("complete_ns"), F.lit(True))
+    native = F.col("place").isin(_places(tables, grounds, "native"))
+    answered = native & F.coalesce(F.col("error").rlike(ANSWERED), F.lit(False))
+    given_up = sends.filter((F.col("type") == "info") & in_order & ~answered)
+    under_way = F.col("at").between(F.col("invoke_ns"), F.col("complete_ns") + CONNECTION_NS)
+    # the row names all that was outstanding; what had been given up before is no longer among it
+    outstanding = (F.col("lost_first") <= F.col("last_sequence")) & (F.col("lost_last") >= F.col("first_sequence"))
+    found = given_up.join(lost, ["place", "stream"]).filter(
+        under_way & (outstanding | (F.col("at") > F.col("complete_ns")))
+    )
+    found = in_bouts(found, F.col("invoke_ns"), F.col("complete_ns") + CONNECTION_NS)
+    losses = F.collect_set(F.struct("at", "lost_first", "lost_last", "connections")).over(of_bout())
+    most = F.aggregate(losses, F.lit(0).cast("bigint"), lambda so_far, loss: so_far + loss["connections"])
+    about = event(F.col("complete_ns"), text=F.col("error"), bout=F.col("bout"), most=most)
+    columns = ["place", "stream", "first_sequence", "last_sequence", "complete_ns"]
+    events = found.select(*columns, about).groupBy(*columns).agg(F.min("event").alias("event"))
+    return ranges(_addressed(spark, tables, grounds, _where_it_stands(tables, events)))
+
+
+def _places(tables: Tables, grounds: Mapping[str, Grounds], client: str | None = None) -> list[int]:
+    """Where the settings let something arrive late, of this client."""
+    found = []
+    for number, place in enumerate(tables.places):
+        settings = grounds[place.run].settings
+        if client in (None, settings.client) and Expectation(settings).can_allow("nonmonotonic-send", UNANSWERED):
+            found.append(number)
+    return found
+
+
+def _where_it_stands(tables: Tables, sends: DataFrame) -> DataFrame:
+    """Each part of these sends that stands in the final log, with its ``leader_epoch``."""
+    log = tables.log.filter(F.col("stream").isNotNull())
+    last = F.col("first_sequence") + F.col("last_offset") - F.col("first_offset")
+    runs = log.select(
+        "place", "stream", "leader_epoch", F.col("first_sequence").alias("log_first"), last.alias("log_last")
+    )
+    meets = (F.col("log_first") <= F.col("last_sequence")) & (F.col("log_last") >= F.col("first_sequence"))
+    return (
+        runs.join(F.broadcast(sends), ["place", "stream"])
+        .filter(meets)
+        .withColumns(
+            {
+                "first_sequence": F.greatest("first_sequence", "log_first"),
+                "last_sequence": F.least("last_sequence", "log_last"),
+            }
+        )
+    )
+
+
+def _addressed(spark: SparkSession, tables: Tables, grounds: Mapping[str, Grounds], sends: DataFrame) -> DataFrame:
+    """Without what a client that sends once cannot have sent to the leader of the epoch in which it stands.
+
+    Its request waits for the one broker to which it was sent: who had not led when it was given up was not that one.
+    """
+    fields: list[tuple[str, pa.DataType]] = [("place", pa.int32()), ("leader_epoch", pa.int32())]
+    fields.append(("since_ns", pa.int64()))
+    rows = []
+    for number in _places(tables, grounds, "native"):
+        final, its = tables.places[number].final, grounds[tables.places[number].run]
+        led = its.witness.led_since(final.topic, final.partition) if its.settings.retries == 0 else {}
+        rows += [{"place": number, "leader_epoch": epoch, "since_ns": since_ns} for epoch, since_ns in led.items()]
+    known = F.broadcast(spark.createDataFrame(pa.Table.from_pylist(rows, schema=pa.schema(fields))))
+    since_ns = F.coalesce("since_ns", F.col("complete_ns"))
+    return sends.join(known, ["place", "leader_epoch"], "left").filter(since_ns <= F.col("complete_ns"))
