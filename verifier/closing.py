@@ -23,10 +23,11 @@ from verifier.evidence.phases import RECOVERY
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import TOTALS, SeriesPoint, read_series
+from verifier.leaderships import Sighting
 from verifier.load_files import LoadFiles, load_files
 from verifier.strangers import strangers
 from verifier.wall_clock import STEADY, Shift, shift_of
-from verifier.witness import Sighting, sightings
+from verifier.witness import sightings
 
 #: What no log line has if all is well. kafka-python's errors do not count: they are connections that broke, which is
 #: what faults are for, and its history has the rest.

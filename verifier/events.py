@@ -18,8 +18,8 @@ from verifier.checks.copies import TIMED_OUT
 from verifier.claims import cut, pieces, well_formed
 from verifier.elections import Elections
 from verifier.event_rows import Grounds, event, in_bouts, of_bout, ranges, told
-from verifier.expectation import DISCONNECT, ELECTION, RETRY, UNANSWERED
-from verifier.late import unanswered
+from verifier.expectation import DISCONNECT, ELECTION, RETRY, RETURNED, UNANSWERED
+from verifier.late import returned, unanswered
 from verifier.outcomes import stored_nothing
 from verifier.tables import Tables
 from verifier.witness import CLOSED_NS, CONNECTION_NS, SLACK_NS, Span
@@ -64,6 +64,8 @@ class Events:
             return self._disconnected
         if kind == UNANSWERED:
             return unanswered(self._spark, self._tables, self.grounds)
+        if kind == RETURNED:
+            return returned(self._spark, self._tables, self.grounds)
         if kind == COPIED:
             return self._retried_after(self._doubtful)
         return self._retried_after(self._retries) if kind == RETRY else self._timed_out

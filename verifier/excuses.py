@@ -19,6 +19,8 @@ Each event is a stretch of sequences of one stream:
 - ``unanswered`` sequences whose outcome their client never learned, under way when it lost a connection, where the
   settings let them arrive late (``verifier.late``). A connection delivers in order: of sends whose times overlap, all
   count together, and if what is late of them takes more connections than were lost, none is excused.
+- ``returned``   acknowledged sequences that were under way while their leader was replaced and led again, and stand in
+  its later epoch (``verifier.late``).
 
 Polls and batch headers have no single value to go by: see ``verifier.by_partition``.
 
@@ -48,7 +50,7 @@ from verifier.by_partition import by_partition, unexcused
 from verifier.claims import ACK, LOG, READ, cut, pieces
 from verifier.event_rows import EVENT
 from verifier.events import COPIED, Events
-from verifier.expectation import DISCONNECT, ELECTION, RETRY, TIMEOUT, UNANSWERED
+from verifier.expectation import DISCONNECT, ELECTION, RETRY, RETURNED, TIMEOUT, UNANSWERED
 from verifier.tables import Tables
 
 #: The identity of a claim: by how much its offset is ahead of its sequence; this one if its offset is unknown.
@@ -132,7 +134,7 @@ class Excuses:
     def _kinds(self, check: str) -> tuple[str, ...]:
         if check in _LOST:
             return ELECTION, DISCONNECT
-        return (ELECTION, RETRY, TIMEOUT) if check in _COPIED else (ELECTION, RETRY, TIMEOUT, UNANSWERED)
+        return (ELECTION, RETRY, TIMEOUT) if check in _COPIED else (ELECTION, RETRY, TIMEOUT, UNANSWERED, RETURNED)
 
     def _events(self, kind: str, first: str, check: str) -> DataFrame:
         frame = self._source.of(COPIED if kind == RETRY and check in _COPIED else kind)
@@ -187,7 +189,7 @@ def _pieces(together: DataFrame, key: list[str], first: str) -> DataFrame:
         *(who(kind).alias(f"who_{kind}") for kind in (ELECTION, DISCONNECT)),
         *(
             F.min(F.when(F.col("kind") == kind, F.col("event"))).alias(kind)
-            for kind in (ELECTION, DISCONNECT, RETRY, TIMEOUT, UNANSWERED)
+            for kind in (ELECTION, DISCONNECT, RETRY, TIMEOUT, UNANSWERED, RETURNED)
         ),
     )
     return parts.withColumn("stretch", F.coalesce(stands, F.lit(-1))).filter(F.col("whole").isNotNull())
@@ -213,10 +215,10 @@ def _judged(parts: DataFrame, check: str) -> DataFrame:
     else:
         late = F.col(UNANSWERED).isNotNull()
         excuse = F.when(vanished, ELECTION).when(resent, TIMEOUT).when(late, UNANSWERED)
-        excuse = excuse.when(retried, RETRY).when(timed_out, TIMEOUT)
+        excuse = excuse.when(retried, RETRY).when(timed_out, TIMEOUT).when(F.col(RETURNED).isNotNull(), RETURNED)
     event = reduce(
         lambda column, kind: column.when(F.col("excuse") == kind, F.col(kind)),
-        (DISCONNECT, RETRY, TIMEOUT, UNANSWERED),
+        (DISCONNECT, RETRY, TIMEOUT, UNANSWERED, RETURNED),
         F.when(F.col("excuse") == ELECTION, F.col(ELECTION)),
     )
     return parts.withColumn("excuse", excuse).withColumn("event", event)

@@ -14,7 +14,8 @@ from pyspark.sql import functions as F
 
 from verifier.claims import well_formed
 from verifier.event_rows import Grounds, event, in_bouts, of_bout, ranges
-from verifier.expectation import UNANSWERED, Expectation
+from verifier.expectation import RETURNED, UNANSWERED, Expectation
+from verifier.leaderships import led_since, returns
 from verifier.outcomes import ANSWERED
 from verifier.tables import Tables
 from verifier.witness import CONNECTION_NS
@@ -27,7 +28,7 @@ def unanswered(spark: SparkSession, tables: Tables, grounds: Mapping[str, Ground
     acknowledged, that would have come behind it: so nothing later was acknowledged before it was given up. Sends of a
     stream whose times overlap are one ``bout``; ``most`` is how many connections were lost with them.
     """
-    history = tables.history.filter(F.col("place").isin(_places(tables, grounds)) & (F.col("stream") >= 0))
+    history = tables.history.filter(F.col("place").isin(_places(tables, grounds, UNANSWERED)) & (F.col("stream") >= 0))
     lost = history.filter((F.col("f") == "disconnect") & (F.col("count") > 0)).select(
         "place", "stream", F.col("complete_ns").alias("at"), F.col("first_sequence").alias("lost_first"),
         F.col("last_sequence").alias("lost_last"), F.col("count").alias("connections"),
@@ -37,7 +38,7 @@ def unanswered(spark: SparkSession, tables: Tables, grounds: Mapping[str, Ground
     overtaken_ns = F.min(acked_ns).over(later.rangeBetween(Window.unboundedPreceding, -1))
     sends = history.filter((F.col("f") == "send") & well_formed()).withColumn("overtaken_ns", overtaken_ns)
     in_order = F.coalesce(F.col("overtaken_ns") >= F.col("complete_ns"), F.lit(True))
-    native = F.col("place").isin(_places(tables, grounds, "native"))
+    native = F.col("place").isin(_places(tables, grounds, UNANSWERED, "native"))
     answered = native & F.coalesce(F.col("error").rlike(ANSWERED), F.lit(False))
     given_up = sends.filter((F.col("type") == "info") & in_order & ~answered)
     under_way = F.col("at").between(F.col("invoke_ns"), F.col("complete_ns") + CONNECTION_NS)
@@ -55,12 +56,36 @@ def unanswered(spark: SparkSession, tables: Tables, grounds: Mapping[str, Ground
     return ranges(_addressed(spark, tables, grounds, _where_it_stands(tables, events)))
 
 
-def _places(tables: Tables, grounds: Mapping[str, Grounds], client: str | None = None) -> list[int]:
-    """Where the settings let something arrive late, of this client."""
+def returned(spark: SparkSession, tables: Tables, grounds: Mapping[str, Grounds]) -> DataFrame:
+    """What was acknowledged by a leader that was replaced meanwhile, and led again when it took it.
+
+    It waited on its way to that leader, while what was sent later went to another one.
+    """
+    fields: list[tuple[str, pa.DataType]] = [("place", pa.int32()), ("back_in", pa.int32())]
+    fields += [(name, pa.int64()) for name in ("left_ns", "back_ns")]
+    rows = []
+    for number in _places(tables, grounds, RETURNED):
+        final = tables.places[number].final
+        for each in returns(grounds[tables.places[number].run].witness.led(final.topic, final.partition)):
+            times = {"left_ns": each.left_ns, "back_ns": each.back_ns}
+            rows.append({"place": number, "back_in": each.epoch, **times})
+    known = F.broadcast(spark.createDataFrame(pa.Table.from_pylist(rows, schema=pa.schema(fields))))
+    sends = tables.history.filter(
+        (F.col("f") == "send") & (F.col("type") == "ok") & (F.col("stream") >= 0) & well_formed()
+    )
+    meanwhile = (F.col("invoke_ns") <= F.col("left_ns")) & (F.col("complete_ns") >= F.col("back_ns"))
+    columns = ["place", "stream", "first_sequence", "last_sequence", "back_in", "back_ns"]
+    waited = sends.join(known, "place").filter(meanwhile).select(*columns)
+    found = _where_it_stands(tables, waited).filter(F.col("leader_epoch") == F.col("back_in"))
+    return ranges(found.withColumn("event", event(F.col("back_ns"), text=F.col("leader_epoch").cast("string"))))
+
+
+def _places(tables: Tables, grounds: Mapping[str, Grounds], excuse: str, client: str | None = None) -> list[int]:
+    """Where the settings let something arrive late with this event, of this client."""
     found = []
     for number, place in enumerate(tables.places):
         settings = grounds[place.run].settings
-        if client in (None, settings.client) and Expectation(settings).can_allow("nonmonotonic-send", UNANSWERED):
+        if client in (None, settings.client) and Expectation(settings).can_allow("nonmonotonic-send", excuse):
             found.append(number)
     return found
 
@@ -93,9 +118,9 @@ def _addressed(spark: SparkSession, tables: Tables, grounds: Mapping[str, Ground
     fields: list[tuple[str, pa.DataType]] = [("place", pa.int32()), ("leader_epoch", pa.int32())]
     fields.append(("since_ns", pa.int64()))
     rows = []
-    for number in _places(tables, grounds, "native"):
+    for number in _places(tables, grounds, UNANSWERED, "native"):
         final, its = tables.places[number].final, grounds[tables.places[number].run]
-        led = its.witness.led_since(final.topic, final.partition) if its.settings.retries == 0 else {}
+        led = led_since(its.witness.led(final.topic, final.partition)) if its.settings.retries == 0 else {}
         rows += [{"place": number, "leader_epoch": epoch, "since_ns": since_ns} for epoch, since_ns in led.items()]
     known = F.broadcast(spark.createDataFrame(pa.Table.from_pylist(rows, schema=pa.schema(fields))))
     since_ns = F.coalesce("since_ns", F.col("complete_ns"))

@@ -23,6 +23,7 @@ from typing import NamedTuple
 from verifier.effectiveness import Injected, fault_record
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunSettings
+from verifier.leaderships import Leadership, Sighting, leaderships
 
 #: How late a client may learn of an acknowledgement, and the conductor of an election, on a busy machine.
 SLACK_NS = 3_000_000_000
@@ -44,18 +45,6 @@ _HOLD_NOTHING = frozenset(
 _BROKERS = re.compile(r"\bbrokers? (\d+(?:, \d+)*)")
 _PRODUCERS_LINK = re.compile(r"\bproducers-b(\d+)")
 _BROKERS_LINK = re.compile(r"\bb(\d+)-(?:b(\d+)|zk)\b")
-
-
-class Sighting(NamedTuple):
-    """The conductor saw this epoch first at ``time_ns``; at ``before_ns`` it still saw the one before (None: never).
-
-    ``leader``: who led in it, None if that is not recorded.
-    """
-
-    epoch: int
-    before_ns: int | None
-    time_ns: int
-    leader: int | None = None
 
 
 class Span(NamedTuple):
@@ -81,15 +70,6 @@ class Span(NamedTuple):
         alive = not self.fault.startswith("kill-") and self.fault != "rolling-restart"
         hit = leader in self.brokers | self.others or (leader is None and bool(self.brokers | self.others))
         return alive and hit and self.start_ns <= end_ns and self.end_ns >= begin_ns
-
-
-class Leadership(NamedTuple):
-    """One epoch: it began after ``begin_ns``, the last look that saw another, and was over by ``end_ns``."""
-
-    epoch: int
-    leader: int | None
-    begin_ns: int
-    end_ns: int
 
 
 class EpochStart(NamedTuple):
@@ -135,27 +115,16 @@ class Witness:
         seen = self.sightings.get((topic, partition), ())
         return next((each.before_ns for each in seen if each.epoch > epoch), None)
 
-    def led_since(self, topic: str, partition: int) -> dict[int, int]:
-        """For each epoch that was seen, when its leader can have begun to lead for the first time.
-
-        Who is not recorded may be any broker. A leadership begins after the last look that saw another.
-        """
-        led = _leaderships(self.sightings.get((topic, partition), ()))
-        return {
-            epoch: min(
-                (each.begin_ns for each in led if each.epoch <= epoch and each.leader in (leader, None)),
-                default=0,
-            )
-            for epoch, leader in ((each.epoch, each.leader) for each in led)
-            if leader is not None
-        }
+    def led(self, topic: str, partition: int) -> list[Leadership]:
+        """The epochs of this partition that were seen."""
+        return leaderships(self.sightings.get((topic, partition), ()))
 
     def held(self, topic: str, partition: int) -> list[Span]:
         """The faults that stood between producers and the broker that led this partition meanwhile.
 
         A leader begins to lead after the last look that saw another, and leads until the first look that does.
         """
-        led = _leaderships(self.sightings.get((topic, partition), ()))
+        led = self.led(topic, partition)
         return [
             span
             for span in self.spans
@@ -195,7 +164,7 @@ class Witness:
         behind_ns = settings.replica_lag_time_max_ms * 1_500_000 + SLACK_NS
         dead_ns = settings.session_timeout_ms * 1_000_000
         from_ns, until_ns = earliest_ns - dead_ns - behind_ns, latest_ns + SLACK_NS
-        former = [each for each in _leaderships(seen) if each.epoch < after.epoch]
+        former = [each for each in leaderships(seen) if each.epoch < after.epoch]
         for span in self.spans:
             if span.start_ns > latest_ns + SLACK_NS or span.end_ns < earliest_ns - dead_ns - SLACK_NS:
                 continue
@@ -274,14 +243,6 @@ def spans(happened: Iterable[Injected]) -> tuple[Span, ...]:
         for each in happened
         if not each.skipped
     )
-
-
-def _leaderships(seen: Sequence[Sighting]) -> list[Leadership]:
-    ends = [*(each.time_ns for each in seen[1:]), 2**62]
-    return [
-        Leadership(each.epoch, each.leader, each.before_ns or 0, end_ns)
-        for each, end_ns in zip(seen, ends, strict=False)
-    ]
 
 
 def _brokers(target: str) -> frozenset[int]:

@@ -26,9 +26,9 @@ from verifier.evidence.history import HistoryRow
 from verifier.evidence.run_model import ChildProcess, HarnessHealth, RunModel, TopicSpec
 from verifier.evidence.seal import Difference
 from verifier.facts import Facts, ReaderReach, Untold
+from verifier.leaderships import Sighting
 from verifier.outcomes import may_fail
 from verifier.wall_clock import Shift
-from verifier.witness import Sighting
 
 SECOND = 1_000_000_000
 

@@ -23,7 +23,7 @@ from verifier.doubts import JOURNALS, Doubt
 from verifier.effectiveness import FaultRecord, Injected
 from verifier.evidence.run_model import RunModel, RunSettings
 from verifier.evidence.seal import Difference
-from verifier.expectation import DISCONNECT, ELECTION, EXCUSES, RETRY, TIMEOUT, UNANSWERED, Expectation
+from verifier.expectation import DISCONNECT, ELECTION, EXCUSES, RETRY, RETURNED, TIMEOUT, UNANSWERED, Expectation
 from verifier.facts import Audit, Facts, Found, Gap, ReaderReach, Region, ReplicaFiles
 from verifier.report.summary import summary_md
 from verifier.report.tiles import tiles
@@ -379,6 +379,7 @@ UNHEARD = {("lost-write", None, DISCONNECT), ("log-gap", "sequences", DISCONNECT
 REPEATED = {("duplicate", None, RETRY), ("log-duplicate", None, RETRY)}
 REORDERED = {("nonmonotonic-send", None, RETRY), ("log-reorder", "values", RETRY)}
 LATE = {("nonmonotonic-send", None, UNANSWERED), ("log-reorder", "values", UNANSWERED)}
+BACK = {("nonmonotonic-send", None, RETURNED), ("log-reorder", "values", RETURNED)}
 FORGOTTEN = {("sequence-duplicate", None, RETRY), ("sequence-gap", None, RETRY)}
 UNCLEAN = {
     ("lost-write", None, ELECTION),
@@ -402,11 +403,11 @@ UNCLEAN = {
         (run_settings(acks="0"), EARLY | UNHEARD),
         (run_settings(idempotence=False, max_in_flight=1, client="native"), REPEATED | LATE),
         # librdkafka changes the order of refused batches even then.
-        (run_settings(idempotence=False, max_in_flight=1, client="confluent"), REPEATED | REORDERED | LATE),
-        (run_settings(idempotence=False), REPEATED | REORDERED | LATE),
-        (run_settings(idempotence=False, retries=0, client="native"), LATE),
+        (run_settings(idempotence=False, max_in_flight=1, client="confluent"), REPEATED | REORDERED | LATE | BACK),
+        (run_settings(idempotence=False), REPEATED | REORDERED | LATE | BACK),
+        (run_settings(idempotence=False, retries=0, client="native"), LATE | BACK),
         # librdkafka does not count every time it sends a batch again as a retry.
-        (run_settings(idempotence=False, retries=0, client="confluent"), REPEATED | REORDERED | LATE),
+        (run_settings(idempotence=False, retries=0, client="confluent"), REPEATED | REORDERED | LATE | BACK),
         (run_settings(unknown_producer="kafka"), REPEATED | REORDERED | FORGOTTEN),
         (run_settings(unknown_producer="kafka", retries=0), set()),
         (run_settings(unclean_leader_election=True), UNCLEAN),

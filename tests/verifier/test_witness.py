@@ -12,7 +12,8 @@ from verifier.effectiveness import Injected
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import TopicSpec
 from verifier.explain.events import event_text
-from verifier.witness import SLACK_NS, EpochStart, Sighting, Span, Witness, sightings, spans, witness
+from verifier.leaderships import Return, Sighting, leaderships, led_since, returns
+from verifier.witness import SLACK_NS, EpochStart, Span, Witness, sightings, spans, witness
 
 SECOND = 1_000_000_000
 SETTINGS = settings(replica_lag_time_max_ms=2000, session_timeout_ms=1000)
@@ -125,9 +126,18 @@ def test_a_fault_counts_for_the_partitions_that_its_broker_led_meanwhile() -> No
 
 def test_since_when_the_leader_of_an_epoch_can_have_led() -> None:
     """From the last look before its first epoch on. Who is not recorded may be any broker, and led for all we know."""
-    assert Witness(LED).led_since("t", 0) == {1: 0, 3: 99 * SECOND, 4: 0}
-    assert Witness({("t", 0): [Sighting(1, None, 0), *LED["t", 0][1:]]}).led_since("t", 0) == {3: 0, 4: 0}
-    assert Witness(LED).led_since("u", 0) == {}
+    assert led_since(Witness(LED).led("t", 0)) == {1: 0, 3: 99 * SECOND, 4: 0}
+    assert led_since(leaderships([Sighting(1, None, 0), *LED["t", 0][1:]])) == {3: 0, 4: 0}
+    assert led_since(Witness(LED).led("u", 0)) == {}
+
+
+def test_which_leaders_came_back() -> None:
+    """Until the first look that saw another at most, from the last one that did on at least; known leaders alone."""
+    assert returns(Witness(LED).led("t", 0)) == [Return(4, 101 * SECOND, 130 * SECOND)]
+    again = [*LED["t", 0], Sighting(5, 140 * SECOND, 141 * SECOND, 4)]
+    both = [Return(4, 101 * SECOND, 130 * SECOND), Return(5, 101 * SECOND, 130 * SECOND)]
+    assert returns(leaderships(again)) == both
+    assert returns(leaderships([Sighting(1, None, 0), *LED["t", 0][1:]])) == []
 
 
 @pytest.mark.parametrize("fault", ["reset", "drop-response", "kill-leader", "rolling-restart"])
@@ -193,4 +203,6 @@ def test_events_are_told_with_their_time() -> None:
     assert event_text("election", event, run) == "election of epoch 3 at offset 1200, about 12:00:03.1"
     assert event_text("retry", event, run) == "told of sequences 4 to 9, about 12:00:03.1"
     assert event_text("disconnect", event, run) == "connection lost about 12:00:03.1 (told)"
+    back = "its leader was replaced, and led again from epoch 3 on, about 12:00:03.1"
+    assert event_text("returned", {**event, "text": "3"}, run) == back
     assert event_text("timeout", event, run) == "delivery timed out about 12:00:03.1 (told)"

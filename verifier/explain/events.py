@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from verifier.evidence.run_model import RunModel
-from verifier.expectation import DISCONNECT, ELECTION, RETRY, UNANSWERED
+from verifier.expectation import DISCONNECT, ELECTION, RETRY, RETURNED, UNANSWERED
 from verifier.wall_clock import clock
 
 
@@ -21,6 +21,8 @@ def event_text(excuse: str, event: Mapping[str, Any], run: RunModel) -> str:
         return f"{event['text']} of sequences {event['first']} to {event['last']}, {when}"
     if excuse == UNANSWERED:
         return f"its client gave it up {when} ({event['text']}), and it may have arrived later"
+    if excuse == RETURNED:
+        return f"its leader was replaced, and led again from epoch {event['text']} on, {when}"
     return f"delivery timed out {when} ({event['text']})"
 
 

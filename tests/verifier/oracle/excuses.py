@@ -214,6 +214,34 @@ def had_led(evidence: Evidence, epoch: int, until: int) -> bool:
     return min(led) <= until
 
 
+def came_back(evidence: Evidence, value: Value) -> bool:
+    """Acknowledged, sent to a leader that was replaced, and taken when that leader led again."""
+    settings = evidence.run.settings
+    several = settings.max_in_flight > 1 or settings.client == "confluent"
+    if settings.idempotence or settings.acks == "0" or not several:
+        return False
+    seen = epochs_seen(evidence)
+    spans = [
+        (entry["leader"], entry["leader_epoch"], entry["before_ns"] or 0, after["time_ns"] if after else 2**62)
+        for entry, after in zip(seen, [*seen[1:], None], strict=True)
+        if (entry.get("leader") or -1) >= 0
+    ]
+    stands = {batch.leader_epoch for _, batch in evidence.copies().get(value, [])}
+    rows = [
+        row for row in evidence.rows
+        if row["f"] == "send" and row["type"] == "ok" and row["stream"] == value[0] and makes_sense(row)
+        and row["first_sequence"] <= value[1] <= row["last_sequence"]
+    ]  # fmt: skip
+    for index, (leader, epoch, _, _) in enumerate(spans):
+        gaps = [number for number in range(index) if spans[number][0] != leader]
+        former = [until for who, _, _, until in spans[: max(gaps)] if who == leader] if gaps else []
+        if epoch in stands and former:
+            back = spans[max(gaps) + 1][2]
+            if any(row["invoke_ns"] <= max(former) and row["complete_ns"] >= back for row in rows):
+                return True
+    return False
+
+
 def more_than_arrive(evidence: Evidence, found: list[Anomaly]) -> set[Value]:
     """Of what is late because it was given up, what takes more connections than were lost about that time."""
     late = [each for each in found if each.excuse == "unanswered"]
@@ -281,7 +309,10 @@ def of_repeated(evidence: Evidence, value: Value, check: str, cause: str | None)
         return Excuse("unanswered")
     if value in retried(evidence, retries_of(evidence, check)):
         return Excuse("retry")
-    return Excuse("timeout") if value in timed_out(evidence) else None
+    if value in timed_out(evidence):
+        return Excuse("timeout")
+    late = check in ("nonmonotonic-send", "log-reorder") and came_back(evidence, value)
+    return Excuse("returned") if late else None
 
 
 def of_headers(evidence: Evidence, check: str) -> str | None:

@@ -123,7 +123,7 @@ def led(*leaders: int, given_up: bool = True) -> Callable[[Story], None]:
 
     def plant(story: Story) -> None:
         overtaken(given_up=given_up)(story)
-        begins = (0, 6, 12) if len(leaders) == 3 else (0, 12)
+        begins = {1: (0,), 2: (0, 12), 3: (0, 6, 12)}[len(leaders)]
 
         def lead(batches: list[Batch]) -> None:
             batches[:] = [
@@ -138,6 +138,17 @@ def led(*leaders: int, given_up: bool = True) -> Callable[[Story], None]:
         ]
         story.partitions[0].leader_epoch = len(leaders)
         story.partitions[0].leader = leaders[-1]
+
+    return plant
+
+
+def held_back(*leaders: int, in_flight: int = 5) -> Callable[[Story], None]:
+    """Values 3 to 5 were acknowledged at 3 s, by the last of these leaders."""
+
+    def plant(story: Story) -> None:
+        led(*leaders, given_up=False)(story)
+        story.settings = replace(ONCE, max_in_flight=in_flight)
+        change(story, "send", (1, 3), complete_ns=3 * SECOND)
 
     return plant
 
@@ -186,6 +197,20 @@ PLANTED: Mapping[str, Planted] = {
         led(1, 2), excused(REORDERED, None), neighbor="given up before its leader led again"
     ),
     "given up before its leader led again": Planted(led(1, 2, 1), excused(REORDERED, "unanswered")),
+    "acknowledged late by a leader that came back": Planted(held_back(1, 2, 1), excused(REORDERED, "returned")),
+    "acknowledged late by a leader that had not led before": Planted(
+        held_back(1, 2, 3),
+        excused(REORDERED, None),
+        neighbor="acknowledged late by a leader that came back",
+    ),
+    "acknowledged late by the one leader": Planted(
+        held_back(1), excused(REORDERED, None), neighbor="acknowledged late by a leader that came back"
+    ),
+    "acknowledged late where one request is in flight": Planted(
+        held_back(1, 2, 1, in_flight=1),
+        excused(REORDERED, None),
+        neighbor="acknowledged late by a leader that came back",
+    ),
     "behind a batch that was given up": Planted(
         behind_what_was_given_up, excused(LOSSES, None), neighbor="cut off by an election"
     ),
