@@ -134,6 +134,7 @@ def audit(
         lags = lagging.result()
     regions, sentinels = collect.regions(answers.rows["ledger"], places)
     deleted = {row["run"]: int(row["deleted"]) for row in answers.rows.get("deleted", [])}
+    due = collect.due(answers.rows.get("due", []), places)
     gaps = collect.gaps(first["gaps"])
     events = Events(spark, built, {run.name: Grounds(run.model.settings, run.witness) for run in runs})
     found, every, failed = findings.examined(answers, models, Excuses(built, events), built)
@@ -148,6 +149,7 @@ def audit(
             segments_listed=len(run.segments),
             deleted=deleted.get(run.name, 0),
             sentinels=sentinels.get(run.name, frozenset()),
+            due=due.get(run.name, {}),
         )
         audits[run.name] = Audit(
             facts=own,

@@ -125,7 +125,7 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
         seal=digest,
         seal_problem=problem,
         differences=differences,
-        accounts=accounts(sorted(directory.history_dir.glob("*.arrow")), _due_ns(run)),
+        accounts=accounts(sorted(directory.history_dir.glob("*.arrow")), due_ns(run)),
         faults=faults,
         series=series,
         lag_ms=lag_ms,
@@ -159,7 +159,7 @@ def _series(path: Path, process: str) -> Iterator[SeriesPoint]:
         yield point
 
 
-def _due_ns(run: RunModel) -> int:
+def due_ns(run: RunModel) -> int:
     """Whatever was acknowledged by then, live readers must have come to; -1 without a ``recovery``."""
     recovery = run.phase(RECOVERY)
     return -1 if recovery is None else recovery.start_ns - CAUGHT_UP_NS

@@ -144,6 +144,32 @@ def regions(
     )
 
 
+def ask_due(tables: Tables) -> DataFrame | None:
+    """Where the last value stands that was acknowledged without an offset by ``due_ns``; None if there can be none.
+
+    Of each stream that is the last one that the final log has; of its copies, the first.
+    """
+    if all(place.due_ns < 0 for place in tables.places):
+        return None
+    told = tables.history.filter((F.col("f") == "send") & (F.col("type") == "ok") & well_formed())
+    nowhere = told.filter((F.col("first_offset") < 0) & F.col("complete_ns").between(0, F.col("due_ns")))
+    last = nowhere.groupBy("place", "stream").agg(F.max("last_sequence").alias("due"))
+    stored = tables.log.join(last, ["place", "stream"]).filter(F.col("first_sequence") <= F.col("due"))
+    step = F.least(F.col("last_offset") - F.col("first_offset"), F.col("due") - F.col("first_sequence"))
+    ends = F.struct((F.col("first_sequence") + step).alias("sequence"), (-F.col("first_offset") - step).alias("back"))
+    by_stream = stored.groupBy("place", "stream").agg(F.max(ends).alias("end"))
+    return by_stream.groupBy("place").agg(F.max(-F.col("end.back")).alias("offset"))
+
+
+def due(rows: Rows, places: Sequence[Place]) -> dict[str, dict[tuple[str, int], int]]:
+    """The offset of what was acknowledged without one and is due, by run and partition, from ``ask_due``."""
+    found: dict[str, dict[tuple[str, int], int]] = defaultdict(dict)
+    for row in rows:
+        place = places[row["place"]]
+        found[place.run][place.final.topic, place.final.partition] = int(row["offset"])
+    return found
+
+
 def ask_deleted(tables: Tables) -> DataFrame | None:
     """Acknowledged values that were deleted on purpose, by run; None if nothing was to be deleted."""
     if not any(place.from_offset for place in tables.places):

@@ -69,6 +69,9 @@ class Facts:
     segments_listed: int = 0
     #: (topic, partition) whose sentinel stands in the final leader's log at its acknowledged offset
     sentinels: frozenset[tuple[str, int]] = frozenset()
+    #: (topic, partition) -> where the log has the last value that was acknowledged without an offset and that each live
+    #: reader must have come to
+    due: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

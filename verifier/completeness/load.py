@@ -42,7 +42,7 @@ def doubts(run: RunModel, facts: Facts, closing: Closing) -> Iterator[Doubt]:
     if facts.malformed_rows:
         yield Doubt(f"the ranges of sequences and offsets do not match in {facts.malformed_rows} rows of the histories")
     if "producers" not in uncounted:
-        for reason in [*_rate(run, facts), *_partitions(run, closing), *_recovered(run, closing)]:
+        for reason in [*_rate(run, facts), *_partitions(run, facts, closing), *_recovered(run, closing)]:
             yield Doubt(reason)
 
 
@@ -76,10 +76,11 @@ def _recovered(run: RunModel, closing: Closing) -> Iterator[str]:
     yield from together((f"{topic}-{partition}", reason) for topic, partition in unproven(run, closing))
 
 
-def _partitions(run: RunModel, closing: Closing) -> Iterator[str]:
+def _partitions(run: RunModel, facts: Facts, closing: Closing) -> Iterator[str]:
     acked: Counter[tuple[str, int]] = Counter()
     live: dict[str, Mapping[tuple[str, int], int]] = {}
-    due: dict[tuple[str, int], int] = {}
+    # an acknowledgement that does not say where its value stands leaves that to the log
+    due: dict[tuple[str, int], int] = dict(facts.due)
     ends = {(final.topic, final.partition): final.sentinel_offset for final in run.final}
     for account in closing.accounts:
         process = run.evidence.process(account.process)
