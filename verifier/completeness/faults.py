@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from verifier.account import INTERVAL_NS
 from verifier.closing import Closing
 from verifier.completeness.load import unreadable
+from verifier.completeness.targets import misnamed
 from verifier.completeness.together import together
 from verifier.doubts import EXCUSES, Doubt
 from verifier.effectiveness import Injected
@@ -25,7 +26,7 @@ def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
     for each in closing.faults.injected:
         if not each.skipped and each.fault not in run.faults_requested:
             yield Doubt(f"injection {each.number} is {each.fault}, which was not asked for", EXCUSES)
-    for reason in [*_times(run, closing), *_elections(run, closing)]:
+    for reason in [*_times(run, closing), *misnamed(closing), *_elections(run, closing)]:
         yield Doubt(reason, EXCUSES)
     if not unreadable(run, closing, "producers"):
         for reason in _windows(run, closing):
@@ -53,9 +54,10 @@ def _elections(run: RunModel, closing: Closing) -> Iterator[str]:
     """
     complaints = []
     for final in run.final:
-        name, last = f"{final.topic}-{final.partition}", closing.last_looks.get((final.topic, final.partition))
-        if last is None:
+        name, seen = f"{final.topic}-{final.partition}", closing.looks.get((final.topic, final.partition))
+        if not seen:
             continue
+        last = seen[-1]
         ended = f"it ended in leader epoch {final.leader_epoch}"
         if last.epoch < final.leader_epoch:
             complaints.append((name, f"{ended}, and leaders.jsonl knows none after {last.epoch}"))
@@ -65,7 +67,7 @@ def _elections(run: RunModel, closing: Closing) -> Iterator[str]:
         complaints += [
             (f"{final.topic}-{final.partition}", "leaders.jsonl says nothing of it")
             for final in run.final
-            if (final.topic, final.partition) not in closing.last_looks
+            if (final.topic, final.partition) not in closing.looks
         ]
     yield from together(complaints)
 
