@@ -146,6 +146,12 @@ def test_what_was_acknowledged_just_before_the_recovery_is_not_due() -> None:
         assert any("came to offset 20 live, of 23" in reason for reason in reasons) is is_due
 
 
+def test_a_fault_may_be_over_when_everything_is_healed() -> None:
+    """The phase ``heal`` ends at 51 s."""
+    killed = replace(KILL, end_ns=51 * SECOND)
+    assert [each.reason for each in incomplete(BITTEN, FACTS, closing(killed)) if "injection" in each.reason] == []
+
+
 CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
     ("declares 1 load processes, and asks for 2", NOTHING,
      a_run_of(load_processes=2), FACTS, CLOSING),
@@ -293,6 +299,13 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
      closing(replace(KILL, end_ns=57 * SECOND))),
     ("injection 0 (kill-leader) has times that lie outside the phases", EXCUSES, BITTEN, FACTS,
      closing(replace(KILL, start_ns=-2 * SECOND))),
+    ("injection 0 (kill-leader) was over 0.5 s after the phase heal had ended", EXCUSES, BITTEN, FACTS,
+     closing(replace(KILL, end_ns=51 * SECOND + SECOND // 2))),
+    ("injection 0 (kill-leader) was over 26.0 s after the phase heal had ended", EXCUSES,
+     replace(BITTEN, phases=[
+         replace(each, start_ns=4 * SECOND, end_ns=4 * SECOND) if each.name in ("chaos", "heal") else each
+         for each in BITTEN.phases
+     ]), FACTS, closing(KILL)),
     ("run.json does not say which producer ids were handed out", NOTHING, a_run(producer_ids_below=None), FACTS,
      CLOSING),
     ("and that its phases went on after that", CLOCK, a_run(started="2023-11-14T22:16:00Z"), FACTS, CLOSING),

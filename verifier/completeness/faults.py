@@ -11,6 +11,7 @@ from verifier.completeness.targets import misnamed
 from verifier.completeness.together import together
 from verifier.doubts import EXCUSES, Doubt
 from verifier.effectiveness import Injected
+from verifier.evidence.phases import HEAL
 from verifier.evidence.run_model import RunModel
 
 #: A window in which fewer records than these were due may well have had none.
@@ -34,15 +35,23 @@ def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
 
 
 def _times(run: RunModel, closing: Closing) -> Iterator[str]:
-    """What is said to have happened before the first phase or after the last one excuses too much."""
+    """What is said to have happened before the first phase or after the last one excuses too much.
+
+    When everything is healed the phase ``heal`` ends: from then on a partition must take writes again.
+    """
     ends = [phase.end_ns for phase in run.phases if phase.end_ns is not None]
     if not ends or len(ends) != len(run.phases):
         return  # said already, with the phases
     first, last = run.phases[0].start_ns - SLACK_NS, max(ends) + SLACK_NS
+    healed = run.phase(HEAL)
+    healed_ns = None if healed is None else healed.end_ns
     for each in closing.faults.injected:
         times = [at for at in (each.start_ns, each.probed_ns, each.healed_ns, each.end_ns) if at is not None]
         if not each.skipped and not first <= min(times) <= max(times) <= last:
             yield f"injection {each.number} ({each.fault}) has times that lie outside the phases of the run"
+        elif healed_ns is not None and each.end_ns is not None and each.end_ns > healed_ns:
+            seconds = (each.end_ns - healed_ns) / 1e9
+            yield f"injection {each.number} ({each.fault}) was over {seconds:.1f} s after the phase {HEAL} had ended"
     if closing.looks_ns is not None and not (first <= closing.looks_ns[0] and closing.looks_ns[1] <= last):
         yield "leaders.jsonl has times that lie outside the phases of the run"
 
