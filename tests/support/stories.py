@@ -114,6 +114,9 @@ class Story:
     leaders: list[dict[str, Any]] = field(default_factory=list)
     split_at: int = 0  # a new segment after so many batches; 0: one segment
     index_interval: int = 4096
+    renamed: dict[int, int] = field(
+        default_factory=dict
+    )  # the offset at which a segment begins -> the one that names it
     killed: set[int] = field(default_factory=set)  # brokers without the mark of a clean stop, besides those with a tail
     stopped: set[int] = field(default_factory=set)  # brokers that stopped cleanly even with a tail
     exits: dict[int, int] = field(default_factory=dict)  # how a broker's process ended, if the run noted it
@@ -250,7 +253,7 @@ class Story:
             first, end = (batches[0].base_offset, batches[-1].next_offset) if batches else (0, 0)
             start = max(first, place.log_start_offset)
             for part in parts:
-                base = part[0].base_offset if part else 0
+                base = self._name(part)
                 sized = [(batch, len(batch.encode())) for batch in part]
                 files[f"{home}/{base:020d}.index"], files[f"{home}/{base:020d}.timeindex"] = side_files.indexes(
                     base, sized, self.index_interval
@@ -261,7 +264,7 @@ class Story:
             files[f"{home}/leader-epoch-checkpoint"] = side_files.leader_epochs(batches, start, 1)
             marks["recovery-point"][TOPIC, index] = end
             marks["replication"][TOPIC, index] = min(place.high_watermark, end)
-            if place.log_start_offset > first:
+            if place.log_start_offset > self._name(parts[0]):
                 marks["log-start"][TOPIC, index] = place.log_start_offset
         files |= {f"{name}-offset-checkpoint": side_files.offsets(rows) for name, rows in marks.items()}
         if self.is_marked(broker):
@@ -278,12 +281,16 @@ class Story:
         step = self.split_at or max(len(batches), 1)
         return [batches[index : index + step] for index in range(0, len(batches), step)] or [[]]
 
+    def _name(self, part: list[Batch]) -> int:
+        """The offset that names a segment: its first one, unless the test says otherwise."""
+        base_offset = part[0].base_offset if part else 0
+        return self.renamed.get(base_offset, base_offset)
+
     def _segments(self, batches: list[Batch], tail: bytes) -> Iterator[tuple[int, bytes]]:
         parts = self._parts(batches)
         for number, part in enumerate(parts):
             data = b"".join(batch.encode() for batch in part)
-            base_offset = part[0].base_offset if part else 0
-            yield base_offset, data + (tail if number == len(parts) - 1 else b"")
+            yield self._name(part), data + (tail if number == len(parts) - 1 else b"")
 
 
 def first_looks(partitions: Iterable[int]) -> list[dict[str, Any]]:
