@@ -135,6 +135,7 @@ def audit(
     regions, sentinels = collect.regions(answers.rows["ledger"], places)
     deleted = {row["run"]: int(row["deleted"]) for row in answers.rows.get("deleted", [])}
     due = collect.due(answers.rows.get("due", []), places)
+    mistimed = collect.mistimed(answers.rows["mistimed"], places)
     gaps = collect.gaps(first["gaps"])
     events = Events(spark, built, {run.name: Grounds(run.model.settings, run.witness) for run in runs})
     found, every, failed = findings.examined(answers, models, Excuses(built, events), built)
@@ -150,6 +151,7 @@ def audit(
             deleted=deleted.get(run.name, 0),
             sentinels=sentinels.get(run.name, frozenset()),
             due=due.get(run.name, {}),
+            mistimed=mistimed.get(run.name, ()),
         )
         audits[run.name] = Audit(
             facts=own,

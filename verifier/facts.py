@@ -52,6 +52,23 @@ class ReplicaFiles:
 
 
 @dataclass(frozen=True, slots=True)
+class Mistimed:
+    """Acknowledged rows of one partition whose beginning contradicts their values' send times: how many, and the first.
+
+    The row that begins with ``sequence`` says ``invoke_ns``; its value, or the one next to it that is stored,
+    ``sent_ns``.
+    """
+
+    topic: str
+    partition: int
+    count: int
+    stream: int
+    sequence: int
+    invoke_ns: int
+    sent_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """Counts of one run. Values are counted, not rows; sentinels apart."""
 
@@ -63,6 +80,7 @@ class Facts:
     read: int = 0
     final_read: int = 0
     malformed_rows: int = 0
+    mistimed: tuple[Mistimed, ...] = ()
     readers: tuple[ReaderReach, ...] = ()
     live_readers: tuple[str, ...] = ()  # the processes that read while the load ran
     replicas: tuple[ReplicaFiles, ...] = ()

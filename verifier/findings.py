@@ -65,6 +65,7 @@ def answers_to(built: tables.Tables) -> Answers:
         "ledger": collect.ask_ledger(built),
         "deleted": collect.ask_deleted(built),
         "due": collect.ask_due(built),
+        "mistimed": collect.ask_mistimed(built),
     }
     needed = {name: question for name, question in asked.items() if question is not None}
     checks, failures = _queries(built)

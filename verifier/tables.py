@@ -268,11 +268,12 @@ def _log(segments: DataFrame) -> DataFrame:
     return (
         runs.withColumn("first_sequence", F.when(ours, F.col("first_sequence") + below))
         .withColumn("stream", F.when(ours, F.col("stream")))
+        .withColumn("sent_ns", F.when(below == 0, F.col("sent_ns")))
         .withColumns({"first_offset": F.col("first_offset") + below, "last_offset": F.col("last_offset") - above})
         .filter(F.col("first_offset") <= F.col("last_offset"))
         .select(
             "place", "stream", "first_sequence", "first_offset", "last_offset", "sentinel", "value_problem", "problem",
             "crc_ok", "broker", "segment", "position", "base_offset", "producer_id", "producer_epoch",
-            "leader_epoch",
+            "leader_epoch", "sent_ns",
         )
     )  # fmt: skip

@@ -57,17 +57,18 @@ class Batch:
     def next_offset(self) -> int:
         return self.base_offset + max(len(self.values), len(self.raw_values))
 
-    def encode(self, value_bytes: int = 64) -> bytes:
-        """The bytes of this batch."""
-        return _encoded(self, value_bytes)
+    def encode(self, value_bytes: int = 64, sent_ns: tuple[int, ...] = ()) -> bytes:
+        """The bytes of this batch. ``sent_ns``: when each of its values was sent."""
+        return _encoded(self, value_bytes, sent_ns or (1,) * len(self.values))
 
 
 @lru_cache(maxsize=1 << 12)
-def _encoded(batch: Batch, value_bytes: int) -> bytes:
+def _encoded(batch: Batch, value_bytes: int, sent_ns: tuple[int, ...]) -> bytes:
     """Each replica has it, its index asks for its length, and most stories begin with the same batches."""
     flags = FLAG_SENTINEL if batch.sentinel else 0
     plain = batch.raw_values or tuple(
-        encode(RUN_ID, stream, sequence, 1, size_bytes=value_bytes, flags=flags) for stream, sequence in batch.values
+        encode(RUN_ID, stream, sequence, at_ns, size_bytes=value_bytes, flags=flags)
+        for (stream, sequence), at_ns in zip(batch.values, sent_ns, strict=True)
     )
     fields = BatchFields(
         base_offset=batch.base_offset,
@@ -114,6 +115,7 @@ class Story:
     leaders: list[dict[str, Any]] = field(default_factory=list)
     split_at: int = 0  # a new segment after so many batches; 0: one segment
     index_interval: int = 4096
+    sent_ns: dict[tuple[int, int], int] = field(default_factory=dict)  # when a value was sent, if not as told
     renamed: dict[int, int] = field(
         default_factory=dict
     )  # the offset at which a segment begins -> the one that names it
@@ -281,6 +283,19 @@ class Story:
         step = self.split_at or max(len(batches), 1)
         return [batches[index : index + step] for index in range(0, len(batches), step)] or [[]]
 
+    def _sent(self, value: tuple[int, int]) -> int:
+        """When a value was sent: with the row that tells it, or when that of the values before it was."""
+        if value in self.sent_ns:
+            return self.sent_ns[value]
+        stream, sequence = value
+        told = [
+            (each.first_sequence, max(0, each.invoke_ns))
+            for rows in self.rows.values()
+            for each in rows
+            if each.f in ("send", "sentinel") and each.stream == stream and 0 <= each.first_sequence <= sequence
+        ]
+        return max(told, default=(0, 0))[1]
+
     def _name(self, part: list[Batch]) -> int:
         """The offset that names a segment: its first one, unless the test says otherwise."""
         base_offset = part[0].base_offset if part else 0
@@ -289,7 +304,7 @@ class Story:
     def _segments(self, batches: list[Batch], tail: bytes) -> Iterator[tuple[int, bytes]]:
         parts = self._parts(batches)
         for number, part in enumerate(parts):
-            data = b"".join(batch.encode() for batch in part)
+            data = b"".join(batch.encode(sent_ns=tuple(map(self._sent, batch.values))) for batch in part)
             yield self._name(part), data + (tail if number == len(parts) - 1 else b"")
 
 
