@@ -49,6 +49,13 @@ def without_value(polls: pa.Table) -> int:
     return int(np.count_nonzero(told == unreadable))
 
 
+def without_times(rows: pa.Table) -> NDArray[np.bool_]:
+    """Which of these rows have a time below 0, or an outcome that was known before the row began."""
+    begun, ended = column(rows, "invoke_ns"), column(rows, "complete_ns")
+    wrong: NDArray[np.bool_] = (begun < 0) | (ended < begun)
+    return wrong
+
+
 def lengths(table: pa.Table) -> NDArray[np.int64]:
     """How many values each row is about, as ``history.values_of`` counts them."""
     first, last = column(table, "first_sequence"), column(table, "last_sequence")

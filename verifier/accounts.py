@@ -30,6 +30,7 @@ from verifier.account_columns import (
     grouped,
     partitions_of,
     without_offset,
+    without_times,
     without_value,
 )
 from verifier.evidence.arrow_stream import HistoryError
@@ -38,6 +39,8 @@ from verifier.ranges import Coverage, Ranges, joined, ranges, without
 
 #: Sequences of these functions have an outcome.
 _OUTCOMES = ("send", "sentinel", "unsent")
+#: Rows of these functions always have both times, and checks compare them.
+_TIMED = ("send", "sentinel", "poll", "idle")
 #: At most this many complaints of a kind are reported of one history.
 MOST_COMPLAINTS = 5
 
@@ -97,6 +100,7 @@ class _Sums:
         self._partitions_without_offsets: set[Where] = set()
         self._writers: set[str] = set()
         self._phases: set[tuple[str, str]] = set()
+        self._without_times: dict[str, tuple[int, str]] = {}
         self._polls_without_offset = self._polls_without_value = self._polls_with_watermark = 0
         self._last_ns = -1
         self._producer_id = self._offset = -1
@@ -147,6 +151,7 @@ class _Sums:
         self._polls_without_offset += without_offset(polls)
         self._polls_without_value += without_value(polls)
         self._polls_with_watermark += int(np.count_nonzero(column(polls, "high_watermark") >= 0))
+        self._add_times(rows)
         self._last_ns = max(self._last_ns, int(column(rows, "complete_ns").max(initial=-1)))
         self._producer_id = max(self._producer_id, int(column(acked, "producer_id").max(initial=-1)))
         self._offset = max(self._offset, int(column(acked, "first_offset").max(initial=-1)))
@@ -158,6 +163,15 @@ class _Sums:
             (unplaced, ("send",), self._without_offset),
         ):
             coverage.add(self._sequences(some, functions))
+
+    def _add_times(self, rows: pa.Table) -> None:
+        """Rows whose times silence what compares times."""
+        for f in _TIMED:
+            own = rows.filter(_compute.equal(rows["f"], f))
+            wrong = own.filter(pa.array(without_times(own)))
+            if wrong.num_rows:
+                count, first = self._without_times.get(f, (0, _row_named(wrong.slice(0, 1).to_pylist()[0])))
+                self._without_times[f] = count + wrong.num_rows, first
 
     def _sequences(self, rows: pa.Table, functions: tuple[str, ...]) -> Ranges:
         """The sequences of the rows of these functions. A range that ends before it begins holds none."""
@@ -193,6 +207,7 @@ class _Sums:
             partitions_without_offsets=frozenset(self._partitions_without_offsets),
             writers=frozenset(self._writers),
             phases=frozenset(self._phases),
+            without_times=self._without_times,
             polls_without_offset=self._polls_without_offset,
             polls_without_value=self._polls_without_value,
             polls_with_watermark=self._polls_with_watermark,
@@ -231,3 +246,11 @@ def _keep_greatest(greatest: dict[Where, int], found: Mapping[Where, int]) -> No
 
 def _named(stream: int, first: int, last: int) -> str:
     return f"s{stream}/{first}" if first == last else f"s{stream}/{first}..{last}"
+
+
+def _row_named(row: Mapping[str, Any]) -> str:
+    """A row by what it is about, and by its times."""
+    about = f"offset {row['first_offset']}"
+    if row["stream"] >= 0:
+        about = _named(row["stream"], row["first_sequence"], row["last_sequence"])
+    return f"{about} in {row['topic']}-{row['partition']}, from {row['invoke_ns']} to {row['complete_ns']} ns"

@@ -135,6 +135,8 @@ def audit(
     regions, sentinels = collect.regions(answers.rows["ledger"], places)
     untold = collect.untold(answers.rows["untold"], places)
     deleted = {row["run"]: int(row["deleted"]) for row in answers.rows.get("deleted", [])}
+    due = collect.due(answers.rows.get("due", []), places)
+    mistimed = collect.mistimed(answers.rows["mistimed"], places)
     gaps = collect.gaps(first["gaps"])
     events = Events(spark, built, {run.name: Grounds(run.model.settings, run.witness) for run in runs})
     found, every, failed = findings.examined(answers, models, Excuses(built, events), built)
@@ -154,6 +156,8 @@ def audit(
             contradicted=tuple(
                 (topic, partition, epoch) for name, topic, partition, epoch in contradicted if name == run.name
             ),
+            due=due.get(run.name, {}),
+            mistimed=mistimed.get(run.name, ()),
         )
         audits[run.name] = Audit(
             facts=own,

@@ -63,8 +63,8 @@ class Closing:
 
     ``series`` is the last point of each process, ``lag_ms`` the worst lag of its event loop; ``topic_ids`` what each
     replica's ``partition.metadata`` says, by (broker, topic, partition), None for one that cannot be read;
-    ``last_looks`` the last epoch that the conductor saw, and who led in it, by (topic, partition); ``load`` is what the
-    load processes were handed, None if it cannot be read. ``strangers`` are files that no declared process, broker or
+    ``looks`` the epochs that the conductor saw, and who led in each, by (topic, partition); ``load`` is what the load
+    processes were handed, None if it cannot be read. ``strangers`` are files that no declared process, broker or
     partition leaves. ``clock`` is how far the wall clock moved during the run. ``looks_ns`` is the span of the
     conductor's looks, None if it left none; ``beside`` is what each live process left beside its series.
     """
@@ -78,7 +78,7 @@ class Closing:
     lag_ms: Mapping[str, float] = field(default_factory=dict)
     alarms: tuple[LogAlarm, ...] = ()
     topic_ids: Mapping[tuple[int, str, int], str | None] = field(default_factory=dict)
-    last_looks: Mapping[tuple[str, int], Sighting] = field(default_factory=dict)
+    looks: Mapping[tuple[str, int], Sequence[Sighting]] = field(default_factory=dict)
     unreadable: tuple[Unreadable, ...] = ()
     load: Mapping[str, Any] | None = None
     strangers: tuple[str, ...] = ()
@@ -126,13 +126,13 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
         seal=digest,
         seal_problem=problem,
         differences=differences,
-        accounts=accounts(sorted(directory.history_dir.glob("*.arrow")), _due_ns(run)),
+        accounts=accounts(sorted(directory.history_dir.glob("*.arrow")), due_ns(run)),
         faults=faults,
         series=series,
         lag_ms=lag_ms,
         alarms=tuple(_alarms(directory)),
         topic_ids=dict(_topic_ids(directory)),
-        last_looks={place: seen[-1] for place, seen in looks.items()},
+        looks=looks,
         unreadable=tuple(unreadable),
         load=load,
         strangers=tuple(strangers(directory, run)),
@@ -160,7 +160,7 @@ def _series(path: Path, process: str) -> Iterator[SeriesPoint]:
         yield point
 
 
-def _due_ns(run: RunModel) -> int:
+def due_ns(run: RunModel) -> int:
     """Whatever was acknowledged by then, live readers must have come to; -1 without a ``recovery``."""
     recovery = run.phase(RECOVERY)
     return -1 if recovery is None else recovery.start_ns - CAUGHT_UP_NS

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from verifier.asking import Rows
 from verifier.claims import LOG, well_formed
 from verifier.evidence.run_model import RunModel
-from verifier.facts import Facts, Gap, ReaderReach, Region, ReplicaFiles, Untold
+from verifier.facts import Facts, Gap, Mistimed, ReaderReach, Region, ReplicaFiles, Untold
 from verifier.tables import NAMED, Place, Tables
 
 
@@ -142,6 +142,66 @@ def regions(
         {run: tuple(Region(*region, count) for region, count in counts.items()) for run, counts in values.items()},
         {run: frozenset(partitions) for run, partitions in sentinels.items()},
     )
+
+
+def ask_mistimed(tables: Tables) -> DataFrame:
+    """Acknowledged rows whose beginning is not when their values say that they were sent, counted by place.
+
+    The log has the send time of the first value of each run. A stream's values are due one after the other, so what
+    lies between two of them was sent between.
+    """
+    told = tables.history.filter(F.col("f").isin("send", "sentinel") & (F.col("type") == "ok") & well_formed())
+    rows = told.select("place", "stream", F.col("first_sequence").alias("sequence"), "invoke_ns")
+    stored = tables.log.filter(F.col("stream").isNotNull() & F.col("sent_ns").isNotNull())
+    sent = stored.select("place", "stream", F.col("first_sequence").alias("sequence"), "sent_ns")
+    both = rows.withColumn("sent_ns", F.lit(None).cast("bigint")).unionByName(
+        sent.withColumn("invoke_ns", F.lit(None).cast("bigint"))
+    )
+    key = Window.partitionBy("place", "stream")
+    to_here = Window.unboundedPreceding, Window.currentRow
+    lower = F.max("sent_ns").over(key.orderBy("sequence").rangeBetween(*to_here))
+    upper = F.min("sent_ns").over(key.orderBy(F.desc("sequence")).rangeBetween(*to_here))
+    wrong = both.withColumns({"lower": lower, "upper": upper}).filter(
+        (F.col("invoke_ns") < F.col("lower")) | (F.col("invoke_ns") > F.col("upper"))
+    )
+    first = F.min(F.struct("stream", "sequence", "invoke_ns", F.coalesce("lower", "upper").alias("sent_ns")))
+    return wrong.groupBy("place").agg(F.count("invoke_ns").alias("count"), first.alias("first"))
+
+
+def mistimed(rows: Rows, places: Sequence[Place]) -> dict[str, tuple[Mistimed, ...]]:
+    """By run, from ``ask_mistimed``."""
+    found: dict[str, list[Mistimed]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: int(row["place"])):
+        place, first = places[row["place"]], row["first"]
+        numbers = (int(first[name]) for name in ("stream", "sequence", "invoke_ns", "sent_ns"))
+        found[place.run].append(Mistimed(place.final.topic, place.final.partition, int(row["count"]), *numbers))
+    return {run: tuple(each) for run, each in found.items()}
+
+
+def ask_due(tables: Tables) -> DataFrame | None:
+    """Where the last value stands that was acknowledged without an offset by ``due_ns``; None if there can be none.
+
+    Of each stream that is the last one that the final log has; of its copies, the first.
+    """
+    if all(place.due_ns < 0 for place in tables.places):
+        return None
+    told = tables.history.filter((F.col("f") == "send") & (F.col("type") == "ok") & well_formed())
+    nowhere = told.filter((F.col("first_offset") < 0) & F.col("complete_ns").between(0, F.col("due_ns")))
+    last = nowhere.groupBy("place", "stream").agg(F.max("last_sequence").alias("due"))
+    stored = tables.log.join(last, ["place", "stream"]).filter(F.col("first_sequence") <= F.col("due"))
+    step = F.least(F.col("last_offset") - F.col("first_offset"), F.col("due") - F.col("first_sequence"))
+    ends = F.struct((F.col("first_sequence") + step).alias("sequence"), (-F.col("first_offset") - step).alias("back"))
+    by_stream = stored.groupBy("place", "stream").agg(F.max(ends).alias("end"))
+    return by_stream.groupBy("place").agg(F.max(-F.col("end.back")).alias("offset"))
+
+
+def due(rows: Rows, places: Sequence[Place]) -> dict[str, dict[tuple[str, int], int]]:
+    """The offset of what was acknowledged without one and is due, by run and partition, from ``ask_due``."""
+    found: dict[str, dict[tuple[str, int], int]] = defaultdict(dict)
+    for row in rows:
+        place = places[row["place"]]
+        found[place.run][place.final.topic, place.final.partition] = int(row["offset"])
+    return found
 
 
 def ask_deleted(tables: Tables) -> DataFrame | None:

@@ -61,6 +61,23 @@ class Untold(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Mistimed:
+    """Acknowledged rows of one partition whose beginning contradicts their values' send times: how many, and the first.
+
+    The row that begins with ``sequence`` says ``invoke_ns``; its value, or the one next to it that is stored,
+    ``sent_ns``.
+    """
+
+    topic: str
+    partition: int
+    count: int
+    stream: int
+    sequence: int
+    invoke_ns: int
+    sent_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """Counts of one run. Values are counted, not rows; sentinels apart."""
 
@@ -72,6 +89,7 @@ class Facts:
     read: int = 0
     final_read: int = 0
     malformed_rows: int = 0
+    mistimed: tuple[Mistimed, ...] = ()
     readers: tuple[ReaderReach, ...] = ()
     live_readers: tuple[str, ...] = ()  # the processes that read while the load ran
     replicas: tuple[ReplicaFiles, ...] = ()
@@ -82,6 +100,9 @@ class Facts:
     #: (topic, partition, leader epoch) of which something was acknowledged long before the conductor saw it begin;
     #: known only where elections were asked for
     contradicted: tuple[tuple[str, int, int], ...] = ()
+    #: (topic, partition) -> where the log has the last value that was acknowledged without an offset and that each live
+    #: reader must have come to
+    due: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,10 +61,14 @@ def answers_to(built: tables.Tables) -> Answers:
 
     The checks are one job. If it fails, each is asked alone, so that one that raises silences no other.
     """
-    needed = {"ledger": collect.ask_ledger(built), "untold": collect.ask_untold(built)}
-    deleted = collect.ask_deleted(built)
-    if deleted is not None:
-        needed["deleted"] = deleted
+    asked = {
+        "ledger": collect.ask_ledger(built),
+        "untold": collect.ask_untold(built),
+        "deleted": collect.ask_deleted(built),
+        "due": collect.ask_due(built),
+        "mistimed": collect.ask_mistimed(built),
+    }
+    needed = {name: question for name, question in asked.items() if question is not None}
     checks, failures = _queries(built)
     empty: dict[str, asking.Rows] = {CHECKS: []}
     try:

@@ -33,6 +33,7 @@ from pyspark.sql import functions as F
 from verifier.bounds import Bounds, bounds
 from verifier.checks.polls import jumps_of
 from verifier.claims import all_claims, deleted_claims, ledger_of, positions_of
+from verifier.closing import due_ns
 from verifier.deletions import Deletions
 from verifier.evidence.run_model import FinalPartition, RunModel
 from verifier.expectation import Expectation
@@ -50,7 +51,8 @@ class Place:
     ``from_offset``: what was acknowledged or read below it was deleted on purpose, and its absence is no loss.
     ``judges_deleted``: whether clients may not contradict each other there either. They may where the settings allow
     that an election cuts off what was acknowledged: the epochs that would tell are deleted with the records.
-    ``starts``: from where on each of the replicas is compared with the leader.
+    ``starts``: from where on each of the replicas is compared with the leader. ``due_ns``: see ``closing.due_ns``; -1
+    where every acknowledgement tells its offset, so that nothing need be looked up.
     """
 
     run: str
@@ -60,6 +62,7 @@ class Place:
     judges_deleted: bool
     starts: tuple[int, ...]
     bounds: Bounds
+    due_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +100,12 @@ def judged(
     """
     within = bounds(model, shift)
     judges_deleted = not Expectation(model.settings).can_allow("inconsistent-offsets")
+    # all others are told where what they wrote stands
+    placeless = model.settings.idempotence or model.settings.acks == "0"
+    due = due_ns(model) if placeless else -1
     compacted = {topic.name for topic in model.topics if topic.is_compacted}
     return [
-        _place(run, final, replicas, deletions, within, judges_deleted)
+        _place(run, final, replicas, deletions, within, judges_deleted, due)
         for final in model.final
         if final.status == "ok"
         and final.high_watermark >= 0
@@ -115,12 +121,13 @@ def _place(
     deletions: Deletions,
     within: Bounds,
     judges_deleted: bool,
+    due: int,
 ) -> Place:
     name, start = (final.topic, final.partition), final.log_start_offset
     brokers = tuple(broker for broker in _brokers(final) if (*name, broker) in replicas)
     # the leader's own start is what all are measured by
     starts = tuple(start if b == final.leader else deletions.compared_from(b, *name, start) for b in brokers)
-    return Place(run, final, brokers, deletions.judged_from(*name, start), judges_deleted, starts, within)
+    return Place(run, final, brokers, deletions.judged_from(*name, start), judges_deleted, starts, within, due)
 
 
 def _brokers(final: FinalPartition) -> list[int]:
@@ -143,7 +150,7 @@ def build(
     partitions = F.broadcast(_partitions(spark, places, readers))
     replicas = F.broadcast(_replicas(spark, places))
     own_segments = segments.join(replicas, [*NAMED, "broker"]).drop(*NAMED)
-    own_history = history.join(partitions.select(*NAMED, "place", "from_offset", "judges_deleted"), NAMED)
+    own_history = history.join(partitions.select(*NAMED, "place", "from_offset", "judges_deleted", "due_ns"), NAMED)
     log = _log(own_segments)
     claims = all_claims(own_history, _reader_bits(spark, readers), log)
     claims = _made(claims, directory, "claims")
@@ -194,12 +201,13 @@ def _partitions(spark: SparkSession, places: Sequence[Place], readers: Sequence[
             "from_offset": place.from_offset,
             "judges_deleted": place.judges_deleted,
             "sentinel_offset": place.final.sentinel_offset,
+            "due_ns": place.due_ns,
             "reader_mask": masks.get((place.run, place.final.topic, place.final.partition), 0),
         }
         for number, place in enumerate(places)
     ]
     fields = [_field("run", "topic"), _field("partition", "place", kind=pa.int32())]
-    fields.append(_field("high_watermark", "from_offset", "sentinel_offset", "reader_mask", kind=pa.int64()))
+    fields.append(_field("high_watermark", "from_offset", "sentinel_offset", "due_ns", "reader_mask", kind=pa.int64()))
     fields.append(_field("judges_deleted", kind=pa.bool_()))
     return _frame(spark, rows, fields)
 
@@ -260,11 +268,12 @@ def _log(segments: DataFrame) -> DataFrame:
     return (
         runs.withColumn("first_sequence", F.when(ours, F.col("first_sequence") + below))
         .withColumn("stream", F.when(ours, F.col("stream")))
+        .withColumn("sent_ns", F.when(below == 0, F.col("sent_ns")))
         .withColumns({"first_offset": F.col("first_offset") + below, "last_offset": F.col("last_offset") - above})
         .filter(F.col("first_offset") <= F.col("last_offset"))
         .select(
             "place", "stream", "first_sequence", "first_offset", "last_offset", "sentinel", "value_problem", "problem",
             "crc_ok", "broker", "segment", "position", "base_offset", "producer_id", "producer_epoch",
-            "leader_epoch",
+            "leader_epoch", "sent_ns",
         )
     )  # fmt: skip

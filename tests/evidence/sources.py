@@ -124,9 +124,9 @@ def _with_batches(snapshot: Path) -> bytes:
 
 def _fault(number: int, fault: str, probe: dict[str, Any]) -> list[dict[str, Any]]:
     whole = {"number": number, "fault": fault, "target": f"broker {number + 1}", "effective": True, "healed": True}
-    start_ns = (12 + 10 * number) * SECOND
+    start_ns, seen = (12 + 10 * number) * SECOND, {"broker": number + 1, **probe}
     return [
-        {**whole, "phase": "inject", "start_ns": start_ns, "end_ns": start_ns + 1, "probe": probe},
+        {**whole, "phase": "inject", "start_ns": start_ns, "end_ns": start_ns + 1, "probe": seen},
         {**whole, "phase": "heal", "start_ns": start_ns + SECOND, "end_ns": start_ns + 2 * SECOND, "probe": {}},
     ]
 

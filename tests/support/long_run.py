@@ -131,12 +131,12 @@ def _write_partition(
             read = row("poll", "ok", index, stream, begin, last, begin, phase="final")
             histories["final-confluent"].append(read._replace(high_watermark=batches * size + 1))
     end = batches * size
+    sent_ns = (10 + end) * SECOND // 10  # when all is acknowledged
     sentinel = Batch(end, ((SENTINEL_STREAM, index),), producer_id=2000, base_sequence=0, sentinel=True)
-    _write_segment(homes, last_begin * size, last_segment + sentinel.encode())
+    _write_segment(homes, last_begin * size, last_segment + sentinel.encode(sent_ns=(sent_ns,)))
     stamp.write_side_files(homes, range(last_begin, batches), last_begin > 0, sentinel)
     whose = (index, SENTINEL_STREAM, index, index)
     histories["sentinel"].append(row("reserve", "invoke", *whose, -1, phase="final"))
-    sent_ns = (10 + end) * SECOND // 10  # when all is acknowledged
     placed = row("sentinel", "ok", *whose, end, phase="final")
     histories["sentinel"].append(placed._replace(invoke_ns=sent_ns, complete_ns=sent_ns))
     seen = row("poll", "ok", *whose, end, phase="final")
@@ -173,16 +173,16 @@ class _Stamp:
         encoder = ValueEncoder(RUN_ID, stream, value_bytes)
         self._size = size
         self._stream = stream
-        values = [encoder.encode(sequence, 1) for sequence in range(size)]
+        values = [encoder.encode(sequence, 0) for sequence in range(size)]
         data = encode_batch([Record(value) for value in values], BatchFields(0, 1, 1000 + stream, 0, 0))
         self._first = np.frombuffer(data, dtype=np.uint8)
         self._values = [data.index(value) for value in values]
         self.size_bytes = len(data)
-        # the CRC of a header is that with sequence 0, changed by what each byte of the sequence changes
-        header = bytearray(encoder.encode(0, 1)[:_HEADER_CRC])
+        # the CRC of a header is that with zeros, changed by what each byte of the sequence and the send time changes
+        header = bytearray(encoder.encode(0, 0)[:_HEADER_CRC])
         self._base = zlib.crc32(header)
-        self._tables = np.zeros((8, 256), dtype=np.uint32)
-        for position in range(8):
+        self._tables = np.zeros((16, 256), dtype=np.uint32)
+        for position in range(16):
             for byte in range(256):
                 header[_SEQUENCE + position] = byte
                 self._tables[position, byte] = zlib.crc32(header) ^ self._base
@@ -218,16 +218,22 @@ class _Stamp:
         first = np.arange(begin, end, dtype=np.int64) * self._size
         rows[:, 0:8] = _bytes(first, ">i8")
         rows[:, 53:57] = _bytes(first, ">i4")
+        sent_ns = _bytes(np.array([sent_at(number) for number in first.tolist()]), ">u8")
         for step, at in enumerate(self._values):
-            sequence = _bytes(first + step, ">u8")
+            varied = np.hstack([_bytes(first + step, ">u8"), sent_ns])
             crc = np.full(first.size, self._base, dtype=np.uint32)
-            for position in range(8):
-                crc ^= self._tables[position].take(sequence[:, position])
-            rows[:, at + _SEQUENCE : at + _SEQUENCE + 8] = sequence
+            for position in range(16):
+                crc ^= self._tables[position].take(varied[:, position])
+            rows[:, at + _SEQUENCE : at + _SEQUENCE + 16] = varied
             rows[:, at + _HEADER_CRC : at + _HEADER_CRC + 4] = _bytes(crc, ">u4")
         crcs = [crc32c.crc32c(row[21:].data) for row in rows]
         rows[:, 17:21] = _bytes(np.array(crcs, dtype=np.uint32), ">u4")
         return rows.tobytes()
+
+
+def sent_at(first: int) -> int:
+    """When the batch that begins with this sequence is sent."""
+    return row("send", "ok", 0, 1, first, first, first).invoke_ns
 
 
 def _bytes(numbers: NDArray[np.integer[Any]], kind: str) -> NDArray[np.uint8]:

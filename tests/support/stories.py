@@ -57,17 +57,18 @@ class Batch:
     def next_offset(self) -> int:
         return self.base_offset + max(len(self.values), len(self.raw_values))
 
-    def encode(self, value_bytes: int = 64) -> bytes:
-        """The bytes of this batch."""
-        return _encoded(self, value_bytes)
+    def encode(self, value_bytes: int = 64, sent_ns: tuple[int, ...] = ()) -> bytes:
+        """The bytes of this batch. ``sent_ns``: when each of its values was sent."""
+        return _encoded(self, value_bytes, sent_ns or (1,) * len(self.values))
 
 
 @lru_cache(maxsize=1 << 12)
-def _encoded(batch: Batch, value_bytes: int) -> bytes:
+def _encoded(batch: Batch, value_bytes: int, sent_ns: tuple[int, ...]) -> bytes:
     """Each replica has it, its index asks for its length, and most stories begin with the same batches."""
     flags = FLAG_SENTINEL if batch.sentinel else 0
     plain = batch.raw_values or tuple(
-        encode(RUN_ID, stream, sequence, 1, size_bytes=value_bytes, flags=flags) for stream, sequence in batch.values
+        encode(RUN_ID, stream, sequence, at_ns, size_bytes=value_bytes, flags=flags)
+        for (stream, sequence), at_ns in zip(batch.values, sent_ns, strict=True)
     )
     fields = BatchFields(
         base_offset=batch.base_offset,
@@ -114,6 +115,10 @@ class Story:
     leaders: list[dict[str, Any]] = field(default_factory=list)
     split_at: int = 0  # a new segment after so many batches; 0: one segment
     index_interval: int = 4096
+    sent_ns: dict[tuple[int, int], int] = field(default_factory=dict)  # when a value was sent, if not as told
+    renamed: dict[int, int] = field(
+        default_factory=dict
+    )  # the offset at which a segment begins -> the one that names it
     killed: set[int] = field(default_factory=set)  # brokers without the mark of a clean stop, besides those with a tail
     stopped: set[int] = field(default_factory=set)  # brokers that stopped cleanly even with a tail
     exits: dict[int, int] = field(default_factory=dict)  # how a broker's process ended, if the run noted it
@@ -250,7 +255,7 @@ class Story:
             first, end = (batches[0].base_offset, batches[-1].next_offset) if batches else (0, 0)
             start = max(first, place.log_start_offset)
             for part in parts:
-                base = part[0].base_offset if part else 0
+                base = self._name(part)
                 sized = [(batch, len(batch.encode())) for batch in part]
                 files[f"{home}/{base:020d}.index"], files[f"{home}/{base:020d}.timeindex"] = side_files.indexes(
                     base, sized, self.index_interval
@@ -261,7 +266,7 @@ class Story:
             files[f"{home}/leader-epoch-checkpoint"] = side_files.leader_epochs(batches, start, 1)
             marks["recovery-point"][TOPIC, index] = end
             marks["replication"][TOPIC, index] = min(place.high_watermark, end)
-            if place.log_start_offset > first:
+            if place.log_start_offset > self._name(parts[0]):
                 marks["log-start"][TOPIC, index] = place.log_start_offset
         files |= {f"{name}-offset-checkpoint": side_files.offsets(rows) for name, rows in marks.items()}
         if self.is_marked(broker):
@@ -278,12 +283,29 @@ class Story:
         step = self.split_at or max(len(batches), 1)
         return [batches[index : index + step] for index in range(0, len(batches), step)] or [[]]
 
+    def _sent(self, value: tuple[int, int]) -> int:
+        """When a value was sent: with the row that tells it, or when that of the values before it was."""
+        if value in self.sent_ns:
+            return self.sent_ns[value]
+        stream, sequence = value
+        told = [
+            (each.first_sequence, max(0, each.invoke_ns))
+            for rows in self.rows.values()
+            for each in rows
+            if each.f in ("send", "sentinel") and each.stream == stream and 0 <= each.first_sequence <= sequence
+        ]
+        return max(told, default=(0, 0))[1]
+
+    def _name(self, part: list[Batch]) -> int:
+        """The offset that names a segment: its first one, unless the test says otherwise."""
+        base_offset = part[0].base_offset if part else 0
+        return self.renamed.get(base_offset, base_offset)
+
     def _segments(self, batches: list[Batch], tail: bytes) -> Iterator[tuple[int, bytes]]:
         parts = self._parts(batches)
         for number, part in enumerate(parts):
-            data = b"".join(batch.encode() for batch in part)
-            base_offset = part[0].base_offset if part else 0
-            yield base_offset, data + (tail if number == len(parts) - 1 else b"")
+            data = b"".join(batch.encode(sent_ns=tuple(map(self._sent, batch.values))) for batch in part)
+            yield self._name(part), data + (tail if number == len(parts) - 1 else b"")
 
 
 def first_looks(partitions: Iterable[int]) -> list[dict[str, Any]]:

@@ -146,6 +146,12 @@ def test_what_was_acknowledged_just_before_the_recovery_is_not_due() -> None:
         assert any("came to offset 20 live, of 23" in reason for reason in reasons) is is_due
 
 
+def test_a_fault_may_be_over_when_everything_is_healed() -> None:
+    """The phase ``heal`` ends at 51 s."""
+    killed = replace(KILL, end_ns=51 * SECOND)
+    assert [each.reason for each in incomplete(BITTEN, FACTS, closing(killed)) if "injection" in each.reason] == []
+
+
 CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
     ("declares 1 load processes, and asks for 2", NOTHING,
      a_run_of(load_processes=2), FACTS, CLOSING),
@@ -287,16 +293,23 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
     ("nodes/9/x: not there when", NOTHING, RUN, FACTS, closing(differences=(Difference("nodes/9/x", "new"),))),
     ("faults.jsonl cannot be read", EXCUSES, RUN, FACTS, closing(unreadable=(Unreadable("faults.jsonl", "x"),))),
     ("t-0: it ended in leader epoch 3, and leaders.jsonl knows none after 2", EXCUSES, final(leader_epoch=3), FACTS,
-     closing(last_looks={("t", 0): Sighting(2, None, 0)})),
+     closing(looks={("t", 0): [Sighting(2, None, 0)]})),
     ("t-0: it ended in leader epoch 1 led by 1, and by 3 in leaders.jsonl", EXCUSES, RUN, FACTS,
-     closing(last_looks={("t", 0): Sighting(1, None, 0, 3)})),
-    ("t-0: leaders.jsonl says nothing of it", EXCUSES, RUN, FACTS, closing(last_looks={})),
+     closing(looks={("t", 0): [Sighting(1, None, 0, 3)]})),
+    ("t-0: leaders.jsonl says nothing of it", EXCUSES, RUN, FACTS, closing(looks={})),
     ("leaders.jsonl has times that lie outside the phases", EXCUSES, RUN, FACTS, closing(looks_ns=(0, 57 * SECOND))),
     ("leaders.jsonl has times that lie outside the phases", EXCUSES, RUN, FACTS, closing(looks_ns=(-2 * SECOND, 0))),
     ("injection 0 (kill-leader) has times that lie outside the phases", EXCUSES, BITTEN, FACTS,
      closing(replace(KILL, end_ns=57 * SECOND))),
     ("injection 0 (kill-leader) has times that lie outside the phases", EXCUSES, BITTEN, FACTS,
      closing(replace(KILL, start_ns=-2 * SECOND))),
+    ("injection 0 (kill-leader) was over 0.5 s after the phase heal had ended", EXCUSES, BITTEN, FACTS,
+     closing(replace(KILL, end_ns=51 * SECOND + SECOND // 2))),
+    ("injection 0 (kill-leader) was over 26.0 s after the phase heal had ended", EXCUSES,
+     replace(BITTEN, phases=[
+         replace(each, start_ns=4 * SECOND, end_ns=4 * SECOND) if each.name in ("chaos", "heal") else each
+         for each in BITTEN.phases
+     ]), FACTS, closing(KILL)),
     ("run.json does not say which producer ids were handed out", NOTHING, a_run(producer_ids_below=None), FACTS,
      CLOSING),
     ("and that its phases went on after that", CLOCK, a_run(started="2023-11-14T22:16:00Z"), FACTS, CLOSING),

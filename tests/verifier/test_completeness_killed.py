@@ -104,7 +104,7 @@ def test_a_broker_that_a_fault_killed_may_end_by_a_signal() -> None:
     run = a_run(children=killed_broker(), faults_requested=["kill-leader", "rolling-restart"])
 
     def reasons(fault: str, **probe: object) -> list[str]:
-        broken = replace(KILL, fault=fault, probe=probe)
+        broken = replace(KILL, fault=fault, probe=probe, target="broker 2" if "broker" in probe else KILL.target)
         return [each.reason for each in incomplete(run, facts(), closing(broken))]
 
     assert reasons("kill-leader", pid=102, dead=True, broker=2) == []

@@ -104,6 +104,12 @@ CASES: dict[str, Callable[[], Closing]] = {
     "reader-1.arrow has rows poll of the phase final": rows("reader-1", "poll", phase="final"),
     "final-1.arrow has rows poll of the phase load": rows("final-1", "poll", phase="load"),
     "sentinel.arrow has rows sentinel of the phase load": rows("sentinel", "sentinel", phase="load"),
+    "; the first is s1/0..2 in t-0, from -1 ": rows("producer-1", "send", invoke_ns=-1),
+    "producer-1.arrow has 1 rows send whose times": rows("producer-1", "send", complete_ns=-1),
+    "sentinel.arrow has 1 rows sentinel whose times": rows("sentinel", "sentinel", invoke_ns=-1),
+    "reader-1.arrow has 1 rows poll whose times": rows("reader-1", "poll", complete_ns=-1),
+    "final-1.arrow has 1 rows poll whose times": rows("final-1", "poll", complete_ns=0),
+    "reader-1.arrow has 1 rows idle whose times": also("reader-1", HistoryRow("idle", "ok", complete_ns=-1)),
     "producer-1.arrow has rows send of the phase final": rows("producer-1", "send", phase="final"),
 }
 
@@ -120,7 +126,10 @@ def test_a_row_that_nobody_can_have_written_blinds_what_clients_were_told(reason
 def test_what_was_read_and_is_no_value_has_its_offsets() -> None:
     """A record that cannot be decoded has no sequence, but it has an offset: that row is legal."""
     story: Story = said_by(
-        "reader-1", HistoryRow("poll", "ok", TOPIC, 0, first_offset=25, last_offset=25, error="undecodable: x")
+        "reader-1",
+        HistoryRow(
+            "poll", "ok", TOPIC, 0, first_offset=25, last_offset=25, error="undecodable: x", invoke_ns=0, complete_ns=0
+        ),
     )
     doubts = incomplete(RUN, FACTS, closing_of(story))
     assert [doubt.reason for doubt in doubts if "rows poll" in doubt.reason] == []
@@ -140,6 +149,17 @@ def test_a_later_assignment_may_begin_where_its_reader_had_come() -> None:
     """Only the first one of a partition must begin at 0."""
     story: Story = said_by("reader-1", HistoryRow("assign", "ok", TOPIC, 0, first_offset=25, last_offset=25, session=2))
     assert [doubt.reason for doubt in incomplete(RUN, FACTS, closing_of(story)) if "assigned" in doubt.reason] == []
+
+
+@pytest.mark.parametrize(
+    ("process", "f"), [("producer-1", "send"), ("sentinel", "sentinel"), ("reader-1", "poll"), ("final-1", "poll")]
+)
+def test_an_outcome_may_be_known_at_once(process: str, f: str) -> None:
+    """A clock that did not move between the two is no contradiction, not even at 0."""
+    story = told(process, f, 0, invoke_ns=0, complete_ns=0)
+    assert [
+        doubt.reason for doubt in incomplete(RUN, FACTS, closing_of(story)) if "times cannot be" in doubt.reason
+    ] == []
 
 
 WHOLE, PARTS = ((0, 2),), ((0, 1), (2, 2))

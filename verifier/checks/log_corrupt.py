@@ -4,8 +4,9 @@ Definition. In any replica, below the limit up to which it may be compared: (a) 
 header contradicts itself, or whose records contradict it (records are read on the final leader alone: another replica's
 batch with a correct CRC is either the leader's or ``log-divergence``'s); cause ``batch``; (b) bytes that are not a
 batch where one must be: a file ends in them, or is cut off, before the limit; cause ``tail``; (c) in the final leader's
-log, a sequenced value whose own checksums fail although the batch's CRC matches; cause ``value``. A torn tail above the
-limit is legal: a killed broker leaves one.
+log, a sequenced value whose own checksums fail although the batch's CRC matches; cause ``value``; (d) a batch at an
+offset below the one that names its file: whoever looks for its offset opens the file before; cause ``segment``. A torn
+tail above the limit is legal: a killed broker leaves one. So is a file whose first batch lies above its name.
 
     file: [0..9] [10..19, crc stored 0x1234, computed 0x9876] [20..29]                  batch 10..19 is corrupt
 """
@@ -27,11 +28,12 @@ def find(tables: Tables) -> DataFrame:
 def _files(tables: Tables) -> DataFrame:
     is_batch, limit = F.col("kind") == "batch", F.col("limit")
     batch = is_batch & (F.col("base_offset") < limit)
+    misplaced = batch & (F.col("base_offset") < F.col("segment"))
     tail = (F.col("kind") == "file") & (F.col("next_offset") < limit)
     length = F.greatest(F.lit(1), F.col("next_offset") - F.col("base_offset"))
     return anomalies(
-        tables.segments.filter(F.col("problem").isNotNull() & (batch | tail)),
-        cause=F.when(is_batch, "batch").otherwise("tail"),
+        tables.segments.filter(misplaced | (F.col("problem").isNotNull() & (batch | tail))),
+        cause=F.when(~is_batch, "tail").when(F.col("problem").isNull(), "segment").otherwise("batch"),
         stream=None,
         sequence=None,
         offset=F.when(is_batch, F.col("base_offset")).otherwise(F.col("next_offset")),

@@ -6,6 +6,10 @@ answer, and never goes back; so what a reader was handed lies below the watermar
 may tell a lower one: the leader epoch is bounded as in ``watermark-regression``, and an unclean election excuses it. A
 poll whose client knew no watermark is not judged.
 
+This presumes gapless's own brokers, which tell a watermark no lower than the one that bounded the read. Apache Kafka
+takes the watermark that it tells before it reads the log: what was committed between the two is handed out with an
+answer that does not cover it yet. Its runs would be accused, and need another rule.
+
     poll: offsets 50..59, high watermark 55         offsets 55..59 were not committed
 """
 

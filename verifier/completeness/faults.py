@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from verifier.account import INTERVAL_NS
 from verifier.closing import Closing
 from verifier.completeness.load import unreadable
+from verifier.completeness.targets import misnamed
 from verifier.completeness.together import together
 from verifier.doubts import EXCUSES, Doubt
 from verifier.effectiveness import Injected
+from verifier.evidence.phases import HEAL
 from verifier.evidence.run_model import RunModel
 
 #: A window in which fewer records than these were due may well have had none.
@@ -25,7 +27,7 @@ def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
     for each in closing.faults.injected:
         if not each.skipped and each.fault not in run.faults_requested:
             yield Doubt(f"injection {each.number} is {each.fault}, which was not asked for", EXCUSES)
-    for reason in [*_times(run, closing), *_elections(run, closing)]:
+    for reason in [*_times(run, closing), *misnamed(closing), *_elections(run, closing)]:
         yield Doubt(reason, EXCUSES)
     if not unreadable(run, closing, "producers"):
         for reason in _windows(run, closing):
@@ -33,15 +35,23 @@ def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
 
 
 def _times(run: RunModel, closing: Closing) -> Iterator[str]:
-    """What is said to have happened before the first phase or after the last one excuses too much."""
+    """What is said to have happened before the first phase or after the last one excuses too much.
+
+    When everything is healed the phase ``heal`` ends: from then on a partition must take writes again.
+    """
     ends = [phase.end_ns for phase in run.phases if phase.end_ns is not None]
     if not ends or len(ends) != len(run.phases):
         return  # said already, with the phases
     first, last = run.phases[0].start_ns - SLACK_NS, max(ends) + SLACK_NS
+    healed = run.phase(HEAL)
+    healed_ns = None if healed is None else healed.end_ns
     for each in closing.faults.injected:
         times = [at for at in (each.start_ns, each.probed_ns, each.healed_ns, each.end_ns) if at is not None]
         if not each.skipped and not first <= min(times) <= max(times) <= last:
             yield f"injection {each.number} ({each.fault}) has times that lie outside the phases of the run"
+        elif healed_ns is not None and each.end_ns is not None and each.end_ns > healed_ns:
+            seconds = (each.end_ns - healed_ns) / 1e9
+            yield f"injection {each.number} ({each.fault}) was over {seconds:.1f} s after the phase {HEAL} had ended"
     if closing.looks_ns is not None and not (first <= closing.looks_ns[0] and closing.looks_ns[1] <= last):
         yield "leaders.jsonl has times that lie outside the phases of the run"
 
@@ -53,9 +63,10 @@ def _elections(run: RunModel, closing: Closing) -> Iterator[str]:
     """
     complaints = []
     for final in run.final:
-        name, last = f"{final.topic}-{final.partition}", closing.last_looks.get((final.topic, final.partition))
-        if last is None:
+        name, seen = f"{final.topic}-{final.partition}", closing.looks.get((final.topic, final.partition))
+        if not seen:
             continue
+        last = seen[-1]
         ended = f"it ended in leader epoch {final.leader_epoch}"
         if last.epoch < final.leader_epoch:
             complaints.append((name, f"{ended}, and leaders.jsonl knows none after {last.epoch}"))
@@ -65,7 +76,7 @@ def _elections(run: RunModel, closing: Closing) -> Iterator[str]:
         complaints += [
             (f"{final.topic}-{final.partition}", "leaders.jsonl says nothing of it")
             for final in run.final
-            if (final.topic, final.partition) not in closing.last_looks
+            if (final.topic, final.partition) not in closing.looks
         ]
     yield from together(complaints)
 

@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping
 from verifier.checks.stalled import unproven
 from verifier.closing import Closing
 from verifier.completeness.together import together
-from verifier.doubts import Doubt
+from verifier.doubts import HISTORIES, Doubt
 from verifier.evidence.declared import Role
 from verifier.evidence.phases import CHAOS
 from verifier.evidence.run_model import RunModel
+from verifier.evidence.values import value_name
 from verifier.facts import Facts
 
 #: The least share of the records due at the requested rate that must have been acknowledged.
@@ -41,8 +42,15 @@ def doubts(run: RunModel, facts: Facts, closing: Closing) -> Iterator[Doubt]:
         yield Doubt("no batch was found in any segment")
     if facts.malformed_rows:
         yield Doubt(f"the ranges of sequences and offsets do not match in {facts.malformed_rows} rows of the histories")
+    for each in facts.mistimed:
+        value = value_name(each.stream, each.sequence)
+        yield Doubt(
+            f"{each.topic}-{each.partition}: {each.count} rows of acknowledgements begin at another time than their "
+            f"values say; the first is that of {value}, from {each.invoke_ns} ns, sent about {each.sent_ns} ns",
+            HISTORIES,
+        )
     if "producers" not in uncounted:
-        for reason in [*_rate(run, facts), *_partitions(run, closing), *_recovered(run, closing)]:
+        for reason in [*_rate(run, facts), *_partitions(run, facts, closing), *_recovered(run, closing)]:
             yield Doubt(reason)
 
 
@@ -76,10 +84,11 @@ def _recovered(run: RunModel, closing: Closing) -> Iterator[str]:
     yield from together((f"{topic}-{partition}", reason) for topic, partition in unproven(run, closing))
 
 
-def _partitions(run: RunModel, closing: Closing) -> Iterator[str]:
+def _partitions(run: RunModel, facts: Facts, closing: Closing) -> Iterator[str]:
     acked: Counter[tuple[str, int]] = Counter()
     live: dict[str, Mapping[tuple[str, int], int]] = {}
-    due: dict[tuple[str, int], int] = {}
+    # an acknowledgement that does not say where its value stands leaves that to the log
+    due: dict[tuple[str, int], int] = dict(facts.due)
     ends = {(final.topic, final.partition): final.sentinel_offset for final in run.final}
     for account in closing.accounts:
         process = run.evidence.process(account.process)

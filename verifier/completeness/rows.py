@@ -1,8 +1,8 @@
 """Whether each row of a history is one that its process can have written. Pure.
 
 A row counts by what it says it is. One with an outcome that its function never has, from a process that does not do
-such things, of the wrong phase, or without the offset that every poll has, would be left out of what is counted, or
-excuse what nobody did.
+such things, of the wrong phase, without times, or without the offset that every poll has, would be left out of what is
+counted or compared, or excuse what nobody did.
 """
 
 from __future__ import annotations
@@ -67,6 +67,11 @@ def strange(account: HistoryAccount, declared: DeclaredProcess | None) -> Iterat
         yield (
             f"the history {account.file} has {account.polls_without_value} rows poll that do not say what was read, "
             "or why that cannot be told"
+        )
+    for f, (count, first) in sorted(account.without_times.items()):
+        yield (
+            f"the history {account.file} has {count} rows {f} whose times cannot be "
+            f"(below 0, or ended before it began); the first is {first}"
         )
     polls = account.rows.get(("poll", "ok"), (0, 0))[0]
     if account.polls_with_watermark < LEAST_WITH_WATERMARK * polls:

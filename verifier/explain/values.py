@@ -96,6 +96,8 @@ def _log_corrupt(found: Found) -> str:
         return f"{where}: the file ends in {detail['problem']} bytes, where offset {found.offset} must be"
     if found.cause == "value":
         return f"{where}: {_own(found)} at offset {found.offset} contradicts its own checksum"
+    if found.cause == "segment":
+        return f"{where}: the batch at offset {found.offset} lies below the offset that names the file"
     return f"{where}: the batch at offset {found.offset}: {detail['problem']}"
 
 

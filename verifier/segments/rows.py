@@ -8,6 +8,7 @@ Three kinds of row in one schema, so that a file is read once:
   ``problem`` says what is wrong with it.
 - ``run``: consecutive sequences of one stream at consecutive offsets of one batch, with the batch's fields beside;
   none where only batches are asked for (``SegmentFile.values``).
+  ``sent_ns`` is when the first of them was sent, by its own header; null if that header cannot be believed.
   A value that cannot be told has ``stream`` null. ``value_problem``: ``payload`` (the value's own checksums fail;
   the stream is given when its header is intact), ``foreign`` (not a sequenced value), ``run`` (another run's).
 """
@@ -62,6 +63,7 @@ COLUMNS = {
     "last_sequence": "bigint",
     "sentinel": "boolean",
     "value_problem": "string",
+    "sent_ns": "bigint",
 }
 _ARROW: dict[str, pa.DataType] = {
     "string": pa.string(),
@@ -169,6 +171,7 @@ def _chunk_rows(segment: SegmentFile, chunk: Chunk) -> pa.RecordBatch:
         "last_sequence": of_run(found.last_sequence, unknown),
         "sentinel": of_run(found.sentinel, runs_only),
         "value_problem": of_run(np.array(VALUE_PROBLEMS, dtype=object)[found.problem], runs_only),
+        "sent_ns": of_run(found.sent_ns, np.concatenate([np.ones(count, dtype=np.bool_), found.problem != 0])),
     }
     return _record_batch(segment, owner.size, columns)
 

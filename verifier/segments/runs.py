@@ -33,7 +33,7 @@ class Chunk(NamedTuple):
 
 
 class Runs(NamedTuple):
-    """Runs of values; ``stream`` -1 where it cannot be told."""
+    """Runs of values; ``stream`` -1 where it cannot be told. ``sent_ns``: when the first was sent, by its header."""
 
     batch: NDArray[np.int64]
     first_offset: NDArray[np.int64]
@@ -43,6 +43,7 @@ class Runs(NamedTuple):
     last_sequence: NDArray[np.int64]
     sentinel: NDArray[np.bool_]
     problem: NDArray[np.int8]
+    sent_ns: NDArray[np.int64]
 
 
 #: So much is decompressed at a time, however well the batches of a chunk were compressed.
@@ -50,7 +51,7 @@ UNPACKED_BYTES = 64 << 20
 
 _NONE = np.zeros(0, dtype=np.int64)
 #: Of a chunk whose records are not looked into.
-NO_RUNS = Runs(_NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE.astype(np.bool_), _NONE.astype(np.int8))
+NO_RUNS = Runs(_NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE.astype(np.bool_), _NONE.astype(np.int8), _NONE)
 
 
 def find_runs(run_id: int, chunk: Chunk) -> Runs:
@@ -118,7 +119,7 @@ def _runs(
         problem[row], stream[row], sequence[row], sentinel[row] = _damaged_value(value)
     owner = chosen[found.batch]
     offset = chunk.fields["base_offset"][owner].astype(np.int64) + found.offset_delta
-    return _encode_runs(owner, offset, stream, sequence, sentinel, problem)
+    return _encode_runs(owner, offset, stream, sequence, sentinel, problem, decoded.send_time_ns)
 
 
 def _damaged_value(value: bytes) -> tuple[int, int, int, bool]:
@@ -139,15 +140,16 @@ def _encode_runs(
     sequence: NDArray[np.int64],
     sentinel: NDArray[np.bool_],
     problem: NDArray[np.int8],
+    sent_ns: NDArray[np.int64],
 ) -> Runs:
     """Run-length coding: a run ends where the batch, stream, state or the step of offset or sequence changes."""
     if not owner.size:
-        return Runs(owner, offset, offset, stream, sequence, sequence, sentinel, problem)
+        return Runs(owner, offset, offset, stream, sequence, sequence, sentinel, problem, sent_ns)
     same = (np.diff(owner) == 0) & (np.diff(offset) == 1) & (np.diff(stream) == 0) & (sentinel[1:] == sentinel[:-1])
     same &= (np.diff(problem) == 0) & ((np.diff(sequence) == 1) | (stream[1:] < 0))
     starts = np.flatnonzero(np.concatenate([[True], ~same]))
     ends = np.append(starts[1:], owner.size) - 1
     return Runs(
         owner[starts], offset[starts], offset[ends], stream[starts], sequence[starts], sequence[ends],
-        sentinel[starts], problem[starts],
+        sentinel[starts], problem[starts], sent_ns[starts],
     )  # fmt: skip

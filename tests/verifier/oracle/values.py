@@ -236,9 +236,10 @@ def log_corrupt(evidence: Evidence) -> Iterator[Anomaly]:
     for broker in evidence.brokers:
         replica = evidence.replicas.get(broker, Replica([], []))
         for batch in replica.batches:
-            if batch.problem and batch.base_offset < evidence.limit(broker):
+            if batch.base_offset < evidence.limit(broker) and (batch.problem or batch.base_offset < batch.segment):
                 size = max(1, batch.next_offset - batch.base_offset)
-                yield Anomaly("log-corrupt", "batch", partition, None, None, batch.base_offset, size)
+                cause = "batch" if batch.problem else "segment"
+                yield Anomaly("log-corrupt", cause, partition, None, None, batch.base_offset, size)
         for next_offset, _ in replica.tails:
             if next_offset < evidence.limit(broker):
                 yield Anomaly("log-corrupt", "tail", partition, None, None, next_offset)

@@ -124,6 +124,24 @@ def corrupt_name(story: Story) -> None:
     change(story, "send", (2, 0), type="info", first_offset=-1, last_offset=-1)
 
 
+def renamed(start: int, name: int) -> Callable[[Story], None]:
+    """The log is in segments of three batches, of which the one that begins there has another name on all replicas."""
+
+    def plant(story: Story) -> None:
+        story.split_at = 3
+        story.renamed = {start: name}
+
+    return plant
+
+
+def renamed_after_deletion(story: Story) -> None:
+    """The first segment kept its name when its first records went."""
+    story.delete_below(0, 9)
+    story.partitions[0].log_start_offset = 9
+    story.everywhere(0, lambda batches: batches.__delitem__(slice(3)))
+    story.renamed = {9: 4}
+
+
 class _First:
     """A generator whose every choice is the first."""
 
@@ -184,6 +202,12 @@ PLANTED: Mapping[str, Planted] = {
         {("log-corrupt", "tail"): {"count": 1, "offset": 24}, ("log-divergence", "missing"): {"offset": 24}},
         neighbor="a torn tail above the high watermark",
     ),
+    "a segment named above its first batch": Planted(
+        renamed(9, 10),
+        {("log-corrupt", "segment"): {"count": 3, "size": 9, "offset": 9}},
+        neighbor="a segment named below its first batch",
+    ),
+    "a segment named below its first batch": Planted(renamed_after_deletion),
     "a name lost in a corrupt batch": Planted(corrupt_name, {("log-corrupt", "batch"): {"count": 1, "offset": 3}}),
     "another epoch": Planted(
         diverge(leader_epoch=7),
