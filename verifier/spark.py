@@ -209,6 +209,8 @@ def _settings(scratch: Path, master: str, evidence_bytes: int, java_options: lis
         "-XX:+ExitOnOutOfMemoryError",
         # with one compiler Java reserves 48 MB, which the queries of one run can fill; then threads of Spark die
         "-XX:ReservedCodeCacheSize=240m",
+        # a query of many branches is a deep tree, through which Spark goes by recursion
+        "-Xss16m",
         *java_options,
     ]
     if small:

@@ -50,7 +50,7 @@ from verifier.verdict import Verdict, undecidable
 SECOND = 1_000_000_000
 FAULTS = [
     Injected("kill-leader", "b1", 3 * SECOND, 6 * SECOND, effective=True, skipped=False, probe={"running": False}),
-    Injected("cut-link", "b1-b2", 7 * SECOND, None, effective=False, skipped=False, probe={}),
+    Injected("cut-link", "b1-b2", 7 * SECOND, None, effective=False, skipped=False, probe={"link": "b1-b2"}),
 ]
 BATCH = {
     "broker": 1, "segment": 0, "position": 10, "base_offset": 4, "next_offset": 8, "leader_epoch": 2,
@@ -243,7 +243,7 @@ def test_the_page_says_which_event_each_allowance_needs(acks: str) -> None:
     rows = re.findall(r'<td class="mono nowrap">([\w-]+).*?</td><td class="nowrap"[^>]*>(.*?)</td><td', table)
     allowances = Expectation(run.settings).allowances
     assert rows == [(each.check, EVENTS[each.excuse]) for each in allowances]
-    assert len({event for _, event in rows}) == {"0": 4, "1": 3, "all": 2}[acks] + (run.settings.client == "confluent")
+    assert len({event for _, event in rows}) == {"0": 4, "1": 4, "all": 3}[acks] + (run.settings.client == "confluent")
 
 
 ACKS_1 = run_settings(acks="1", idempotence=False, rate=0.0)

@@ -81,7 +81,11 @@ def test_what_disagrees_has_colors_and_what_agrees_has_none(tmp_path: Path) -> N
     headers = picture(place)["headers"]
     assert [column["title"] for column in headers["columns"]] == ["brokers 1, 3", "broker 2"]
     assert [name for name, _, differs in headers["rows"] if differs] == ["CRC-32C"]
-    assert [name for name, _, differs in headers["values"] if differs] == ["sequence", "header CRC-32"]
+    assert [name for name, _, differs in headers["values"] if differs] == [
+        "sequence",
+        "send time (ns)",
+        "header CRC-32",
+    ]
     (difference,) = picture(place)["differences"]
     assert (difference["left"], difference["right"]) == ("broker 1", "broker 2")
     assert any(differs for line in difference["lines"] for _, differs in line["left"])
