@@ -73,8 +73,8 @@ class Writer:
         self._unclean = 0
         #: How far retention had come when this producer began.
         self._retained = 0
-        #: The sequence of the batch that was acknowledged first; None if none is.
-        self._first_stored: int | None = None
+        #: The highest sequence of a batch that was acknowledged; -1 if none is.
+        self._stored_to = -1
         self._sequence = 0
         self._sent = 0
         #: In the order of their sequences; what is done is taken out.
@@ -118,7 +118,7 @@ class Writer:
         self._producer_id = await self._fresh_producer_id()
         self._sequence = 0
         self._safe_offset = 0
-        self._first_stored = None
+        self._stored_to = -1
         self._unclean = self._unclean_elections()
         self._retained = self._world.ledger(self.key).retained
         self._world.events.note(self.name, f"is producer {self._producer_id} of {self.key[0]}-{self.key[1]}")
@@ -193,8 +193,7 @@ class Writer:
                 if answer.error in ACKNOWLEDGED:
                     told = answer.base_offset
                     self._safe_offset = max(self._safe_offset, told)
-                    if self._first_stored is None:
-                        self._first_stored = ready.base_sequence
+                    self._stored_to = max(self._stored_to, ready.base_sequence)
                     for n, value in enumerate(ready.values):
                         self._evidence.acknowledged[value] = told + n if told >= 0 else -1
                     return
@@ -212,15 +211,16 @@ class Writer:
     def _is_hopeless(self, ready: Batch) -> bool:
         """Whether a batch whose turn it is was refused again and again, by a log that may have lost what came before:
         after an unclean election, or by a replica that begins where retention has come to (KIP-360). Or a later batch
-        overtook it over another connection, and was taken for the producer's first by a log that begins above 0.
+        was acknowledged: then this one is there, and older than those that a start remembers of a log that lacks some;
+        or it was overtaken on its way by one that such a log took for the producer's first.
         """
         oldest = next(iter(self._in_flight), None)
         ledger = self._world.ledger(self.key)
-        overtaken = self._first_stored is not None and self._first_stored > ready.base_sequence
+        lacks_some = self._evidence.is_compacted or self._evidence.gone_below(ledger) > 0
         lost = (
             self._unclean_elections() != self._unclean
             or ledger.retained > self._retained
-            or (overtaken and self._evidence.gone_below(ledger) > 0)
+            or (lacks_some and self._stored_to > ready.base_sequence)
         )
         if self._in_flight.get(oldest) is not asyncio.current_task() or not lost:
             return False
