@@ -207,10 +207,8 @@ def _settings(scratch: Path, master: str, evidence_bytes: int, java_options: lis
         "-XX:+UseSerialGC",
         # else it may go on, slower and slower, or without one of its threads
         "-XX:+ExitOnOutOfMemoryError",
-        # with one compiler Java reserves 48 MB, which the queries of one run can fill; then threads of Spark die
-        "-XX:ReservedCodeCacheSize=240m",
-        # a query of many branches is a deep tree, through which Spark goes by recursion
-        "-Xss16m",
+        "-XX:ReservedCodeCacheSize=240m",  # 48 MB with one compiler; where they are full, threads of Spark die
+        "-Xss16m",  # a query of many branches is a deep tree, through which Spark goes by recursion
         *java_options,
     ]
     if small:

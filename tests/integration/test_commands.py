@@ -137,6 +137,7 @@ def test_a_cluster_in_the_foreground_at_chosen_ports(place: Place) -> None:
     assert not (place.directory / "results" / "up" / "up.json").exists()
 
 
+@pytest.mark.full
 def test_faults_by_hand_hit_clients_behind_links(place: Place) -> None:
     """up --proxy: clients reach the links, faults by hand bite and are healed, and status names who died."""
     require("java")

@@ -52,6 +52,7 @@ def test_two_interrupts_while_a_broker_is_paused(tmp_path: Path) -> None:
         assert _verdict(place)["verdict"] == "unknown"
 
 
+@pytest.mark.full
 def test_kill_9_while_a_broker_is_paused(tmp_path: Path) -> None:
     """Within 10 s of the conductor's death no process, port or temporary directory is left."""
     require("java")

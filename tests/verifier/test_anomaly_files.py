@@ -134,7 +134,7 @@ def test_stale_files_go(tmp_path: Path) -> None:
 def test_runs_are_kept_apart_and_sorted() -> None:
     """Rows of several runs become tables by run, named and in order."""
     final = a_run().final[0]
-    one = Place("one", final, (1,), 0, False, (0,), Bounds())
+    one = Place("one", final, (1,), 0, False, (0,), Bounds(), -1)
     places = [one, replace(one, run="two", final=replace(final, partition=5))]
     columns = ("place", *COLLECTED.names[2:])
     rows = [(1, None, 2, 9, 9, 1, 1, "{}"), (0, None, 1, 4, 4, 1, 1, "{}"), (1, None, 2, 3, 3, 1, 1, "{}")]
@@ -154,7 +154,7 @@ def test_runs_are_kept_apart_and_sorted() -> None:
 @pytest.mark.integration
 def test_spark_rows_become_tables(spark: Any) -> None:
     """The rows of each check come as they are, the first of each if there are too many in all."""
-    place = Place("run", a_run().final[0], (1,), 0, False, (0,), Bounds())
+    place = Place("run", a_run().final[0], (1,), 0, False, (0,), Bounds(), -1)
     numbers = ", ".join(f"{name} bigint" for name in ("stream", "sequence", "offset", "count", "size"))
     schema = f"check string, place int, cause string, {numbers}, detail string, excuse string, event {EVENT}"
     told = {"duplicate": (5, 3, 4), "unseen": (7,)}

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.evidence.judge import judge
 from tests.support.settings import settings
 from tests.support.stories import SECOND, TOPIC, Story, clean
@@ -86,6 +88,7 @@ CASES: dict[Callable[[], Story], str | None] = {
 }
 
 
+@pytest.mark.full
 def test_the_log_says_how_far_a_reader_must_have_come(spark: Any, tmp_path: Path) -> None:
     """Where an acknowledgement has no offset, its value has one; without it nothing would be due at all."""
     told = {each.__name__: each().write(tmp_path / each.__name__).path for each in CASES}

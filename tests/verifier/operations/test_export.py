@@ -51,6 +51,8 @@ _CUT_OFF = (
     "acknowledged below what stands before two elections",
     "set back from what stands",
     "set forward from what stands",
+    "in an epoch that was seen a little late",
+    "in an epoch that was seen long after",
 )
 #: Before it was cut off, a reader was handed it.
 _READ_AND_CUT_OFF = (
@@ -87,6 +89,14 @@ _STORED_AGAIN = (
     "sent again after a timeout just then",
     "sent again long before a timeout",
     "one sequence in two epochs",
+    "repeated after an answer that was lost",
+    "repeated after a timeout of the followers",
+    "repeated after too few followers had it",
+    "repeated though too few followers were there",
+    "repeated after its leader was replaced",
+    "repeated after somebody who did not lead",
+    "repeated after librdkafka says that too few were there",
+    "retried when it had been acknowledged",
 )
 
 #: Where definitions differ by nature: the shared checks that only the run has, that only the export has, and why.
