@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import socket
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ _CAPTURE = Path(__file__).with_name("capture.jsonl")
 _FIXED_PORT = re.compile(r"\b21[0-9]{3}\b")
 #: Ports that the server chose; the first time one is seen it stands for whatever is there.
 _CHOSEN_PORTS = ("45101", "36703")
+#: Below those that Linux hands out, and apart from those of the capture.
+_PORTS = range(22_000, 32_000)
 _BODY_TEXT = re.compile(r'(bad request body: ).*?(","status")')
 
 
@@ -31,15 +34,29 @@ def rows() -> list[dict[str, Any]]:
 
 @contextlib.contextmanager
 def held_ports(texts: list[str]) -> Iterator[dict[str, str]]:
-    """A port for each fixed one of the capture, bound here so that nobody else gets it; servers can still listen."""
+    """A port for each fixed one of the capture, bound here so that nobody else gets it; servers can still listen.
+
+    They lie below those that the system hands out: a server that asks for any port may be given one that is bound, but
+    not listened on.
+    """
     with contextlib.ExitStack() as stack:
-        ports: dict[str, str] = {}
-        for fixed in sorted({port for text in texts for port in _FIXED_PORT.findall(text)}):
-            holder = stack.enter_context(socket.socket())
-            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            holder.bind((HOST, 0))
-            ports[fixed] = str(holder.getsockname()[1])
-        yield ports
+        free = _free_ports(stack)
+        fixed = sorted({port for text in texts for port in _FIXED_PORT.findall(text)})
+        yield dict(zip(fixed, free, strict=False))
+
+
+def _free_ports(stack: contextlib.ExitStack) -> Iterator[str]:
+    for number in range(len(_PORTS)):
+        port = _PORTS[(os.getpid() + 11 * number) % len(_PORTS)]
+        holder = socket.socket()
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            holder.bind((HOST, port))
+        except OSError:
+            holder.close()
+            continue
+        stack.enter_context(holder)
+        yield str(port)
 
 
 class Session:
