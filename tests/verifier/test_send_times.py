@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.evidence.judge import judge
 from tests.support.stories import SECOND, Story, clean
 
@@ -83,6 +85,7 @@ CASES: dict[Callable[[], Story], str | None] = {
 }
 
 
+@pytest.mark.full
 def test_a_row_begins_when_its_first_value_was_sent(spark: Any, tmp_path: Path) -> None:
     """A time that was changed in a history alone makes the run unknown, and blinds what compares such times."""
     told = {each.__name__: each().write(tmp_path / each.__name__).path for each in CASES}
