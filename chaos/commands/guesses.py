@@ -72,7 +72,7 @@ _NOT_HERE: Mapping[str, str] = {
 
 
 def meant(option: str, known: Collection[str], near: Collection[str]) -> str:
-    """The hint for an option that a command does not know; "" if there is none.
+    """The hint for an option that a command does not know, or "".
 
     ``known`` are its options, ``near`` those of them that are spelled alike.
     """

@@ -52,7 +52,7 @@ def load(
 
 
 def arguments(host: str | None, others: Sequence[str], *, web: bool) -> list[str]:
-    """Locust's arguments. Raises BadRequest for a host that is none."""
+    """Locust's arguments. Raises BadRequest for an invalid host."""
     words = list(others)
     is_paged = web or any(word == "--autostart" or word.startswith("--web-") for word in words)
     try:

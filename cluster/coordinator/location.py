@@ -1,6 +1,6 @@
 """Where the coordinator of a group or a transactional id is: nowhere, since groups and transactions are not served.
 
-Owns the answer to FindCoordinator. COORDINATOR_NOT_AVAILABLE would be retried by every client for ever, so each kind
+Owns the answer to FindCoordinator. COORDINATOR_NOT_AVAILABLE would be retried by every client forever, so each kind
 has an error that ends the wait of kafka-python, aiokafka, librdkafka and Java's client:
 
 - a group: INVALID_REQUEST, whose standard text ("... was sent to an incompatible broker. See the broker logs for more

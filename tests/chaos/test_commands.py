@@ -400,7 +400,7 @@ BAD += [
     (["proxy", "--config", "file"], ["--config file is no list of proxies in Toxiproxy's JSON"]),
     (["proxy", "--config", "full"], ["--config full cannot be read: it is a directory, not a file"]),
     (["proxy", "--host", "nohost.invalid"], ["nohost.invalid:8474 cannot be used: ", "--host"]),
-    (["dump", "full"], ["full holds no partition and is none", "name a broker's data directory"]),
+    (["dump", "full"], ["full holds no partition: there is no .log file", "name a broker's data directory"]),
     (["dump", "file", "--offsets", "5"], ["--offsets 5: it is A..B, A.. or ..B"]),
     (["export", "begun", "--edn", "--jsonl"], ["begun has no history/*.arrow"]),
     (["verify", "begun", "--sub-via", "assign"], ["--sub-via", "are for histories of operations; none is given"]),

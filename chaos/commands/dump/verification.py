@@ -81,7 +81,9 @@ def data_directory(path: Path) -> Lines:
     """A broker's data directory: its replicas one line each, and what is wrong with any of them."""
     replicas = sorted(inner for inner in path.iterdir() if inner.is_dir() and is_replica(inner))
     if not replicas:
-        raise BadRequest(f"{path} {_holds_none(path)}")
+        raise BadRequest(
+            f"{path} holds no partition: there is no .log file in it or below it; name a broker's data directory"
+        )
     for inner in replicas:
         segments_of, size_bytes, start, end = 0, 0, None, 0
         for line in replica(inner):
@@ -98,11 +100,6 @@ def data_directory(path: Path) -> Lines:
     for inner in sorted(path.iterdir()):
         if inner.is_file() and inner.name != ".lock":
             yield from _damage_of(inner)
-
-
-def _holds_none(path: Path) -> str:
-    """What a directory without a replica is instead."""
-    return "holds no partition and is none: there is no .log file in it or below it; name a broker's data directory"
 
 
 def run_data(path: Path) -> Lines:

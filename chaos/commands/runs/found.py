@@ -19,7 +19,9 @@ _UNITS = ("B", "KB", "MB", "GB", "TB")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One run. ``verdict`` is the recorded one, or why there is none; ``anomalies``, ``allowed`` are as in RESULT."""
+    """One run. ``verdict`` is the recorded one, or the reason it is missing; ``anomalies`` and
+    ``allowed`` are as in RESULT.
+    """
 
     path: Path
     name: str

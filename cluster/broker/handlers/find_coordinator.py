@@ -47,7 +47,7 @@ def handle(services: Services, request: Any, exchange: Exchange) -> Steps[Any]:
 
 
 def located(services: Services, key_type: int, key: str, exchange: Exchange) -> Location:
-    """Where the coordinator is. That there is none is logged for the first key of each kind: clients ask for ever."""
+    """Where the coordinator is. The first refusal of each kind is logged, and no other: clients ask again and again."""
     found = locate(key_type, key)
     if key_type not in services.not_coordinated and found.message is not None:
         services.not_coordinated.add(key_type)
