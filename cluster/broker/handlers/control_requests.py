@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from cluster.broker.replicas.roles import assignments, stops
+from cluster.broker.replicas.role_requests import assignments, elsewhere, stops
 from cluster.broker.replicas.values import TopicPartition
 from cluster.broker.services import Services
 from cluster.controller.topics import is_legal_name
@@ -102,6 +102,7 @@ async def update_metadata(services: Services, request: Any) -> Any:
     error = await _check(services, request)
     if error is ErrorCode.NONE:
         services.metadata.update(request)
+        services.roles.withdraw(elsewhere(request, services.replicas.broker_id))
     return response(error_code=error)
 
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
-from uuid import UUID
 
 from cluster.broker.checkpoints import Blocking, unbroken
 from cluster.broker.replicas.fetchers import Fetchers
 from cluster.broker.replicas.partition import Partition
 from cluster.broker.replicas.replica_manager import ReplicaManager
+from cluster.broker.replicas.role_requests import Assignment, Elsewhere, Stop
 from cluster.broker.replicas.values import Role, TopicPartition, TopicSettings
 from cluster.log.errors import LogError, LogOffline
 from cluster.log.manager import LogManager
@@ -32,24 +31,6 @@ logger = logging.getLogger(__name__)
 LOGGED_EACH = 50
 #: Logs that are opened before others have a turn of the loop.
 OPENED_AT_ONCE = 50
-
-
-class Assignment(NamedTuple):
-    """One partition of a LeaderAndIsr request."""
-
-    topic: str
-    topic_id: UUID
-    partition: int
-    role: Role
-
-
-class Stop(NamedTuple):
-    """One partition of a StopReplica request."""
-
-    topic: str
-    partition: int
-    leader_epoch: int
-    delete: bool
 
 
 class Roles:
@@ -210,6 +191,25 @@ class Roles:
         """Stop replicas, and delete the logs of those that are to be deleted."""
         return {(asked.topic, asked.partition): self._stop(asked) for asked in stops}
 
+    def withdraw(self, elsewhere: Iterable[Elsewhere]) -> None:
+        """Stop the replicas that metadata places on other brokers, in an epoch that is newer than ours.
+
+        A broker that was away while a reassignment took a replica from it is told by no LeaderAndIsr: those name its
+        own replicas only, and StopReplica is not sent to the dead. It would go on leading in the old epoch. The log
+        stays.
+        """
+        for asked in elsewhere:
+            partition = self._replicas.partitions.get((asked.topic, asked.partition))
+            if partition is None or partition.topic_id != asked.topic_id:
+                continue
+            if partition.leader is None and partition.leader_id < 0:
+                continue  # it stopped before, and its epoch stays the old one
+            if asked.leader_epoch > partition.leader_epoch:
+                logger.info(
+                    "%r stops: since epoch %d it is on brokers %s", partition, asked.leader_epoch, asked.replicas
+                )
+                self._stop(Stop(asked.topic, asked.partition, asked.leader_epoch, delete=False))
+
     def _stop(self, asked: Stop) -> ErrorCode:
         key = (asked.topic, asked.partition)
         partition = self._replicas.partitions.get(key)
@@ -228,38 +228,3 @@ class Roles:
                 self._failed(failure)
                 return failure.error_code
         return ErrorCode.NONE
-
-
-#: ``leader_recovery_state`` of a leader that was elected from outside the in-sync set.
-RECOVERING = 1
-
-
-def assignments(request: Any) -> list[Assignment]:
-    """The partitions of a decoded LeaderAndIsr request."""
-    return [
-        Assignment(
-            topic.topic_name,
-            topic.topic_id,
-            state.partition_index,
-            Role(
-                state.leader,
-                state.leader_epoch,
-                state.partition_epoch,
-                tuple(state.isr),
-                tuple(state.replicas),
-                is_unclean=state.leader_recovery_state == RECOVERING,
-                adding=tuple(state.adding_replicas),
-            ),
-        )
-        for topic in request.topic_states
-        for state in topic.partition_states
-    ]
-
-
-def stops(request: Any) -> list[Stop]:
-    """The partitions of a decoded StopReplica request."""
-    return [
-        Stop(topic.topic_name, state.partition_index, state.leader_epoch, state.delete_partition)
-        for topic in request.topic_states
-        for state in topic.partition_states
-    ]

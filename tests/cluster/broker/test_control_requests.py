@@ -11,7 +11,7 @@ import pytest
 
 from cluster.broker.node import Node
 from cluster.broker.replicas.follower_log import FollowerLog
-from cluster.broker.replicas.roles import Assignment
+from cluster.broker.replicas.role_requests import Assignment
 from cluster.broker.replicas.values import Role
 from cluster.log.local_log import LocalLog
 from cluster.protocol.apis import ApiKey
@@ -225,6 +225,34 @@ def test_update_metadata_is_fenced() -> None:
         response = await peer.connection.send(UPDATE_METADATA(**fields), 8)
         assert response.error_code == ErrorCode.NONE
         assert node.metadata.alive_brokers() == []
+
+    with_topic(check)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "epochs_ahead", "leads"), [([2, 3], 1, False), ([2, 3], 0, True), ([1, 2], 1, True)]
+)
+def test_metadata_ends_the_role_of_a_replica_that_is_elsewhere_now(
+    replicas: list[int], epochs_ahead: int, leads: bool
+) -> None:
+    """A broker that was away during a reassignment would lead on in its old epoch: no LeaderAndIsr names it."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        node = cluster.nodes[1]
+        peer = Client(await cluster.connect(1, "PEERS"))
+        partition = node.replicas.partitions[TOPIC, 0]
+        topic = UPDATE_METADATA.UpdateMetadataTopicState
+        state = topic.UpdateMetadataPartitionState(
+            partition_index=0, controller_epoch=1000, leader=replicas[0],
+            leader_epoch=partition.leader_epoch + epochs_ahead, isr=replicas, zk_version=100, replicas=replicas,
+            offline_replicas=[],
+        )  # fmt: skip
+        states = [topic(topic_name=TOPIC, topic_id=partition.topic_id, partition_states=[state])]
+        fields = from_controller(node, topic_states=states, live_brokers=[], type=1)
+        assert (await peer.connection.send(UPDATE_METADATA(**fields), 8)).error_code == ErrorCode.NONE
+        assert (partition.leader is not None) == leads
+        produced = await client.produce(TOPIC, batch(b"a"), acks=1)
+        assert produced.error is (ErrorCode.NONE if leads else ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     with_topic(check)
 
