@@ -94,11 +94,17 @@ def _may_skip(evidence: Evidence, ledger: Ledger, due: int, offset: int) -> bool
 def _may_go_back(
     evidence: Evidence, read: list[tuple[int, bytes, int]], offset: int, records: Mapping[int, Entry], start: int
 ) -> bool:
-    """To where the log begins, or to where it parts from what was read, if it does."""
+    """To where the log begins, or to where it parts from what was read, if it does; or did, for a leader that is
+    elected later may hold what the one before it had lost.
+    """
     if not evidence.ledger.cuts:
         return False
     gone = [
-        ((stands := records.get(at)) is None or stands.value != value) and _was_there(evidence, at, value, epoch, start)
+        _was_cut_off(evidence, at, value, epoch)
+        or (
+            ((stands := records.get(at)) is None or stands.value != value)
+            and _was_there(evidence, at, value, epoch, start)
+        )
         for at, value, epoch in read
         if at >= offset
     ]
@@ -111,11 +117,17 @@ def _was_there(evidence: Evidence, offset: int, value: bytes, epoch: int, start:
         if any(place.offset == offset and place.appended.epoch <= epoch for place in ledger.places(value)):
             return True
     ledger = evidence.ledger
-    places = [
-        place for place in ledger.places(value) if place.offset == offset and place.appended.epoch <= epoch
-    ]  # fmt: skip
-    return bool(places) and (
-        offset < start
-        or evidence.is_superseded(offset, value)
-        or any(ledger.is_cut_off(place.batch, place.appended.base_offset, epoch) for place in places)
+    was_appended = any(place.offset == offset and place.appended.epoch <= epoch for place in ledger.places(value))
+    return was_appended and (
+        offset < start or evidence.is_superseded(offset, value) or _was_cut_off(evidence, offset, value, epoch)
+    )
+
+
+def _was_cut_off(evidence: Evidence, offset: int, value: bytes, epoch: int) -> bool:
+    """Whether an unclean leader elected after a reader's epoch lacked what the reader was given."""
+    ledger = evidence.ledger
+    return any(
+        ledger.is_cut_off(place.batch, place.appended.base_offset, epoch)
+        for place in ledger.places(value)
+        if place.offset == offset and place.appended.epoch <= epoch
     )

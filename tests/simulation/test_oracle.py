@@ -252,6 +252,10 @@ def test_a_reader_goes_back_to_where_the_log_parts_from_what_it_read() -> None:
     assert judge(replace(evidence, read=[[*before, (0, b"a", 0), (1, b"d", 2)]])) == []
     again = [(0, b"a", 0), (1, b"d", 2), (1, b"d", 2)]
     assert {name for name, _ in judge(replace(evidence, read=[again]))} == {"poll-skip"}
+    # A leader elected after that one held what it had lost: the reader was right to go back.
+    back = everywhere(RIGHT, ledger=cut_off(epoch=2, kept=A))
+    assert judge(replace(back, read=[[*before, (1, b"b", 3), (2, b"c", 3)]])) == []
+    assert {name for name, _ in judge(replace(back, read=[[*before, (1, b"b", 3), (1, b"b", 3)]]))} == {"poll-skip"}
     clean = replace(right(), read=[[(0, b"a", 0), (1, b"b", 0), (1, b"b", 0)]])
     assert {name for name, _ in judge(clean)} == {"poll-skip"}
 
