@@ -68,6 +68,15 @@ def test_partitions_without_a_leader_state_are_not_told():
     assert list(outbox.parcels[1].leader_and_isr) == [T0]
 
 
+def test_roles_in_a_topic_that_is_being_deleted_are_not_told():
+    """Whoever has deleted its replica would make it again, in a topic that nobody knows any more."""
+    context = context_with((1, 2, 3), led(1, (1, 2, 3)))
+    context.topics[T0.topic].deleting = True
+    outbox = Outbox(context)
+    outbox.add_leader_and_isr(T0, but=2)
+    assert outbox.parcels == {}
+
+
 def test_stop_replica_goes_to_registered_brokers_only():
     """There is no channel to the others."""
     outbox = Outbox(context_with((1, 2), led(1, (1, 2)), brokers={1: 101}))
