@@ -92,6 +92,7 @@ def test_the_same_failure_has_the_same_kind() -> None:
     assert kind_of_failure([("unavailable", "x"), ("leftover", "y")]) == "unavailable: x"
 
 
+@pytest.mark.full
 @pytest.mark.timeout(900)
 def test_a_failing_seed_is_shrunk_to_a_line_that_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -78,13 +78,18 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, batches: list[list
     assert history_file(table) == (str(path), "producers-1", len(rows), True, 0)
 
 
-def test_a_tail_torn_at_any_byte_costs_only_the_last_message(tmp_path: Path) -> None:
+def _cuts(first: int, end: int) -> list[int]:
+    """Every byte near both ends of a message, where its lengths and marks are, and every seventh between."""
+    return sorted({*range(first, min(first + 80, end)), *range(first, end, 7), *range(max(first, end - 80), end)})
+
+
+def test_a_torn_tail_costs_only_the_last_message(tmp_path: Path) -> None:
     """Cut anywhere in the last message: all rows before it are read, and the torn bytes are told."""
     path = tmp_path / "p.arrow"
     first = written(path, [[row(0), row(1)]], close=False)
     whole = written(path, [[row(0), row(1)], [row(2)]], close=False)
     assert whole.startswith(first)
-    for size in range(len(first), len(whole)):
+    for size in _cuts(len(first), len(whole)):
         path.write_bytes(whole[:size])
         table = read_history(path)
         assert table.column("first_sequence").to_pylist() == [0, 1]
@@ -93,11 +98,11 @@ def test_a_tail_torn_at_any_byte_costs_only_the_last_message(tmp_path: Path) -> 
     assert history_file(read_history(path))[2:] == (3, False, 0)
 
 
-def test_a_head_torn_at_any_byte_is_an_empty_history(tmp_path: Path) -> None:
+def test_a_torn_head_is_an_empty_history(tmp_path: Path) -> None:
     """A process killed while it wrote the schema leaves no rows and no error."""
     path = tmp_path / "p.arrow"
     schema = written(path, [], close=False)
-    for size in range(len(schema) + 1):
+    for size in [*_cuts(0, len(schema)), len(schema)]:
         path.write_bytes(schema[:size])
         table = read_history(path)
         assert table.num_rows == 0
