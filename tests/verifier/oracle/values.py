@@ -109,7 +109,9 @@ def inconsistent_offsets(evidence: Evidence) -> Iterator[Anomaly]:
             and (offset < min(o for o, _ in copies[value]) or offset > max(o for o, _ in copies[value]))
         ]  # fmt: skip
         if len(values) > 1 or (read and not in_log) or strays:
-            by_reader = bool(read) and read != {value for value in in_log if value is not None}
+            stored = {value for value in in_log if value is not None}
+            # readers cannot agree with a log that holds two values there
+            by_reader = bool(read) and (read != stored or len(stored) > 1)
             # a place where only an acknowledgement is astray is not a reader's doing
             by_reader = by_reader and (len(values) > 1 or not in_log)
             cause = "read" if by_reader else "acknowledged"

@@ -25,6 +25,17 @@ def read_beyond(story: Story) -> None:
     story.rows["reader-1"].append(row("poll", "ok", 0, 1, 500, 500, 4000)._replace(session=2))
 
 
+def held_twice(story: Story) -> None:
+    """A batch stands at an offset that the log has given to another; readers were handed both."""
+    place = story.partitions[0]
+    at = place.high_watermark - 2
+    story.rows["producer-1"].append(row("reserve", "invoke", 0, 1, 500, 500, -1))
+    story.rows["producer-1"].append(row("send", "info", 0, 1, 500, 500, -1)._replace(error="_PURGE_INFLIGHT: Local"))
+    story.rows["reader-1"].append(row("poll", "ok", 0, 1, 500, 500, at)._replace(session=2))
+    for batches in place.replicas.values():
+        batches.append(Batch(at, ((1, 500),)))
+
+
 def never_reserved(story: Story) -> None:
     """The reservation of stream 1 ends one too early."""
     change(story, "reserve", (1, 0), last_sequence=10)
@@ -82,6 +93,15 @@ PLANTED: Mapping[str, Planted] = {
     ),
     "read and then nothing": Planted(
         read_beyond, {("inconsistent-offsets", "read"): {"count": 1, "offset": 4000}}, neighbor="read again where it is"
+    ),
+    "held and read twice": Planted(
+        held_twice,
+        {
+            ("inconsistent-offsets", "read"): {"count": 1, "offset": 23},
+            ("log-reorder", "offsets"): {"count": 3, "offset": 23},
+            ("checkpoint-mismatch", "high-watermark"): {"count": 1},
+        },
+        neighbor="read again where it is",
     ),
     "read from nowhere": Planted(
         read_from_nowhere,
