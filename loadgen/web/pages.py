@@ -1,4 +1,4 @@
-"""The routes under ``/gapless/``: the page, its style and script, and ``/gapless/chaos``, the data of both. Owns them.
+"""The routes under ``/gapless/``: the page, its data (``/gapless/chaos``), what is put into Locust's page. Owns them.
 
 Nothing here can end the load: what cannot be read is an answer that says so.
 """
@@ -20,7 +20,15 @@ log = logging.getLogger(__name__)
 
 PREFIX = "/gapless"
 _HERE = Path(__file__).parent
-_FILES = {"": "chaos.html", "chaos.css": "chaos.css", "chaos.js": "chaos.js"}
+_FILES = {"": "chaos.html"} | {name: name for name in ("chaos.css", "chaos.js", "theme.js", "locust.css", "locust.js")}
+#: Into the head of Locust's page; the scripts run before its own.
+_JOINED = "".join(
+    (
+        f'<link rel="stylesheet" href=".{PREFIX}/locust.css">',
+        f'<script src=".{PREFIX}/theme.js"></script>',
+        f'<script src=".{PREFIX}/locust.js"></script>',
+    )
+)
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 #: The page needs its own files and data, and nothing else in the world.
 _HEADERS = {
@@ -44,10 +52,6 @@ class Watched:
         if state is None:
             return {"phase": None, "message": view.NOTHING_YET}
         return view.page(state, self._clock.monotonic_ns())
-
-    def rows(self) -> list[dict[str, Any]]:
-        """See ``view.rows``."""
-        return view.rows(self._state(), self._clock.monotonic_ns())
 
     def _state(self) -> LiveState | None:
         try:
@@ -75,6 +79,16 @@ def blueprint(watched: Watched) -> Blueprint:
         return response
 
     return routes
+
+
+def joined(page: str) -> str:
+    """Locust's page with our style and script in its head."""
+    return page.replace("</head>", f"{_JOINED}</head>", 1)
+
+
+def waiting() -> str:
+    """The page until the load has started: Locust's would offer to start one. It asks again each second."""
+    return (_HERE / "waiting.html").read_text(encoding="utf-8")
 
 
 def _serve(file: str) -> Response:
