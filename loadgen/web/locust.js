@@ -48,7 +48,7 @@
     const each = (fault, from_s, to_s, missed) =>
       ({ name: `${fault.fault} ${fault.target}`, from: began + from_s * 1000, to: began + to_s * 1000, missed });
     return [
-      ...state.past.map((fault) => each(fault, fault.began_at_s, fault.began_at_s + fault.lasted_for_s, !BITING.has(fault.effect))),
+      ...[...state.past].reverse().map((fault) => each(fault, fault.began_at_s, fault.began_at_s + fault.lasted_for_s, !BITING.has(fault.effect))),
       ...state.active.map((fault) => each(fault, fault.began_at_s, state.at_s, false)),
     ];
   }
@@ -59,7 +59,8 @@
     if (!room || !state) return;
     if (!watched.has(chart)) {
       watched.add(chart);
-      chart.on("datazoom", () => requestAnimationFrame(showFaults));
+      // A new point or another part of the time moves what is behind it.
+      chart.on("finished", () => mark(box));
     }
     let marks = box.querySelector(".gapless-faults");
     if (!marks) {
