@@ -27,8 +27,8 @@ from chaos.schedules.model import Injection
 from cluster.process.local_socket import listening
 from cluster.seams.clock import Clock
 from cluster.seams.storage import Storage
+from verifier.evidence.probes import probe_words
 from verifier.evidence.run_directory import RunDirectory
-from verifier.report.probes import probe_words
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from chaos.schedules.model import Injection, Schedule
 from cluster.seams.clock import Clock
 from cluster.seams.randomness import derive
 from verifier.evidence.live import MOST_PAST, ActiveFault, PastFault
-from verifier.report.probes import probe_words
+from verifier.evidence.probes import probe_words
 
 log = logging.getLogger(__name__)
 

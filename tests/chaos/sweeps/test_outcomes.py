@@ -112,7 +112,10 @@ def test_seeds_are_summed_into_one_row(directory: SweepDirectory) -> None:
     assert safe.forbidden == {"log-duplicate": 1}
     assert rows["0", "off", "1", "drop-response"].inapplicable == "with acks=0 there is no response to drop"
     line = claims_line(list(rows.values()))
-    assert line.startswith("1 of 2 settings show") and "; not so: acks all, idempotence on, in-flight 5, fault reset" in line
+    assert (
+        line.startswith("1 of 2 settings show")
+        and "; not so: acks all, idempotence on, in-flight 5, fault reset" in line
+    )
 
 
 def test_where_there_are_only_seeds_each_is_a_row(directory: SweepDirectory) -> None:

@@ -1,4 +1,4 @@
-"""What the probes of a fault saw, in words for the report. Pure. Owns the words; a name without any is shown as it is.
+"""What the probes of a fault saw, in words, for reports and progress. Pure. Owns the words; a name without any is shown as it is.
 
 The names are those that ``chaos.faults`` records (docs/faults.md); a test holds that each of them has its words.
 """
