@@ -117,7 +117,7 @@ def add_options(parser: Any) -> None:
             default=None,
             metavar="KEY=VALUE",
             env_var=f"LOCUST_KAFKA_{role.upper()}_CONFIG",
-            help=f"any {role} setting, in Kafka's or librdkafka's key (repeatable; in the web form, with commas between)",
+            help=f"any {role} setting, in Kafka's or librdkafka's key (repeatable; on the form: a,b)",
         )
         for role in ("producer", "consumer")
     ]

@@ -31,8 +31,8 @@ WITHIN = "document.getElementById('gapless-chaos')?.contentDocument.body.innerTe
 MARKED = """[...document.querySelectorAll("main .gapless-faults")].map(
   (each) => [...each.children].map((band) => band.textContent).join()).join("|")"""
 #: Buttons of Locust's that can be seen.
-BUTTONS = """[...document.querySelectorAll("button")].filter((each) => each.offsetParent).map((each) => each.textContent)
-  .filter((each) => /edit|stop|reset|new|start/i.test(each)).join()"""
+BUTTONS = """[...document.querySelectorAll("button")].filter((each) => each.offsetParent)
+  .map((each) => each.textContent).filter((each) => /edit|stop|reset|new|start/i.test(each)).join()"""
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 
 

@@ -112,7 +112,7 @@ def test_no_button_is_offered_that_would_be_refused(browser: Browser, conducted:
 
 
 def test_the_chaos_tab_is_the_page_within_locusts(browser: Browser, conducted: Conducted) -> None:
-    """Whole, without a bar of its own, as high as it needs; its link leads to the page alone; other tabs are Locust's."""
+    """Whole, without a bar of its own, as high as it needs; its link leads to the page; other tabs are Locust's."""
     page = opened(browser, conducted, "/?tab=chaos", f"document.getElementById('gapless-chaos') && {WITHIN}.body")
     assert page.until(f"{WITHIN}.querySelectorAll('#past tbody tr').length === 2", 20)
     assert page.ask(f"{WITHIN}.querySelector('header').offsetParent") is None
