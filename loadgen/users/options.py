@@ -117,7 +117,7 @@ def add_options(parser: Any) -> None:
             default=None,
             metavar="KEY=VALUE",
             env_var=f"LOCUST_KAFKA_{role.upper()}_CONFIG",
-            help=f"any {role} setting, in Kafka's or librdkafka's key (repeatable; on the form: a,b)",
+            help="any setting, as KEY=VALUE (repeatable; on the form: commas)",
         )
         for role in ("producer", "consumer")
     ]
@@ -255,8 +255,10 @@ def _changes(values: Mapping[str, Any]) -> dict[str, Any]:
             continue
         try:
             changes[name] = kind(value) if isinstance(value, str) else value
-        except (ValueError, ArgumentTypeError) as error:
+        except ArgumentTypeError as error:
             raise SettingsError(f"{option} {value}: {error}") from error
+        except ValueError as error:
+            raise SettingsError(f"{option} {value}: not a {'whole ' if kind is int else ''}number") from error
     for role in ("producer", "consumer"):
         pairs = values.get(f"kafka_{role}_config")
         if pairs:

@@ -70,8 +70,8 @@ def parse_settled() -> Any:
 @pytest.mark.parametrize(
     ("form", "words"),
     [
-        ({"kafka_rate": "fast"}, "--kafka-rate fast: could not convert"),
-        ({"kafka_partitions": "1.5"}, "--kafka-partitions 1.5: invalid literal"),
+        ({"kafka_rate": "fast"}, "--kafka-rate fast: not a number"),
+        ({"kafka_partitions": "1.5"}, "--kafka-partitions 1.5: not a whole number"),
         ({"kafka_rate": "0"}, "rate"),
         ({"kafka_client": "java"}, "java"),
         ({"kafka_flush_timeout": "soon"}, "soon"),

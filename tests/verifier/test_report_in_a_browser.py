@@ -150,7 +150,7 @@ SCROLLED = """[...document.querySelectorAll('.timeline .scroll')]
   .filter((each) => each.scrollWidth > each.clientWidth + 1).map((each) => each.outerHTML.slice(0, 80))"""
 
 
-@pytest.mark.parametrize("width", [360, 420, 700, 800, 1280])
+@pytest.mark.parametrize("width", [360, 420, 860, 900, 1280])
 def test_the_time_line_is_whole_at_any_width(browser: Browser, html: str, tmp_path: Path, width: int) -> None:
     """One drawing each, and nothing of it to be scrolled to, with text of 8 px at least."""
     page = shown(browser, tmp_path, html)
@@ -159,7 +159,7 @@ def test_the_time_line_is_whole_at_any_width(browser: Browser, html: str, tmp_pa
     assert page.ask(DRAWN) == 2
     assert page.ask(SCROLLED) == []
     size = "11 * document.querySelector('.timeline .{}').getBoundingClientRect().width / {}"
-    assert page.ask(size.format("narrow", 400) if width <= 780 else size.format("wide", 1000)) >= 8
+    assert page.ask(size.format("narrow", 400) if width <= 860 else size.format("wide", 1000)) >= 8
 
 
 def test_faults_and_anomalies_differ_in_color(browser: Browser, html: str, tmp_path: Path) -> None:
