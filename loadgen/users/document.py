@@ -13,8 +13,8 @@ _HEAD = """# Options of a load by hand
 `gapless load` and `locust -f loadgen/locustfile.py` take these beside all options of Locust. Each is also a variable of
 the environment, and a line of a Locust configuration file (without the dashes). [load.md](load.md) says how they play
 together; in parentheses is what holds without the option. Topic, partitions, replication factor, rate, value bytes,
-client, flush timeout, workload and the configurations (in Kafka's or librdkafka's keys) are also on the form of Locust's
-page, under "Custom parameters".
+client, flush timeout, workload and the configurations (in Kafka's or librdkafka's keys) are also on the form of
+Locust's page, under "Custom parameters".
 
 | Option | Variable | What |
 | --- | --- | --- |
