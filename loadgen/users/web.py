@@ -7,22 +7,20 @@ what is shown (``loadgen.web``). Whatever goes wrong here is logged and costs th
 from __future__ import annotations
 
 import logging
-from functools import partial
 from typing import Any
 
 import gevent
-from flask import Response, request
+from flask import request
 from locust.runners import STATE_INIT
 
 from cluster.hosts import GuardedWsgi
 from cluster.seams.clock import SystemClock
 from loadgen.web import view
-from loadgen.web.pages import Watched, blueprint, joined, waiting
+from loadgen.web.pages import Watched, blueprint, join
 from verifier.evidence.run_directory import RunDirectory, write_json_atomic
 
 logger = logging.getLogger(__name__)
 
-INDEX = "/"
 LOOKING = ("GET", "HEAD", "OPTIONS")
 REFUSAL = "gapless run starts and ends this load; Ctrl-C in its terminal ends it early"
 #: Between two looks whether Locust's web server has started: it signals nothing.
@@ -35,25 +33,13 @@ def show_chaos(environment: Any, run: RunDirectory) -> None:
         watched = Watched(run.live_json, SystemClock())
         environment.web_ui.template_args["extended_tabs"] = [view.TAB]
         environment.web_ui.app.register_blueprint(blueprint(watched))
-        environment.web_ui.app.before_request(partial(_wait_for_load, environment))
-        environment.web_ui.app.after_request(_join)
+        join(environment.web_ui.app, lambda: bool(environment.runner.state != STATE_INIT))
     except Exception:
         logger.exception("the Chaos tab cannot be shown; the load goes on")
     environment.web_ui.app.before_request(_only_look)
     # Locust lets pages of every origin read its answers; around everything else, so that nothing adds that again.
     environment.web_ui.app.wsgi_app = GuardedWsgi(environment.web_ui.app.wsgi_app)
     gevent.spawn(_tell_address, environment, run)
-
-
-def _wait_for_load(environment: Any) -> str | None:
-    """None lets a request pass."""
-    return waiting() if request.path == INDEX and environment.runner.state == STATE_INIT else None
-
-
-def _join(response: Response) -> Response:
-    if request.path == INDEX and response.status_code == 200:
-        response.set_data(joined(response.get_data(as_text=True)))
-    return response
 
 
 def _only_look() -> dict[str, Any] | None:

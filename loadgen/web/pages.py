@@ -6,11 +6,12 @@ Nothing here can end the load: what cannot be read is an answer that says so.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from flask import Blueprint, Response, send_from_directory
+from flask import Blueprint, Flask, Response, request, send_from_directory
 
 from cluster.seams.clock import Clock
 from loadgen.web import view
@@ -19,6 +20,7 @@ from verifier.evidence.live import LiveState
 log = logging.getLogger(__name__)
 
 PREFIX = "/gapless"
+INDEX = "/"
 _HERE = Path(__file__).parent
 _FILES = {"": "chaos.html"} | {name: name for name in ("chaos.css", "chaos.js", "theme.js", "locust.css", "locust.js")}
 #: Into the head of Locust's page; the scripts run before its own.
@@ -86,9 +88,22 @@ def joined(page: str) -> str:
     return page.replace("</head>", f"{_JOINED}</head>", 1)
 
 
-def waiting() -> str:
-    """The page until the load has started: Locust's would offer to start one. It asks again each second."""
-    return (_HERE / "waiting.html").read_text(encoding="utf-8")
+def join(app: Flask, has_started: Callable[[], bool]) -> None:
+    """Put ours into Locust's page, and a page that waits in its place until the load has started: it would offer to."""
+
+    @app.before_request
+    def wait() -> Response | None:
+        if request.path != INDEX or has_started():
+            return None
+        response = _serve("waiting.html")
+        response.status_code = 503
+        return response
+
+    @app.after_request
+    def put(response: Response) -> Response:
+        if request.path == INDEX and response.status_code == 200:
+            response.set_data(joined(response.get_data(as_text=True)))
+        return response
 
 
 def _serve(file: str) -> Response:

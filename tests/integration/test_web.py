@@ -38,11 +38,13 @@ BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 
 def _sees(page: Page, expected: str, timeout_s: float = 90.0) -> None:
     """Wait until an expression of ``s``, what the page shows, is true."""
+    page.call("Page.bringToFront")  # one that nobody sees asks for nothing
     assert page.until(f"((s) => {expected})({SHOWN})", timeout_s), f"not seen: {expected}\n{page.ask(SHOWN)}"
 
 
 def _tab_sees(tab: Page, text: str) -> None:
     """Wait until the page within Locust's has such a text."""
+    tab.call("Page.bringToFront")
     assert tab.until(f"({WITHIN} ?? '').includes({text!r})", 15), f"not seen: {text}\n{tab.ask(WITHIN)}"
 
 
@@ -74,6 +76,7 @@ def test_a_run_is_watched_from_its_warm_up_to_its_end(tmp_path: Path) -> None:
         _tab_sees(tab, "Chaos")
         _sees(page, 's.past === "kill-leader" && s.effects === "bit"')
         _tab_sees(tab, "healed: ")
+        charts.call("Page.bringToFront")
         assert charts.until(f"/^(kill-leader broker \\d[|]?){{3}}$/.test({MARKED})", 15), charts.ask(MARKED)
         assert [each.ask(BUTTONS) for each in (tab, charts)] == ["", ""]
         assert page.ask(SHOWN)["acked"] > acked > 0

@@ -142,10 +142,19 @@ def test_locusts_page_gets_what_is_ours_and_nothing_else_changes() -> None:
     assert pages.joined("{}") == "{}"
 
 
-def test_the_page_until_the_load_has_started_needs_nothing_but_files_of_ours() -> None:
-    """It asks again by itself."""
-    page = pages.waiting()
+def test_until_the_load_has_started_a_page_waits() -> None:
+    """It asks again by itself and needs nothing but our files; then Locust's page comes, with ours in its head."""
+    app, started = Flask(__name__), False
+    pages.join(app, lambda: started)
+    app.add_url_rule("/", "index", view_func=lambda: "<head></head>")
+    app.add_url_rule("/other", "other", view_func=lambda: "<head></head>")
+    client = app.test_client()
+    with client.get("/") as answer:
+        status, page = answer.status_code, answer.text
     found = References()
     found.feed(page)
+    assert status == 503
     assert {link.removeprefix("gapless/") for link in found.links} - {"assets/favicon-light.png"} <= set(FILES)
     assert found.inline == [] and 'http-equiv="refresh" content="1"' in page and "has not started yet" in page
+    started = True
+    assert client.get("/").text == pages.joined("<head></head>") != client.get("/other").text == "<head></head>"
