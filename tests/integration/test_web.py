@@ -77,7 +77,8 @@ def test_a_run_is_watched_from_its_warm_up_to_its_end(tmp_path: Path) -> None:
         _sees(page, 's.past === "kill-leader" && s.effects === "bit"')
         _tab_sees(tab, "healed: ")
         charts.call("Page.bringToFront")
-        assert charts.until(f"/^(kill-leader broker \\d[|]?){{3}}$/.test({MARKED})", 15), charts.ask(MARKED)
+        behind_each = f"/^([|]?kill-leader broker \\d, leader of [^|]*){{3}}$/.test({MARKED})"
+        assert charts.until(behind_each, 15), charts.ask(MARKED)
         assert [each.ask(BUTTONS) for each in (tab, charts)] == ["", ""]
         assert page.ask(SHOWN)["acked"] > acked > 0
         _sees(page, f"s.acked > {page.ask(SHOWN)['acked']}", 5.0)
