@@ -21,6 +21,7 @@ from locust.runners import MasterRunner, WorkerRunner
 
 from loadgen.hosts import checked_host
 from loadgen.settings import SettingsError
+from loadgen.users.form import refuse_bad_forms
 from loadgen.users.options import DEFAULT_PRODUCERS, add_options, producer_count, reader_count, settle_options
 from loadgen.users.process import (
     end_process,
@@ -73,6 +74,8 @@ def on_init(environment: Any, **_: Any) -> None:
     if not readers and ReaderUser in environment.user_classes:
         # To Locust a fixed count of 0 is none, and half of all users would read.
         environment.user_classes.remove(ReaderUser)
+    if environment.web_ui is not None and not _is_conducted(options):
+        refuse_bad_forms(environment, readers)
     if options.num_users is None:
         options.num_users = producers + readers
         options.spawn_rate = options.spawn_rate or options.num_users

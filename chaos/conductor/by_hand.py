@@ -27,6 +27,7 @@ from chaos.schedules.model import Injection
 from cluster.process.local_socket import listening
 from cluster.seams.clock import Clock
 from cluster.seams.storage import Storage
+from verifier.evidence.probes import probe_words
 from verifier.evidence.run_directory import RunDirectory
 
 log = logging.getLogger(__name__)
@@ -240,5 +241,5 @@ class _Told:
         self._storage.append_line(path, line)
         entry = json.loads(line)
         if entry["phase"] == "inject":
-            seen = ", ".join(f"{key}={value}" for key, value in entry["probe"].items())
-            self._tell(f"  injected; {'it bites' if entry['effective'] else 'no effect seen so far'} ({seen})")
+            seen = probe_words(entry["probe"])
+            self._tell(f"  injected; {'it bites' if entry['effective'] else 'no effect seen so far'}: {seen}")

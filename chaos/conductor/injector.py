@@ -21,6 +21,7 @@ from chaos.schedules.model import Injection, Schedule
 from cluster.seams.clock import Clock
 from cluster.seams.randomness import derive
 from verifier.evidence.live import MOST_PAST, ActiveFault, PastFault
+from verifier.evidence.probes import probe_words
 
 log = logging.getLogger(__name__)
 
@@ -249,5 +250,5 @@ class Injector:
 
 
 def _sentence(probe: Probe) -> str:
-    seen = ", ".join(f"{key}={value}" for key, value in probe.seen.items())
-    return f"{'healed' if probe.effective else 'NOT HEALED'} ({seen})"
+    seen = probe_words(probe.seen)
+    return ("healed" if probe.effective else "NOT HEALED") + (f": {seen}" if seen else "")

@@ -172,8 +172,8 @@ def claims_line(rows: Sequence[Row]) -> str:
     judged = [row for row in rows if row.shown is not None]
     if not any(row.claims for row in rows):
         return ""
-    missing = [", ".join(row.labels.values()) for row in judged if not row.shown]
-    left = f"; not shown: {'; '.join(missing)}" if missing else ""
+    missing = [", ".join(f"{name} {value}" for name, value in row.labels.items()) for row in judged if not row.shown]
+    left = f"; not so: {'; '.join(missing)}" if missing else ""
     return f"{len(judged) - len(missing)} of {len(judged)} settings show what Kafka's documentation says{left}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 from loadgen.users.options import add_options
@@ -11,7 +12,9 @@ _HEAD = """# Options of a load by hand
 
 `gapless load` and `locust -f loadgen/locustfile.py` take these beside all options of Locust. Each is also a variable of
 the environment, and a line of a Locust configuration file (without the dashes). [load.md](load.md) says how they play
-together; in parentheses is what holds without the option.
+together; in parentheses is what holds without the option. Topic, partitions, replication factor, rate, value bytes,
+client, flush timeout, workload and the configurations (in Kafka's or librdkafka's keys) are also on the form of
+Locust's page, under "Custom parameters".
 
 | Option | Variable | What |
 | --- | --- | --- |
@@ -27,7 +30,7 @@ class _Rows:
     def add_argument_group(self, _title: str) -> _Rows:
         return self
 
-    def add_argument(self, option: str, **given: Any) -> None:
+    def add_argument(self, option: str, **given: Any) -> SimpleNamespace:
         value = given.get("metavar") or given.get("type", str).__name__.upper().strip("_").replace("STR", "TEXT")
         shown = f"{option} {value}".replace("|", "\\|")
         self.lines.append(
@@ -35,6 +38,7 @@ class _Rows:
             if "env_var" in given
             else f"| `{shown}` | | {given['help']} |"
         )
+        return SimpleNamespace(dest=option.removeprefix("--").replace("-", "_"))
 
 
 def document() -> str:

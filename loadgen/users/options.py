@@ -1,6 +1,8 @@
 """Locust's command line, extended: ``--kafka-*`` options, each with a ``LOCUST_KAFKA_*`` variable. Owns names, help.
 
-The conductor passes a settings file; by hand the options do. An option that is given outranks the file.
+The conductor passes a settings file; by hand the options do. An option that is given outranks the file. Those that make
+sense there are fields of Locust's web form too (``loadgen.users.form``), which sends texts, and an empty one for "not
+given": they stay texts until they are settings.
 """
 
 from __future__ import annotations
@@ -41,6 +43,18 @@ def _duration(text: str) -> float:
         raise ArgumentTypeError(str(error)) from error
 
 
+def _text_of(kind: Callable[[str], Any]) -> Callable[[str], str]:
+    """A type of argparse's that looks at a text and leaves it one."""
+
+    def checked(text: str) -> str:
+        kind(text)
+        return text
+
+    # argparse and the page of options name it
+    checked.__name__ = kind.__name__
+    return checked
+
+
 #: option -> (field of LoadSettings, type, help)
 _FIELDS: dict[str, tuple[str, Callable[[str], Any], str]] = {
     "--kafka-topic": ("topic", str, "topic to write and read; created if absent (gapless-load)"),
@@ -60,6 +74,13 @@ _FIELDS: dict[str, tuple[str, Callable[[str], Any], str]] = {
 }
 
 
+#: Fields of the web form. The others are settled before a form can be sent.
+FORM = (
+    "kafka_topic", "kafka_partitions", "kafka_replication_factor", "kafka_rate", "kafka_value_bytes", "kafka_client",
+    "kafka_flush_timeout", "kafka_workload", "kafka_producer_config", "kafka_consumer_config",
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class ResolvedOptions:
     """What one load process works with."""
@@ -72,24 +93,38 @@ class ResolvedOptions:
 def add_options(parser: Any) -> None:
     """Add our options to Locust's parser (an ``argparse.ArgumentParser`` that knows environment variables)."""
     group = parser.add_argument_group("Kafka load (gapless)")
-    for option, (name, kind, text) in _FIELDS.items():
-        group.add_argument(option, type=kind, default=None, env_var=f"LOCUST_KAFKA_{name.upper()}", help=text)
-    group.add_argument(
+    actions = [
+        group.add_argument(
+            option,
+            type=_text_of(kind) if _destination(option) in FORM else kind,
+            default=None,
+            env_var=f"LOCUST_KAFKA_{name.upper()}",
+            help=text,
+        )
+        for option, (name, kind, text) in _FIELDS.items()
+    ]
+    workload = group.add_argument(
         "--kafka-workload",
         default=None,
         metavar="NAME|FILE",
         env_var="LOCUST_KAFKA_WORKLOAD",
         help="what is written and how fast: a name (gapless list workloads) or a YAML file",
     )
-    for role in ("producer", "consumer"):
+    configs = [
         group.add_argument(
             f"--kafka-{role}-config",
             action="append",
             default=None,
             metavar="KEY=VALUE",
             env_var=f"LOCUST_KAFKA_{role.upper()}_CONFIG",
-            help=f"any {role} setting, in Kafka's or librdkafka's key (repeatable)",
+            help="any setting, as KEY=VALUE (repeatable; on the form: commas)",
         )
+        for role in ("producer", "consumer")
+    ]
+    for action in (*actions, workload, *configs):
+        # What Locust's parser notes of an option of its own; one of a group would be on no form.
+        action.include_in_web_ui = action.dest in FORM
+        action.is_secret = action.is_required = action.is_multiple = False
     group.add_argument("--kafka-settings", default=None, env_var=SETTINGS_ENV, help="settings as a JSON file")
     group.add_argument("--kafka-process", default=None, env_var=PROCESS_ENV, help="name of this process's history")
     group.add_argument(
@@ -156,6 +191,11 @@ def settle_options(options: Any) -> None:
         options.kafka_run_directory = str(run.path)
 
 
+def check_options(options: Any) -> None:
+    """Whether a load can be started with these. Raises ``SettingsError``."""
+    _settings(options, DEFAULT_PRODUCERS)
+
+
 def resolve_options(options: Any, worker_index: int | None, producers: int) -> ResolvedOptions:
     """Settings, run directory and process name, after ``settle_options``.
 
@@ -197,21 +237,34 @@ def source_of_sizes(options: Any, settings: LoadSettings) -> str:
     """What says how large values are."""
     if options.kafka_workload:
         return f"--kafka-workload {options.kafka_workload}"
-    if options.kafka_value_bytes is None and options.kafka_settings is not None:
+    if not options.kafka_value_bytes and options.kafka_settings is not None:
         return f"--kafka-settings {options.kafka_settings}"
     return f"--kafka-value-bytes {settings.value_bytes}"
 
 
+def _destination(option: str) -> str:
+    """The name of an option's value, as argparse has it."""
+    return option.removeprefix("--").replace("-", "_")
+
+
 def _changes(values: Mapping[str, Any]) -> dict[str, Any]:
     changes: dict[str, Any] = {}
-    for option, (name, _, _) in _FIELDS.items():
-        value = values.get(option.removeprefix("--").replace("-", "_"))
-        if value is not None:
-            changes[name] = value
+    for option, (name, kind, _) in _FIELDS.items():
+        value = values.get(_destination(option))
+        if value in (None, ""):
+            continue
+        try:
+            changes[name] = kind(value) if isinstance(value, str) else value
+        except ArgumentTypeError as error:
+            raise SettingsError(f"{option} {value}: {error}") from error
+        except ValueError as error:
+            raise SettingsError(f"{option} {value}: not a {'whole ' if kind is int else ''}number") from error
     for role in ("producer", "consumer"):
         pairs = values.get(f"kafka_{role}_config")
         if pairs:
-            changes[f"{role}_config"] = config = parse_config(pairs)
+            # a text is that of the web form
+            each = [pair.strip() for pair in pairs.split(",")] if isinstance(pairs, str) else pairs
+            changes[f"{role}_config"] = config = parse_config(each)
             refuse_own_keys(f"--kafka-{role}-config", config)
     if values.get("kafka_workload"):
         changes |= _of_workload(_workload(values), changes)

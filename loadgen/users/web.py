@@ -1,4 +1,4 @@
-"""Locust's web interface in a conducted run: the Chaos tab, the page beside it, and who may touch the load.
+"""Locust's web interface in a conducted run: the Chaos tab, faults on its charts, and who may touch the load.
 
 Owns the joining to Locust, by what Locust offers for it: its Flask application and ``template_args``. Does not own
 what is shown (``loadgen.web``). Whatever goes wrong here is logged and costs the tab, never the load.
@@ -6,23 +6,21 @@ what is shown (``loadgen.web``). Whatever goes wrong here is logged and costs th
 
 from __future__ import annotations
 
-import json
 import logging
 from typing import Any
 
 import gevent
-from flask import Response, request
+from flask import request
 from locust.runners import STATE_INIT
 
 from cluster.hosts import GuardedWsgi
 from cluster.seams.clock import SystemClock
 from loadgen.web import view
-from loadgen.web.pages import PREFIX, Watched, blueprint
+from loadgen.web.pages import Watched, blueprint, join
 from verifier.evidence.run_directory import RunDirectory, write_json_atomic
 
 logger = logging.getLogger(__name__)
 
-STATISTICS = "/stats/requests"
 LOOKING = ("GET", "HEAD", "OPTIONS")
 REFUSAL = "gapless run starts and ends this load; Ctrl-C in its terminal ends it early"
 #: Between two looks whether Locust's web server has started: it signals nothing.
@@ -30,37 +28,18 @@ POLL_S = 0.05
 
 
 def show_chaos(environment: Any, run: RunDirectory) -> None:
-    """Add tab and page to the web interface that is about to start, and tell its address once the load runs."""
+    """Join page and marks to the web interface that is about to start, and tell its address once the load runs."""
     try:
         watched = Watched(run.live_json, SystemClock())
-        _add_tab(environment.web_ui, watched)
+        environment.web_ui.template_args["extended_tabs"] = [view.TAB]
         environment.web_ui.app.register_blueprint(blueprint(watched))
+        join(environment.web_ui.app, lambda: bool(environment.runner.state != STATE_INIT))
     except Exception:
         logger.exception("the Chaos tab cannot be shown; the load goes on")
     environment.web_ui.app.before_request(_only_look)
     # Locust lets pages of every origin read its answers; around everything else, so that nothing adds that again.
     environment.web_ui.app.wsgi_app = GuardedWsgi(environment.web_ui.app.wsgi_app)
     gevent.spawn(_tell_address, environment, run)
-
-
-def _add_tab(web_ui: Any, watched: Watched) -> None:
-    key = view.TAB["key"]
-    web_ui.template_args["extended_tabs"] = [view.TAB]
-    web_ui.template_args["extended_tables"] = [{"key": key, "structure": view.COLUMNS}]
-    # The only links that Locust's interface can be given; they stand under "Download Data".
-    web_ui.template_args["extended_csv_files"] = [{"href": f".{PREFIX}/", "title": "Open the chaos page"}]
-
-    @web_ui.app.after_request  # type: ignore[untyped-decorator]
-    def with_chaos(response: Response) -> Response:
-        if request.path != STATISTICS or response.status_code != 200:
-            return response
-        try:
-            # Locust hands the same response out for two seconds, so that one stays as it is.
-            statistics = {**response.get_json(), "extended_stats": [{"key": key, "data": watched.rows()}]}
-            return Response(json.dumps(statistics), mimetype=response.mimetype)
-        except Exception:
-            logger.exception("the Chaos tab has no data")
-            return response
 
 
 def _only_look() -> dict[str, Any] | None:

@@ -16,13 +16,6 @@ const seconds = (value) => `${value.toFixed(value < 10 ? 1 : 0)} s`;
 let last = null;
 let timer = null;
 
-function theme() {
-  let chosen = null;
-  try { chosen = localStorage.getItem("theme"); } catch { /* storage may be forbidden */ }
-  const dark = chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = dark ? "dark" : "light";
-}
-
 function made(tag, content, ...classes) {
   const element = document.createElement(tag);
   element.textContent = content;
@@ -48,6 +41,7 @@ function showActive(faults) {
 }
 
 function showPast(faults) {
+  const headings = [...at("past").tHead.rows[0].cells].map((each) => each.textContent.toLowerCase());
   at("past").tBodies[0].replaceChildren(...faults.map((each) => {
     const row = document.createElement("tr");
     const effect = document.createElement("td");
@@ -56,6 +50,8 @@ function showPast(faults) {
       made("td", each.fault), made("td", each.target), made("td", moment(each.began_at_s), "number"),
       made("td", moment(each.lasted_for_s), "number"), effect, made("td", each.detail, "detail"),
     );
+    // On a narrow page each cell stands alone, and says what it is.
+    [...row.cells].slice(1).forEach((cell, number) => { cell.dataset.label = headings[number + 1]; });
     return row;
   }));
   at("past").hidden = faults.length === 0;
@@ -103,7 +99,7 @@ async function look() {
   try {
     const answer = await fetch("chaos", { cache: "no-store" });
     if (answer.ok) show(await answer.json());
-    else notice(`The state of the run cannot be had: ${answer.status} ${answer.statusText}`);
+    else notice(`The state of the run cannot be read: ${answer.status} ${answer.statusText}`);
   } catch {
     ended();
     wait = AWAY_EVERY_MS;
@@ -114,7 +110,5 @@ async function look() {
 document.addEventListener("visibilitychange", () => {
   if (!document.hidden && timer === null) look();
 });
-addEventListener("storage", theme);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", theme);
-theme();
+if (self !== top) root.dataset.within = "";
 look();

@@ -1,4 +1,4 @@
-"""The routes under ``/gapless/``: the page, its style and script, and ``/gapless/chaos``, the data of both. Owns them.
+"""The routes under ``/gapless/``: the page, its data (``/gapless/chaos``), what is put into Locust's page. Owns them.
 
 Nothing here can end the load: what cannot be read is an answer that says so.
 """
@@ -6,11 +6,12 @@ Nothing here can end the load: what cannot be read is an answer that says so.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from flask import Blueprint, Response, send_from_directory
+from flask import Blueprint, Flask, Response, request, send_from_directory
 
 from cluster.seams.clock import Clock
 from loadgen.web import view
@@ -19,8 +20,17 @@ from verifier.evidence.live import LiveState
 log = logging.getLogger(__name__)
 
 PREFIX = "/gapless"
+INDEX = "/"
 _HERE = Path(__file__).parent
-_FILES = {"": "chaos.html", "chaos.css": "chaos.css", "chaos.js": "chaos.js"}
+_FILES = {"": "chaos.html"} | {name: name for name in ("chaos.css", "chaos.js", "theme.js", "locust.css", "locust.js")}
+#: Into the head of Locust's page; the scripts run before its own.
+_JOINED = "".join(
+    (
+        f'<link rel="stylesheet" href=".{PREFIX}/locust.css">',
+        f'<script src=".{PREFIX}/theme.js"></script>',
+        f'<script src=".{PREFIX}/locust.js"></script>',
+    )
+)
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 #: The page needs its own files and data, and nothing else in the world.
 _HEADERS = {
@@ -44,10 +54,6 @@ class Watched:
         if state is None:
             return {"phase": None, "message": view.NOTHING_YET}
         return view.page(state, self._clock.monotonic_ns())
-
-    def rows(self) -> list[dict[str, Any]]:
-        """See ``view.rows``."""
-        return view.rows(self._state(), self._clock.monotonic_ns())
 
     def _state(self) -> LiveState | None:
         try:
@@ -75,6 +81,29 @@ def blueprint(watched: Watched) -> Blueprint:
         return response
 
     return routes
+
+
+def joined(page: str) -> str:
+    """Locust's page with our style and script in its head."""
+    return page.replace("</head>", f"{_JOINED}</head>", 1)
+
+
+def join(app: Flask, has_started: Callable[[], bool]) -> None:
+    """Put ours into Locust's page, and a page that waits in its place until the load has started: it would offer to."""
+
+    @app.before_request
+    def wait() -> Response | None:
+        if request.path != INDEX or has_started():
+            return None
+        response = _serve("waiting.html")
+        response.status_code = 503
+        return response
+
+    @app.after_request
+    def put(response: Response) -> Response:
+        if request.path == INDEX and response.status_code == 200:
+            response.set_data(joined(response.get_data(as_text=True)))
+        return response
 
 
 def _serve(file: str) -> Response:

@@ -231,7 +231,7 @@ def test_a_fault_by_hand_bites_and_is_healed(tmp_path: Path) -> None:
         for _ in range(2):
             *said, end = await answered(tmp_path, asked(fault="kill-leader", target="gapless-1", duration_s=0.01))
             assert [each["said"].split()[0] for each in said] == ["fault", "injected;", "kill-leader"]
-            assert "it bites (broker=1, pid=" in said[1]["said"]
+            assert "it bites: broker 1; process " in said[1]["said"]
             assert end["end"] == "bit" and end["text"].startswith("healed")
             handled.cluster.processes[1].running = True
 

@@ -148,7 +148,18 @@ def test_a_page_lists_all_with_links(results: Path, capsys: pytest.CaptureFixtur
     links = re.findall(r'href="([^"]+)"', text)
     assert len(links) == 4 and all((results / link).exists() for link in links)
     assert [link for link in links if link.endswith(".html")] == ["run/20260103T102030Z-s9/report.html"]
-    assert "<script" not in text and "http" not in text
+    assert not re.search(r"<script|https?:|\bstyle=", text)
+
+
+def test_results_may_be_named_before_a_command_of_runs(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``gapless runs --results DIR index`` looked in ./results."""
+    monkeypatch.chdir(tmp_path)
+    elsewhere = results.resolve().rename(tmp_path / "elsewhere")
+    assert run_command(["runs", "--results", str(elsewhere), "index"]) == 0
+    assert capsys.readouterr().out.strip() == str(elsewhere / "index.html")
+    assert run_command(["runs", "--results", "nowhere", "prune", "--keep", "9", "--results", str(elsewhere)]) == 0
 
 
 def test_sizes_are_short() -> None:

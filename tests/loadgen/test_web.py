@@ -31,7 +31,7 @@ STATE = LiveState(
     effective=1,
     active=(ActiveFault("cut-link", "b1-b2", 97 * SECOND), ActiveFault("kill-leader", "broker 1", 90 * SECOND, True)),
     past=(
-        PastFault("pause-leader", "broker 3", 71 * SECOND, 75 * SECOND, "bit", "healed (isr_full=True)"),
+        PastFault("pause-leader", "broker 3", 71 * SECOND, 75 * SECOND, "bit", "healed: every replica was in its ISR"),
         PastFault("drop-response", "<b>none</b>", 80 * SECOND, 81 * SECOND, "skipped", "no leader"),
     ),
     load={"acked": 123456, "acked_per_s": 1500.4, "unknown": 3, "failed": 1, "read": 120000, "errors": 7},
@@ -60,6 +60,7 @@ def client(run: RunDirectory) -> FlaskClient:
 def test_the_page_has_times_in_seconds_and_the_newest_past_fault_first() -> None:
     """Times since the run's start, as on stderr; how long each lasts; how old all of it is."""
     shown = view.page(STATE, NOW_NS)
+    assert shown["at_s"] == 50.0
     assert (shown["phase"], shown["phase_for_s"], shown["load_for_s"], shown["age_s"]) == ("chaos", 30.0, 35.0, 0.5)
     assert [(each["fault"], each["began_at_s"], each["active_for_s"], each["healed"]) for each in shown["active"]] == [
         ("cut-link", 47.0, 3.0, False),
@@ -72,31 +73,10 @@ def test_the_page_has_times_in_seconds_and_the_newest_past_fault_first() -> None
     assert shown["load"]["unknown"] == 3 and (shown["planned"], shown["done"], shown["effective"]) == (5, 2, 1)
 
 
-def test_the_tab_has_every_row_in_the_columns_it_declares() -> None:
-    """Locust shows the cells of the declared columns as they are, and sorts rows by ``name``: their number."""
-    table = view.rows(STATE, NOW_NS)
-    keys = {column["key"] for column in view.COLUMNS}
-    assert [row["name"] for row in table] == list(range(len(table)))
-    assert all(set(row) == {"name", *keys} and all(isinstance(row[key], str) for key in keys) for row in table)
-    values = [(row["what"], row["value"]) for row in table]
-    assert values[:4] == [("phase", "chaos"), ("acknowledged", "123,456"), ("unknown", "3"), ("failed", "1")]
-    faults = [row for row in table if "fault" in row["what"]]
-    assert [(row["what"], row["value"], row["when"]) for row in faults] == [
-        ("active fault", "cut-link", "since 47.0 s, for 3 s"),
-        ("active fault", "kill-leader", "since 40.0 s, for 10 s"),
-        ("past fault", "drop-response", "at 30.0 s, for 1.0 s"),
-        ("past fault", "pause-leader", "at 21.0 s, for 4.0 s"),
-    ]
-    assert [row["effect"] for row in faults] == [
-        "", "healed, recovering", "skipped; no leader", "bit; healed (isr_full=True)",
-    ]  # fmt: skip
-
-
 def test_a_run_that_has_said_nothing_is_shown_as_such(client: FlaskClient) -> None:
-    """No file yet: a page, a sentence, a row, and no error."""
+    """No file yet: a page, a sentence, and no error."""
     assert client.get("/gapless/", buffered=True).status_code == 200
     assert client.get("/gapless/chaos").get_json() == {"phase": None, "message": view.NOTHING_YET}
-    assert [row["value"] for row in view.rows(None, NOW_NS)] == [view.NOTHING_YET]
 
 
 @pytest.mark.parametrize("text", ["", "[1]", "{}", '{"phase": "chaos"}', "\x00"])
@@ -114,6 +94,12 @@ def test_the_data_is_the_newest_that_was_written(client: FlaskClient, run: RunDi
     answer = client.get("/gapless/chaos")
     assert answer.get_json() == view.page(STATE, NOW_NS)
     assert answer.headers["Cache-Control"] == "no-store"
+
+
+#: What the pages load, with its type.
+FILES = {f"{name}.css": "text/css" for name in ("chaos", "locust")} | {
+    f"{name}.js": "text/javascript" for name in ("chaos", "locust", "theme")
+}
 
 
 class References(HTMLParser):
@@ -136,11 +122,39 @@ def test_the_page_needs_nothing_but_its_own_files(client: FlaskClient) -> None:
     page = client.get("/gapless/", buffered=True)
     found = References()
     found.feed(page.text)
-    assert {"chaos.css", "chaos.js"} <= set(found.links)
+    assert {"chaos.css", "chaos.js", "theme.js"} <= set(found.links)
     assert not [link for link in found.links if "//" in link] and found.inline == []
     assert "default-src 'none'" in page.headers["Content-Security-Policy"]
-    for name, kind in (("chaos.css", "text/css"), ("chaos.js", "text/javascript")):
+    for name, kind in FILES.items():
         file = client.get(f"/gapless/{name}", buffered=True)
         assert file.status_code == 200 and file.mimetype == kind
         assert re.findall(r"https?:|//[a-z]+\.|@import|url\(|innerHTML", file.text) == []
     assert client.get("/gapless/absent").status_code == 404
+
+
+def test_locusts_page_gets_what_is_ours_and_nothing_else_changes() -> None:
+    """Once, at the end of its head; a page without a head stays as it is."""
+    page = "<head><title>Locust</title></head><body></head></body>"
+    found = References()
+    found.feed(pages.joined(page))
+    assert found.links == ["./gapless/locust.css", "./gapless/theme.js", "./gapless/locust.js"] and found.inline == []
+    assert pages.joined(page).replace(pages._JOINED, "") == page
+    assert pages.joined("{}") == "{}"
+
+
+def test_until_the_load_has_started_a_page_waits() -> None:
+    """It asks again by itself and needs nothing but our files; then Locust's page comes, with ours in its head."""
+    app, started = Flask(__name__), False
+    pages.join(app, lambda: started)
+    app.add_url_rule("/", "index", view_func=lambda: "<head></head>")
+    app.add_url_rule("/other", "other", view_func=lambda: "<head></head>")
+    client = app.test_client()
+    with client.get("/") as answer:
+        status, page = answer.status_code, answer.text
+    found = References()
+    found.feed(page)
+    assert status == 503
+    assert {link.removeprefix("gapless/") for link in found.links} - {"assets/favicon-light.png"} <= set(FILES)
+    assert found.inline == [] and 'http-equiv="refresh" content="1"' in page and "has not started yet" in page
+    started = True
+    assert client.get("/").text == pages.joined("<head></head>") != client.get("/other").text == "<head></head>"

@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from tests.architecture.sources import modules, nodes, within
-from verifier.report.probes import KNOWN, probe_words
+from verifier.evidence.probes import KNOWN, probe_words
 
 #: Keys of dictionaries in ``chaos.faults`` that are no probe's: sets of faults.
 OTHERS = {"all", "none"}

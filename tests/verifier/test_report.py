@@ -21,7 +21,7 @@ from verifier.evidence.run_model import DefectSetting, HarnessHealth, PhaseSpan,
 from verifier.evidence.series import SeriesPoint
 from verifier.expectation import ELECTION, EVENTS, RETRY, Expectation
 from verifier.facts import Audit, Found
-from verifier.report.drawing import Axis
+from verifier.report.drawing import NARROW, Axis
 from verifier.report.dumps import dump_commands, program
 from verifier.report.junit import junit_xml
 from verifier.report.lanes import leader_lanes
@@ -168,19 +168,22 @@ def test_a_long_run_is_drawn_within_bounds(bad: Verdict) -> None:
     assert all(len(line.path.split()) <= MAX_BINS + 1 for chart in drawn.charts for line in chart.lines)
 
 
-def test_the_time_line_lies_within_its_frame(bad: Verdict) -> None:
+@pytest.mark.parametrize("width", [WIDTH, NARROW])
+def test_the_time_line_lies_within_its_frame(bad: Verdict, width: float) -> None:
     """Bars, phases and curves keep to the axis, whatever their times; each kind of fault has a lane."""
     phases = [PhaseSpan("warm up", -5 * SECOND, 3 * SECOND), PhaseSpan("chaos", 3 * SECOND, None)]
-    drawn = timeline(a_run(phases=phases), FAULTS, series(10), bad.availability)
+    drawn = timeline(a_run(phases=phases), FAULTS, series(10), bad.availability, width=width)
+    assert (drawn.width, drawn.right) == (width, width - RIGHT)
     assert [lane.label for lane in drawn.lanes][:2] == ["kill-leader", "cut-link"]
     for bar in [*drawn.phases, *(bar for lane in drawn.lanes for bar in lane.bars)]:
         assert bar.x >= LEFT
-        assert bar.x + bar.width <= WIDTH - RIGHT + 3
+        assert bar.x + bar.width <= width - RIGHT + 3
     assert [bar.kind for lane in drawn.lanes[:2] for bar in lane.bars] == ["bit", "missed"]
     assert [len(chart.lines) for chart in drawn.charts] == [2, 2]
     for chart in drawn.charts:
         for line in chart.lines:
-            for _, y in re.findall(r"[ML]([\d.]+),([\d.]+)", line.path):
+            for x, y in re.findall(r"[ML]([\d.]+),([\d.]+)", line.path):
+                assert LEFT <= float(x) <= width - RIGHT
                 assert chart.y - 0.1 <= float(y) <= chart.y + chart.height + 0.1
 
 

@@ -74,13 +74,17 @@ def refusals(outcome: subprocess.CompletedProcess[str]) -> list[str]:
     return [line for line in outcome.stderr.splitlines() if "CONSOLE" in line]
 
 
+#: Drawings that are shown: of the wide and the narrow one of each it is one.
+DRAWN = "[...document.querySelectorAll('svg')].filter((each) => each.getBoundingClientRect().width).length"
+
+
 def test_a_browser_shows_the_page_and_refuses_nothing(browser: Browser, html: str, tmp_path: Path) -> None:
     """Everything is in the document, nothing is asked of the network but the page, and nothing is complained of."""
     page = shown(browser, tmp_path, html)
     page.ask(OPEN_ALL)
     for text in ("invalid", "lost-write", "Faults as they happened", "broker 2", "bytes that differ", "long line"):
         assert text in page.text(), text
-    assert page.ask("document.querySelectorAll('svg').length") == 2
+    assert page.ask(DRAWN) == 2
     assert page.complaints == []
     assert page.urls == [(tmp_path / "report.html").as_uri()]
 
@@ -140,6 +144,22 @@ def test_tables_are_whole_on_a_narrow_page(browser: Browser, html: str, tmp_path
     assert "injected" in page.ask(label)
     page.call("Emulation.setDeviceMetricsOverride", width=1280, height=800, deviceScaleFactor=1, mobile=False)
     assert page.ask(label) == "none"
+
+
+SCROLLED = """[...document.querySelectorAll('.timeline .scroll')]
+  .filter((each) => each.scrollWidth > each.clientWidth + 1).map((each) => each.outerHTML.slice(0, 80))"""
+
+
+@pytest.mark.parametrize("width", [360, 420, 860, 900, 1280])
+def test_the_time_line_is_whole_at_any_width(browser: Browser, html: str, tmp_path: Path, width: int) -> None:
+    """One drawing each, and nothing of it to be scrolled to, with text of 8 px at least."""
+    page = shown(browser, tmp_path, html)
+    page.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False)
+    page.ask(OPEN_ALL)
+    assert page.ask(DRAWN) == 2
+    assert page.ask(SCROLLED) == []
+    size = "11 * document.querySelector('.timeline .{}').getBoundingClientRect().width / {}"
+    assert page.ask(size.format("narrow", 400) if width <= 860 else size.format("wide", 1000)) >= 8
 
 
 def test_faults_and_anomalies_differ_in_color(browser: Browser, html: str, tmp_path: Path) -> None:

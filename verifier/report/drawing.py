@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, field
 
 WIDTH = 1000
+#: The drawing of a narrow page: text keeps its size there, and nothing has to be scrolled.
+NARROW = 400
 LEFT, RIGHT = 132, 14
 LANE = 22
 CHART = 118
@@ -20,10 +22,16 @@ class Axis:
 
     start_ns: int
     end_ns: int
+    width: float = WIDTH
+
+    @property
+    def right(self) -> float:
+        """Where the last time stands."""
+        return self.width - RIGHT
 
     def x(self, time_ns: float) -> float:
         inside = min(max((time_ns - self.start_ns) / (self.end_ns - self.start_ns), 0.0), 1.0)
-        return round(LEFT + inside * (WIDTH - LEFT - RIGHT), 1)
+        return round(LEFT + inside * (self.right - LEFT), 1)
 
     def seconds(self, time_ns: float) -> float:
         return (time_ns - self.start_ns) / 1e9
@@ -32,7 +40,7 @@ class Axis:
         left, right = self.x(start_ns), self.x(end_ns)
         width = max(round(right - left, 1), least)
         # what is too short to be seen keeps its least width, also at the right edge
-        return Bar(min(left, WIDTH - RIGHT - width), width, kind, title)
+        return Bar(min(left, self.right - width), width, kind, title)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,5 +122,5 @@ def round_steps(largest: float, wanted: int) -> list[float]:
 
 def time_ticks(axis: Axis) -> tuple[Tick, ...]:
     """Round seconds along the axis."""
-    steps = round_steps(axis.seconds(axis.end_ns), 10)
+    steps = round_steps(axis.seconds(axis.end_ns), round(10 * axis.width / WIDTH))
     return tuple(Tick(axis.x(axis.start_ns + at * 1e9), f"{at:g} s") for at in steps)

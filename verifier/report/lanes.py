@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from verifier.effectiveness import Injected
-from verifier.report.drawing import LANE, LEFT, RIGHT, TOP, WIDTH, Axis, Bar, Lane, Timeline, time_ticks
+from verifier.report.drawing import LANE, LEFT, TOP, Axis, Bar, Lane, Timeline, time_ticks
 from verifier.surroundings.model import Change, Moments, Name
 
 #: Partitions that are drawn, those with the most changes first; and brokers that have a color of their own.
@@ -66,11 +66,11 @@ def anomaly_lanes(moments: Sequence[Moments], axis: Axis) -> list[tuple[str, lis
         for at, count in zip(each.times_ns, each.counts, strict=True):
             marks[round((axis.x(at) - LEFT) // MARK * MARK + LEFT, 1)] += count
         kind, words = ("let", " (allowed)") if each.allowed else ("found", "")
-        span_s = axis.seconds(axis.end_ns) / (WIDTH - LEFT - RIGHT)
+        span_s = axis.seconds(axis.end_ns) / (axis.right - LEFT)
         for x, count in sorted(marks.items()):
             at_s = (x - LEFT) * span_s
             title = f"{each.check}{words}: {count:,} acknowledged at about {at_s:.1f} s"
-            rows[each.check].append(Bar(min(x, WIDTH - RIGHT - MARK), MARK - 0.5, kind, title))
+            rows[each.check].append(Bar(min(x, axis.right - MARK), MARK - 0.5, kind, title))
     return list(rows.items())
 
 
@@ -101,6 +101,8 @@ def leader_lanes(changes: Sequence[Change], axis: Axis, replication_factor: int)
         height=bottom + 26,
         bottom=bottom,
         top=6,
+        width=axis.width,
+        right=axis.right,
         ticks=time_ticks(axis),
         lanes=lanes,
         kinds=(*kinds, *(words for kind, words in _OTHERS.items() if any(kind in bar.kind for bar in drawn))),

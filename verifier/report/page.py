@@ -7,7 +7,7 @@ A page that would be larger than ``LARGEST`` is made again with less on it, and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import SeriesPoint
 from verifier.expectation import EVENTS, Expectation
 from verifier.report import tables
+from verifier.report.drawing import NARROW, WIDTH
 from verifier.report.dumps import program
 from verifier.report.groups import Cards, evidence_rows, told_rows
 from verifier.report.html import self_contained
@@ -103,8 +104,16 @@ def _page(
         histories=[link for link in around.links if link.text.startswith("history/")],
         logs=[link for link in around.links if link.text.endswith(".log")],
         sources=_sources(run),
-        timeline=timeline(run, injected, series, verdict.availability, around.moments),
-        leaders=leader_lanes(around.changes, axis, factor) if axis is not None and amount.leaders else None,
+        timelines=[
+            timeline(run, injected, series, verdict.availability, around.moments, width) for width in (WIDTH, NARROW)
+        ],
+        leaders=[
+            lanes
+            for width in (WIDTH, NARROW)
+            if axis is not None
+            and amount.leaders
+            and (lanes := leader_lanes(around.changes, replace(axis, width=width), factor)) is not None
+        ],
         leaders_from=around.leaders_from,
         groups=groups,
         allowed=allowed,

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from verifier.effectiveness import Injected
+from verifier.evidence.probes import probe_words
 from verifier.evidence.run_model import RunModel
 from verifier.report.html import duration
-from verifier.report.probes import probe_words
 from verifier.surroundings.model import Outcomes
 from verifier.verdict import Verdict
 

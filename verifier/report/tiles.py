@@ -67,7 +67,9 @@ def _faults(injected: Sequence[Injected], planned: int) -> tuple[str, str, str]:
     bit, label = sum(each.effective for each in injected), "faults that bit"
     if not injected and planned:
         return f"0 / {planned}", label, "planned, and never injected"
-    return f"{bit} / {len(injected)}" if injected else "none", label, "each probed at inject and heal"
+    if not injected:
+        return "none", label, "none planned"
+    return f"{bit} / {len(injected)}", label, "each probed at inject and heal"
 
 
 def _counted(stats: Mapping[str, Any], name: str) -> str:

@@ -1,6 +1,6 @@
 """The time line of a run as coordinates: lanes and charts on one axis. Pure; the template draws it.
 
-Everything is in the units of one SVG whose width is ``WIDTH``; times are seconds since the load began.
+Everything is in the units of one SVG whose width is ``WIDTH``, or ``NARROW``; times are seconds since the load began.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ __all__ = ["LEFT", "MAX_BINS", "RIGHT", "WIDTH", "axis_of", "timeline"]
 MOST_BANDS = 200
 
 
-def axis_of(injected: Sequence[Injected], series: Sequence[SeriesPoint]) -> Axis | None:
+def axis_of(injected: Sequence[Injected], series: Sequence[SeriesPoint], width: float = WIDTH) -> Axis | None:
     """What is drawn: the load and the faults; None if there is neither."""
     starts = [point.time_ns - point.interval_ns for point in series] + [each.start_ns for each in injected]
     ends = [point.time_ns for point in series] + [each.end_ns or each.start_ns for each in injected]
     if not starts:
         return None
-    return Axis(min(starts), max(max(ends), min(starts) + 1_000_000_000))
+    return Axis(min(starts), max(max(ends), min(starts) + 1_000_000_000), width)
 
 
 def timeline(
@@ -38,9 +38,10 @@ def timeline(
     series: Sequence[SeriesPoint],
     availability: Mapping[str, Any],
     moments: Sequence[Moments] = (),
+    width: float = WIDTH,
 ) -> Timeline:
     """Lay out the time line of a run."""
-    axis = axis_of(injected, series)
+    axis = axis_of(injected, series, width)
     if axis is None:
         return Timeline(empty="The load left no series, and no fault was recorded.")
     faults = fault_lanes(injected, axis)
@@ -53,6 +54,8 @@ def timeline(
     return Timeline(
         height=bottom + 26,
         bottom=bottom,
+        width=axis.width,
+        right=axis.right,
         ticks=time_ticks(axis),
         phases=tuple(_phases(run, axis)),
         lanes=lanes,

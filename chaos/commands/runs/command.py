@@ -22,6 +22,10 @@ RESULTS = Path("results")
 HEADS = ("RUN", "SEED", "VERDICT", "STARTED (UTC)", "SIZE", "ANOMALIES")
 
 Results = Annotated[Path, typer.Option("--results", help="The directory whose runs are meant.")]
+#: Of the commands below ``runs``, which takes it too.
+ItsResults = Annotated[
+    Path | None, typer.Option("--results", help="The directory whose runs are meant.", show_default="results")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -40,6 +44,7 @@ def listed(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
 ) -> int:
     """List stored runs, the newest first; compare and prune them."""
+    context.obj = results
     if context.invoked_subcommand is not None:
         return int(Exit.VALID)
     rows = _rows(results)
@@ -65,12 +70,13 @@ def compare(
 
 
 def prune(
+    context: typer.Context,
     keep: Annotated[int, typer.Option(min=0, help="How many of the newest finished runs stay.")],
-    results: Results = RESULTS,
+    results: ItsResults = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")] = False,
 ) -> int:
     """Remove what is beyond."""
-    base = results.resolve()
+    base = (results or context.obj).resolve()
     freed_bytes, removed, status = 0, 0, Exit.VALID
     for row, why_kept in to_remove(_rows(base), base, keep):
         shown = f"{row.path.relative_to(base)}  {row.verdict}  {size(row.size_bytes)}"
@@ -88,9 +94,9 @@ def prune(
     return int(status)
 
 
-def index(results: Results = RESULTS) -> int:
+def index(context: typer.Context, results: ItsResults = None) -> int:
     """Write the page, and print where it is."""
-    base = results.resolve()
+    base = (results or context.obj).resolve()
     page = base / "index.html"
     try:
         write_text_atomic(page, index_page(_rows(base), base))

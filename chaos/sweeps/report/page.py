@@ -8,7 +8,7 @@ from pathlib import Path
 from chaos.sweeps.model import EFFECTS, UNKNOWN, Sweep
 from chaos.sweeps.outcome import Outcome
 from chaos.sweeps.report.plots import matrix, throughputs
-from chaos.sweeps.report.words import HEADINGS, columns, figures
+from chaos.sweeps.report.words import HEADINGS, WORDS, columns, figures
 from chaos.sweeps.summary import Row, claims_line, counted, left_out, ran
 from verifier.report.html import self_contained
 
@@ -21,6 +21,7 @@ def sweep_html(sweep: Sweep, rows: Sequence[Row], outcomes: Mapping[str, Outcome
     """The page as text."""
     shown = ran(rows)
     wanted = columns(shown)
+    cells = [(cell, outcomes[cell.name]) for cell in sweep.cells if outcomes[cell.name].status not in _NOT_RUN]
     return self_contained(
         _HERE,
         "sweep.html.j2",
@@ -28,14 +29,18 @@ def sweep_html(sweep: Sweep, rows: Sequence[Row], outcomes: Mapping[str, Outcome
         sweep=sweep,
         rows=rows,
         headings=[*(shown[0].labels if shown else ()), *(HEADINGS[index] for index in wanted)],
+        dimmed=HEADINGS,
+        words=[*(shown[0].labels if shown else ()), *WORDS],
         table=[[*row.labels.values(), *(figures(row)[index] for index in wanted)] for row in shown],
         left_out=left_out(rows),
         counts=counted(list(outcomes.values())),
         claims=claims_line(rows),
-        plots=[matrix(sweep, rows), *throughputs(sweep, rows)],
+        plot=matrix(sweep, rows),
+        speeds=throughputs(sweep, rows),
         effects=[
             *((effect.name, effect.name.replace(" ", "-"), effect.check) for effect in EFFECTS),
             (UNKNOWN, UNKNOWN, "the producer does not know the outcome"),
         ],
-        cells=[(cell, outcomes[cell.name]) for cell in sweep.cells if outcomes[cell.name].status not in _NOT_RUN],
+        cells=cells,
+        remarks=any(outcome.forbidden or outcome.reasons for _, outcome in cells),
     )

@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from chaos.sweeps.model import COUNTED, UNKNOWN, Sweep
-from chaos.sweeps.report.words import speed
+from chaos.sweeps.report.words import said, speed
 from chaos.sweeps.summary import Row, ran
 
 WIDTH = 1000
 LABELS = 240
 BOX_HEIGHT = 66
 BAR = 10
-ROW = 24
 #: The longest bar of the logarithmic scale stands for at least this many records.
 LEAST_TOP = 1_000
 
@@ -36,7 +35,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One place of the matrix. ``state`` is its style; ``mark`` says what of the claim did not come true."""
+    """One place of the matrix. ``state`` is its style; ``mark`` says that what is documented did not come true."""
 
     x: float
     y: float
@@ -60,15 +59,31 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """What the template draws."""
+    """The matrix, as the template draws it."""
 
     title: str
     height: float
     columns: tuple[Label, ...] = ()
     rows: tuple[Label, ...] = ()
     boxes: tuple[Box, ...] = ()
-    bars: tuple[Bar, ...] = ()
     width: float = field(default=WIDTH)
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """One setting's throughput; ``width`` in percent of the longest bar of the page."""
+
+    name: str
+    width: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Speeds:
+    """Bars below each other. No drawing: on a narrow page each name stands above its bar."""
+
+    title: str
+    bars: tuple[Speed, ...]
 
 
 def matrix(sweep: Sweep, rows: Sequence[Row]) -> Plot:
@@ -105,10 +120,11 @@ def _box(row: Row, column: int, line: int, width: float, top: int) -> Box:
             kind = name.replace(" ", "-")
             length = _logarithmic(count, top) * max(10.0, width - 80)
             bars.append(Bar(round(x + 8, 1), y + 8 + number * (BAR + 3), round(length, 1), kind, f"{count:,}"))
-    claim = "" if row.shown in (True, None) else f"not shown: {', '.join(row.claims) or 'nothing'}"
+    claim = "" if row.shown in (True, None) else "not seen" if row.claims else "not documented"
     words = "" if bars else _nothing(row)
     allowed = "; ".join(dict.fromkeys(row.allowed.values())) or "the settings allow nothing"
-    title = f"{', '.join(row.labels.values())}: {row.verdict}; {allowed}"
+    documented = f"; documented: {said(row)}" if claim else ""
+    title = f"{', '.join(row.labels.values())}: {row.verdict}; {allowed}{documented}"
     return Box(
         round(x + 2, 1), y + 2, round(width - 4, 1), BOX_HEIGHT - 4, state(row), title, words, claim, tuple(bars)
     )
@@ -130,7 +146,7 @@ def _logarithmic(count: int, top: int) -> float:
     return math.log10(1 + count) / math.log10(1 + max(top, LEAST_TOP))
 
 
-def throughputs(sweep: Sweep, rows: Sequence[Row]) -> list[Plot]:
+def throughputs(sweep: Sweep, rows: Sequence[Row]) -> list[Speeds]:
     """A bar for each setting, all plots on one scale.
 
     One plot if throughput may be compared at all places alike, else one for each value at which it may. None where
@@ -146,20 +162,18 @@ def throughputs(sweep: Sweep, rows: Sequence[Row]) -> list[Plot]:
     return [_speeds(sweep, f"Throughput{title}", group, top) for title, group in chosen.items() if group]
 
 
-def _speeds(sweep: Sweep, title: str, rows: Sequence[Row], top: float) -> Plot:
-    names = [_setting(sweep, row) if sweep.compared else ", ".join(row.labels.values()) for row in rows]
-    bars = tuple(
-        Bar(
-            LABELS,
-            8.0 + ROW * number,
-            round((row.middle_records_per_s or 0.0) / top * (WIDTH - LABELS - 160), 1),
-            "speed",
-            f"{speed(row)} records/s",
-        )
-        for number, row in enumerate(rows)
+def _speeds(sweep: Sweep, title: str, rows: Sequence[Row], top: float) -> Speeds:
+    return Speeds(
+        title,
+        tuple(
+            Speed(
+                _setting(sweep, row) if sweep.compared else ", ".join(row.labels.values()),
+                round((row.middle_records_per_s or 0.0) / top * 100, 1),
+                f"{speed(row)} records/s",
+            )
+            for row in rows
+        ),
     )
-    places = tuple(Label(LABELS - 10, 8.0 + ROW * number + 14, name) for number, name in enumerate(names))
-    return Plot(title, 16.0 + ROW * len(rows), rows=places, bars=bars)
 
 
 def _setting(sweep: Sweep, row: Row) -> str:

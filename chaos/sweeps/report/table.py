@@ -13,17 +13,15 @@ from rich.table import Table
 from rich.text import Text
 
 from chaos.sweeps.model import Sweep
-from chaos.sweeps.report.words import HEADINGS, columns, figures
+from chaos.sweeps.report.words import HEADINGS, WORDS, columns, figures
 from chaos.sweeps.summary import Row
 
 _STYLES = {
     "valid": "green", "invalid": "red", "unknown": "yellow", "interrupted": "yellow", "failed": "bold red",
     "NO": "red", "yes": "green",
 }  # fmt: skip
-#: Words from the left, figures from the right.
-_WORDS = ("verdict", "settings allow", "seeds say", "shown")
 #: In a narrow terminal these stand in a table of their own.
-_SECOND = ("settings allow", "seeds say", "shown", "records/s")
+_SECOND = ("settings allow", "documented", "shown", "records/s")
 #: A terminal of so many columns has room for all in one table.
 WIDE = 140
 #: Between two columns.
@@ -53,7 +51,7 @@ def _table(sweep: Sweep, rows: Sequence[Row], wanted: Sequence[int], title: str,
     texts = {index: [HEADINGS[index], *(figures(row)[index] for row in rows)] for index in wanted}
     for index, room in _widths(texts, width - longest).items():
         name = HEADINGS[index]
-        grid.add_column(name, justify="left" if name in _WORDS else "right", width=room)
+        grid.add_column(name, justify="left" if name in WORDS else "right", width=room)
     for key, row, following in zip(keys, rows, [*rows[1:], None], strict=True):
         told = figures(row)
         end = following is not None and row.labels.get(sweep.across) != following.labels.get(sweep.across)

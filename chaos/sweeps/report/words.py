@@ -8,7 +8,9 @@ from chaos.sweeps.model import COUNTED
 from chaos.sweeps.summary import Row
 
 #: Headings of what follows a row's labels.
-HEADINGS = ("verdict", *COUNTED, "settings allow", "seeds say", "shown", "records/s", "bit")
+HEADINGS = ("verdict", *COUNTED, "settings allow", "documented", "shown", "records/s", "bit")
+#: Words from the left, figures from the right.
+WORDS = ("verdict", "settings allow", "documented", "shown")
 
 
 def figures(row: Row) -> list[str]:
@@ -61,6 +63,6 @@ def has_claims(rows: Sequence[Row]) -> bool:
 
 def columns(rows: Sequence[Row]) -> list[int]:
     """The indexes of ``HEADINGS`` that say something in these rows."""
-    hidden = set() if has_claims(rows) else {HEADINGS.index("seeds say"), HEADINGS.index("shown")}
+    hidden = set() if has_claims(rows) else {HEADINGS.index("documented"), HEADINGS.index("shown")}
     told = [figures(row) for row in rows]
     return [index for index in range(len(HEADINGS)) if index not in hidden and any(row[index] for row in told)]

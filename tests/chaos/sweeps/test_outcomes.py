@@ -112,7 +112,10 @@ def test_seeds_are_summed_into_one_row(directory: SweepDirectory) -> None:
     assert safe.forbidden == {"log-duplicate": 1}
     assert rows["0", "off", "1", "drop-response"].inapplicable == "with acks=0 there is no response to drop"
     line = claims_line(list(rows.values()))
-    assert line.startswith("1 of 2 settings show") and "not shown: all, on, 5, reset" in line
+    assert (
+        line.startswith("1 of 2 settings show")
+        and "; not so: acks all, idempotence on, in-flight 5, fault reset" in line
+    )
 
 
 def test_where_there_are_only_seeds_each_is_a_row(directory: SweepDirectory) -> None:
@@ -245,7 +248,7 @@ def test_the_table_is_whole_at_80_columns(directory: SweepDirectory) -> None:
 
 
 def test_columns_that_say_nothing_are_left_out(directory: SweepDirectory) -> None:
-    """No fault: no ``bit``; no claims: no ``seeds say``. A zero says something."""
+    """No fault: no ``bit``; no claims: no ``documented``. A zero says something."""
     sweep = find_sweep("seeds")(Wanted(seeds=(1,)))
     finish(directory, sweep.cells[0])
     outcome = replace(outcome_of(directory.run(sweep.cells[0])), faults_injected=0, faults_effective=0)

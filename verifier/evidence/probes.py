@@ -1,6 +1,7 @@
-"""What the probes of a fault saw, in words for the report. Pure. Owns the words; a name without any is shown as it is.
+"""What the probes of a fault saw, in words, for reports and progress. Pure. Owns the words.
 
-The names are those that ``chaos.faults`` records (docs/faults.md); a test holds that each of them has its words.
+A name without any is shown as it is. The names are those that ``chaos.faults`` records (docs/faults.md); a test holds
+that each of them has its words.
 """
 
 from __future__ import annotations
@@ -55,6 +56,15 @@ _VALUES: Mapping[str, str] = {
     "sessions_expired": "{} ZooKeeper sessions expired",
     "led": "leader of {}",
 }
+#: Name -> the text for one.
+_ONE: Mapping[str, str] = {
+    "held_bytes": "1 byte was held back",
+    "dropped_bytes": "1 byte was dropped",
+    "closed_connections": "1 connection was closed",
+    "batches_while_cut": "1 batch reached the log meanwhile",
+    "retries": "1 batch came again",
+    "sessions_expired": "1 ZooKeeper session expired",
+}
 #: They name something, and count nothing.
 _NUMBERS = frozenset({"broker", "pid"})
 #: Entries of one probe that are shown.
@@ -74,13 +84,12 @@ def _entry(name: str, value: Any) -> str:
     if name == "steps" and isinstance(value, list) and all(isinstance(step, Mapping) for step in value):
         return "; ".join(", ".join(_entry(*each) for each in step.items()) for step in value[:MOST])
     if name in _VALUES:
-        return _VALUES[name].format(value if name in _NUMBERS else _value(value))
+        told = _VALUES[name].format(value if name in _NUMBERS else _value(value))
+        return _ONE.get(name, told) if value == 1 else told
     return f"{name.replace('_', ' ')}: {_value(value)}"
 
 
 def _value(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value))
-    return (
-        f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10_000 else str(value)
-    )
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

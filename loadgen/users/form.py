@@ -1,0 +1,55 @@
+"""Locust's web form of a load by hand: what it may ask for. Owns the refusal, which the form shows; starts nothing.
+
+Locust itself would take any text, and the load would end with the first one that cannot be used.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping
+from typing import Any
+
+from flask import request
+
+from loadgen.hosts import checked_host
+from loadgen.settings import SettingsError
+from loadgen.users.options import FORM, check_options, producer_count
+from loadgen.users.process import has_started
+
+START = "/swarm"
+SETTLED = "the load keeps the settings that it first started with; start gapless load again for others"
+
+
+def refuse_bad_forms(environment: Any, readers: int) -> None:
+    """Look at each form before Locust does. ``readers`` of the users read."""
+
+    @environment.web_ui.app.before_request  # type: ignore[untyped-decorator]
+    def look() -> dict[str, Any] | None:
+        if request.path != START or request.method != "POST":
+            return None
+        refusal = refused(environment.parsed_options, request.form, readers, has_started=has_started())
+        # Locust answers its own refusals so, and its form shows the message.
+        return None if refusal is None else {"success": False, "message": refusal, "host": environment.host}
+
+
+def refused(options: Any, form: Mapping[str, str], readers: int, *, has_started: bool) -> str | None:
+    """Why a load with these options, as the form changes them, cannot be started; None if it can."""
+    asked = {name: form[name] for name in FORM if name in form}
+    if has_started:
+        changed = [name for name, text in asked.items() if text != _shown(getattr(options, name))]
+        return f"{', '.join(changed)}: {SETTLED}" if changed else None
+    candidate = Namespace(**{**vars(options), **asked})
+    try:
+        if form.get("host"):
+            checked_host(form["host"])
+        check_options(candidate)
+        if form.get("user_count", "").isdecimal():
+            producer_count(candidate, int(form["user_count"]), readers)
+    except SettingsError as error:
+        return str(error)
+    return None
+
+
+def _shown(value: Any) -> str:
+    """An option as the form shows it."""
+    return ",".join(value) if isinstance(value, list) else "" if value is None else str(value)
