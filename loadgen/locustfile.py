@@ -83,6 +83,7 @@ def on_test_start(environment: Any, **_: Any) -> None:
     if not isinstance(environment.runner, WorkerRunner):
         # Workers are given the master's options, but for Locust's own; and a web form may have asked for others.
         environment.parsed_options.kafka_users = environment.runner.target_user_count
+        environment.parsed_options.kafka_workers = environment.runner.worker_count
     start_process(environment, max(1, _producers(environment)))
 
 

@@ -6,9 +6,10 @@ In a run of the conductor the topic exists before the load starts, and nothing h
 from __future__ import annotations
 
 import logging
+from typing import NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
 
 from loadgen.clients.confluent import describe_exception
 from loadgen.clients.librdkafka_attempts import client_logger
@@ -18,6 +19,8 @@ from loadgen.settings import LoadSettings, SettingsError
 logger = logging.getLogger(__name__)
 
 TIMEOUT_S = 10.0
+#: What a verdict depends on.
+JUDGED_BY = ("cleanup.policy", "min.insync.replicas", "unclean.leader.election.enable")
 #: A question whose answer the load can do without.
 QUESTION_TIMEOUT_S = 3.0
 
@@ -76,6 +79,34 @@ def too_large_for_topic(bootstrap: str, settings: LoadSettings, source: str) -> 
     limits = topic_limits(known_sizes(topic), known_sizes(broker), largest)
     warning = advice(source, limits, largest, "the {}")
     return None if warning is None else unless_compressed(warning, settings.producer_config)
+
+
+class Log(NamedTuple):
+    """Where a partition's log begins, and where the next record will stand."""
+
+    begin: int
+    end: int
+
+
+def positions(bootstrap: str, topic: str, partitions: int) -> dict[int, Log]:
+    """All logs of a topic. Raises ``SettingsError`` if the cluster does not tell."""
+    admin = _admin(bootstrap)
+    found: list[dict[int, int]] = []
+    for spec in (OffsetSpec.earliest(), OffsetSpec.latest()):
+        asked = admin.list_offsets(
+            {TopicPartition(topic, number): spec for number in range(partitions)}, request_timeout=TIMEOUT_S
+        )
+        try:
+            found.append({place.partition: told.result(TIMEOUT_S).offset for place, told in asked.items()})
+        except (KafkaException, TimeoutError) as error:
+            raise SettingsError(f"where topic {topic} ends is not told: {describe_exception(error)}") from error
+    return {number: Log(found[0][number], found[1][number]) for number in range(partitions)}
+
+
+def topic_config(bootstrap: str, topic: str) -> dict[str, str]:
+    """What a verdict depends on of a topic's configuration; empty if the cluster does not tell."""
+    told = _described(bootstrap, topic)[0]
+    return {name: value for name, value in told.items() if name in JUDGED_BY and value is not None}
 
 
 def why_not_written(bootstrap: str, topic: str) -> str | None:

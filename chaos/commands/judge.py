@@ -15,9 +15,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
-from chaos.commands.invocation import command
 from chaos.commands.shown import examples, planted
 from chaos.exits import BadRequest
+from cluster.process.invocation import command
 from cluster.process.one_line import printable
 from cluster.process.supervisor import Child, Supervisor
 from verifier.evidence.run_directory import RunDirectory, read_json, read_json_lines

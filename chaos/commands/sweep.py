@@ -15,7 +15,6 @@ from typing import Annotated, Any
 
 import typer
 
-from chaos.commands import invocation
 from chaos.commands.interrupts import Interrupts
 from chaos.commands.preflight import check_disk, check_java, check_spark_master
 from chaos.commands.talk import Quiet, Talk, Verbose, talk_of
@@ -32,6 +31,7 @@ from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, SweepError, Wanted, parse_filter, parse_seeds
 from chaos.sweeps.runner import Runner, stored
 from chaos.sweeps.summary import SCHEMA, claims_line, exit_status, left_out, ran, rows_of
+from cluster.process import invocation
 from cluster.process.one_line import log_to, printable, reason
 from cluster.process.supervisor import Supervisor
 from cluster.seams.clock import SystemClock

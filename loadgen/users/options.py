@@ -95,6 +95,14 @@ def add_options(parser: Any) -> None:
     group.add_argument(
         "--kafka-run-directory", default=None, env_var=RUN_DIRECTORY_ENV, help="existing directory of the run"
     )
+    group.add_argument(
+        "--kafka-read-back",
+        default="yes",
+        choices=("yes", "no"),
+        metavar="yes|no",
+        env_var="LOCUST_KAFKA_READ_BACK",
+        help="whether all that was written is read back at the end, for gapless verify (yes)",
+    )
     group.add_argument("--kafka-results", default="results", help="where a run directory is made otherwise (results)")
 
 

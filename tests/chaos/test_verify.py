@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from chaos.commands import judge as judging
-from chaos.commands.invocation import program
 from chaos.commands.main import run_command
+from cluster.process.invocation import program
 from tests.support.settings import settings
 from tests.support.stories import clean
 from tests.verifier.operations.histories import Line
