@@ -33,6 +33,7 @@ from loadgen.users.process import (
 from loadgen.users.producer import ProducerUser
 from loadgen.users.reader import ReaderUser
 from loadgen.users.web import show_chaos
+from loadgen.users.whole_csv import write_whole_csv
 from loadgen.users.written import Workers, fail_unless_written
 from verifier.evidence.run_directory import RunDirectory
 
@@ -141,6 +142,7 @@ def _readers(environment: Any) -> int:
     return reader_count(options.kafka_readers, _users(environment), alone=ProducerUser not in classes)
 
 
+write_whole_csv()
 events.init_command_line_parser.add_listener(on_command_line)
 events.init.add_listener(on_init)
 events.test_start.add_listener(on_test_start)

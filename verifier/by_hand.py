@@ -23,7 +23,7 @@ from verifier.operations.export import Export, export_run
 from verifier.operations.model import HistoryBuilder, OperationsError
 from verifier.operations.options import JudgeOptions
 from verifier.operations.verdict import CANNOT_SEE, ClientVerdict, judge
-from verifier.verdict import CheckResult, Verdict, accusations, undecidable, worst
+from verifier.verdict import CheckResult, State, Verdict, accusations, undecidable, worst
 
 #: Written after the load, to find the end: they are not of the load, and their numbers begin again with each read back.
 _FOUND_THE_END = "sentinel"
@@ -31,10 +31,8 @@ _FOUND_THE_END = "sentinel"
 #: value shows as the loss of that value.
 _OF_OTHERS = ("foreign: ", "undecodable: not a sequenced value", "undecodable: null value")
 #: What rests on every value having been read.
-_NEEDS_ALL = ("unseen",)
-_NEEDS_THE_BEGINNING = ("unseen", "lost-write")
+_NEEDS_ALL = ("unseen", "lost-write")
 _REAL_TIME = ("G0-realtime", "G1c-realtime")
-_UNREAD = "read it back with 'gapless load --read-back DIRECTORY'"
 _BLIND = (
     CANNOT_SEE[0],
     "a client-only verdict cannot tell whether there were faults, and whether they bit",
@@ -80,7 +78,7 @@ def judge_load(run: RunDirectory, options: JudgeOptions) -> ClientVerdict:
     except MemoryError:
         return ClientVerdict(run.path, options, undecidable("the verifier ran out of memory"), cannot_see=())
     judged = judge(builder.finish(), options, run.path)
-    withheld = dict(_withheld(starts, back))
+    withheld = dict(_withheld(run, starts, back))
     withheld |= _excusable(starts, run, judged.verdict, withheld)
     doubts = [*_gaps(run, starts, back, exported, sieve), *dict.fromkeys(withheld.values())]
     verdict = _closed(judged.verdict, withheld, doubts)
@@ -109,15 +107,16 @@ def _gaps(
         yield "the files in loadgen/ are of several loads"
 
 
-def _withheld(starts: tuple[LoadStart, ...], back: ReadBack | None) -> Iterator[tuple[str, str]]:
+def _withheld(run: RunDirectory, starts: tuple[LoadStart, ...], back: ReadBack | None) -> Iterator[tuple[str, str]]:
     """Checks that the evidence cannot answer, and why."""
+    do_it = f"do it with 'gapless load --read-back {run.path}'"
     early = [start.process for start in starts if back is not None and start.process not in back.after]
     if back is None:
-        why = f"what was written was not read back at the end; {_UNREAD}"
+        why = f"what was written was not read back at the end; {do_it}"
     elif back.why:
-        why = f"what was written was not read back at the end: {back.why}; {_UNREAD}"
+        why = f"what was written was not read back at the end: {back.why}; {do_it}"
     else:
-        why = f"it was read back before {', '.join(early)} had ended; {_UNREAD}" if early else ""
+        why = f"what was written was read back before {', '.join(early)} had ended; {do_it}" if early else ""
     if why:
         yield from ((name, why) for name in _NEEDS_ALL)
     deleted = [
@@ -126,11 +125,13 @@ def _withheld(starts: tuple[LoadStart, ...], back: ReadBack | None) -> Iterator[
         if begin > min((start.ends.get(number, begin) for start in starts), default=begin)
     ]
     if deleted:
-        why = f"the topic deleted records of partitions {', '.join(map(str, deleted))} before they were read back"
-        yield from ((name, why) for name in _NEEDS_THE_BEGINNING)
+        several = "s" * (len(deleted) > 1)
+        numbers = ", ".join(map(str, deleted))
+        why = f"the topic deleted records of partition{several} {numbers} before they were read back"
+        yield from ((name, why) for name in _NEEDS_ALL)
     if any("compact" in start.topic_config.get("cleanup.policy", "") for start in starts):
         why = "the topic is compacted: it forgets values that others replaced"
-        yield from ((name, why) for name in _NEEDS_THE_BEGINNING)
+        yield from ((name, why) for name in _NEEDS_ALL)
     if len({start.machine for start in starts}) > 1:
         why = "the load ran on several machines, whose clocks are not compared"
         yield from ((name, why) for name in _REAL_TIME)
