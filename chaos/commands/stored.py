@@ -64,8 +64,8 @@ def stored(path: Path) -> Stored:
         return Stored(path, None, None, str(error))
 
 
-def latest_run(wanted: str = A_RUN) -> Path:
-    """The newest run, by its own path, which is said on stderr. Raises BadRequest if there is none."""
+def latest_run(wanted: str = A_RUN, *, quiet: bool = False) -> Path:
+    """The newest run, by its own path, which is said on stderr, unless ``quiet``. Raises BadRequest if there is none."""
     if not LATEST_RUN.exists():
         raise BadRequest(
             f"no run is named, and there is no {LATEST_RUN}; name {wanted}, or make one with 'gapless run'"
@@ -74,7 +74,8 @@ def latest_run(wanted: str = A_RUN) -> Path:
         path = LATEST_RUN.resolve().relative_to(Path.cwd())
     except ValueError:
         path = LATEST_RUN.resolve()
-    print(printable(f"gapless: {LATEST_RUN} is {path}"), file=sys.stderr)
+    if not quiet:
+        print(printable(f"gapless: {LATEST_RUN} is {path}"), file=sys.stderr)
     return path
 
 

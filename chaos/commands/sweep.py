@@ -26,6 +26,7 @@ from chaos.experiment.command_line import FIELDS, option, words
 from chaos.experiment.forms import ScheduleFile
 from chaos.experiment.record_size import check_record_size
 from chaos.experiment.resolve import load_seconds, plan, resolve
+from chaos.sweeps import in_flight
 from chaos.sweeps.catalogue import find_sweep
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, SweepError, Wanted, parse_filter, parse_seeds
@@ -58,6 +59,7 @@ def register(app: typer.Typer) -> None:
 
 
 def sweep(
+    context: typer.Context,
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="Which sweep (gapless list sweeps); not with --resume.")
     ] = None,
@@ -106,6 +108,9 @@ def sweep(
                 raise SweepError("which sweep? See 'gapless list sweeps', or go on with one by --resume DIR")
             chosen_seeds = None if seeds is None else parse_seeds(seeds)
             wanted = Wanted(chosen_seeds, time_limit, client, rate, faults, tuple(only or ()))
+            source = context.get_parameter_source("client")
+            if source is not None and source.name != "DEFAULT":
+                _check_client(name, client)
             chosen, directory = _built(name, wanted), None
         cells = chosen.filtered(parse_filter(wanted.filters))
         _check(cells)
@@ -150,6 +155,14 @@ def _built(name: str, wanted: Wanted) -> Sweep:
     if wanted.faults is not None and name != "seeds":
         raise SweepError(f"--faults goes with the sweep 'seeds'; {name} has its own (--filter fault=... for some)")
     return build(wanted)
+
+
+def _check_client(name: str, client: str) -> None:
+    """Raises SweepError for a client that was asked for and that the sweep is not made with."""
+    if name == in_flight.NAME and client != in_flight.CLIENT:
+        raise SweepError(
+            f"--client {client}: {name} is run with {in_flight.CLIENT} alone: {in_flight.WHY}; leave it out"
+        )
 
 
 def _resumed(path: Path, only: list[str] | None, others: tuple[object, ...]) -> tuple[Sweep, Wanted, SweepDirectory]:

@@ -15,6 +15,7 @@ from chaos.commands.preflight import check_java, check_spark_master
 from chaos.commands.pruned import is_pruned, say_pruned
 from chaos.commands.shown import examples
 from chaos.commands.stored import A_RUN_OR_HISTORY, Stored, latest_run, run_directory, stored
+from chaos.commands.talk import PlainQuiet
 from chaos.exits import VERDICTS, BadRequest, Exit
 from cluster.process.invocation import command
 from cluster.process.one_line import printable
@@ -64,9 +65,10 @@ def verify(
     out: Annotated[
         Path | None, typer.Option(help="Histories: a directory for verdict.json, summary.md, junit.xml and anomalies/.")
     ] = None,
+    quiet: PlainQuiet = False,
 ) -> int:
     """Judge each and print the RESULT lines; the exit status is the worst."""
-    asked = [stored(path) for path in paths or [latest_run(A_RUN_OR_HISTORY)]]
+    asked = [stored(path) for path in paths or [latest_run(A_RUN_OR_HISTORY, quiet=quiet)]]
     runs = list(dict.fromkeys(each.run for each in asked if each.run is not None and not is_pruned(each.run)))
     options = _options(sub_via, ww_deps=ww_deps, txn=txn)
     if all(each.history is None and each.load is None for each in asked) and (
@@ -83,7 +85,7 @@ def verify(
     saying = _InOrder(asked, runs, lambda each, place: _history(each, options, place, as_json=as_json), out, as_json)
     saying.go_on()
     if runs:
-        judge_all(runs, spark_master, saying.judged)
+        judge_all(runs, spark_master, saying.judged, quiet=quiet)
     return int(next(status for status in _WORST_FIRST if status in saying.statuses))
 
 
