@@ -65,7 +65,7 @@ def stored(path: Path) -> Stored:
 
 
 def latest_run(wanted: str = A_RUN, *, quiet: bool = False) -> Path:
-    """The newest run, by its own path, which is said on stderr, unless ``quiet``. Raises BadRequest if there is none."""
+    """The newest run, by its own path, said on stderr unless ``quiet``. Raises BadRequest if there is none."""
     if not LATEST_RUN.exists():
         raise BadRequest(
             f"no run is named, and there is no {LATEST_RUN}; name {wanted}, or make one with 'gapless run'"

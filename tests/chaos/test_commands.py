@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from chaos.commands import preflight
+from chaos.commands import preflight, up
 from chaos.commands.examples import EXAMPLES
 from chaos.commands.interrupts import SIGNALS, Interrupts
 from chaos.commands.main import _program, run_command
@@ -262,6 +262,27 @@ def test_lists_have_a_line_on_each(what: str, capsys: pytest.CaptureFixture[str]
     assert run_command(["list", what]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines and all(len(line.split()) > 3 for line in lines)
+
+
+def test_quiet_commands_say_how_it_ends_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """verify -q does not say which run is the latest; up -q prints where to connect, and no hint."""
+    Path("results").mkdir()
+    Path("run").mkdir()
+    Path("results/latest").symlink_to("../run")
+    Path("run/run.json").write_text(json.dumps(run_model().to_json()))
+    monkeypatch.setattr("chaos.commands.verify.check_java", lambda: None)
+    monkeypatch.setattr("chaos.commands.verify.judge", lambda *_, **__: "valid")
+    assert run_command(["verify", "-q"]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert run_command(["verify"]) == 0
+    assert capsys.readouterr().err == "gapless: results/latest is run\n"
+    state = {"bootstrap.servers": "h:1", "creates_topics": True, "metrics": ["http://h:2/metrics"]}
+    up._announce(state, Path("data"), quiet=True)
+    assert capsys.readouterr().out == "bootstrap.servers=h:1\n"
+    up._announce(state, Path("data"), quiet=False)
+    assert capsys.readouterr().out.count("\n") == 4
 
 
 def test_no_cluster_to_ask_about(capsys: pytest.CaptureFixture[str]) -> None:
