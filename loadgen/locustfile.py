@@ -21,7 +21,14 @@ from locust.runners import MasterRunner, WorkerRunner
 
 from loadgen.hosts import checked_host
 from loadgen.settings import SettingsError
-from loadgen.users.options import DEFAULT_PRODUCERS, add_options, producer_count, reader_count, settle_options
+from loadgen.users.options import (
+    DEFAULT_PRODUCERS,
+    add_options,
+    producer_count,
+    reader_count,
+    refuse_as_we_do,
+    settle_options,
+)
 from loadgen.users.process import (
     end_process,
     fail_process,
@@ -33,7 +40,7 @@ from loadgen.users.process import (
 from loadgen.users.producer import ProducerUser
 from loadgen.users.reader import ReaderUser
 from loadgen.users.web import show_chaos
-from loadgen.users.whole_csv import write_whole_csv
+from loadgen.users.whole_csv import keep_requests, write_whole_csv
 from loadgen.users.written import Workers, fail_unless_written
 from verifier.evidence.run_directory import RunDirectory
 
@@ -49,6 +56,7 @@ _asked: list[str | None] = []
 
 def on_command_line(parser: Any, **_: Any) -> None:
     add_options(parser)
+    refuse_as_we_do(parser)
 
 
 def on_init(environment: Any, **_: Any) -> None:
@@ -95,6 +103,9 @@ def on_user_error(exception: BaseException, **_: Any) -> None:
 def on_quitting(environment: Any, **_: Any) -> None:
     """A load that wrote nothing, or ended before its cluster had answered, has shown nothing, and says so."""
     settle_process()
+    if not isinstance(environment.runner, MasterRunner):
+        # whose workers may have more to tell
+        keep_requests()
     options, runner = environment.parsed_options, environment.runner
     if not _asked and (isinstance(runner, MasterRunner | WorkerRunner) or _waits_for_a_click(environment)):
         return

@@ -16,7 +16,7 @@ from loadgen.command import LOCUSTFILE
 from loadgen.hosts import checked_host
 from loadgen.settings import SettingsError
 from loadgen.users.document import document
-from loadgen.users.options import add_options
+from loadgen.users.options import add_options, refuse_as_we_do, settle_options
 from tests.verifier.test_by_hand import LAST, READ, SENT, load, row
 from verifier.evidence.run_directory import read_json
 
@@ -151,3 +151,43 @@ def test_a_load_is_exported_without_others(tmp_path: Path, capsys: pytest.Captur
     assert run_command(["export", str(run.path), "--jsonl"]) == 0
     out = capsys.readouterr().out
     assert "t-0" in out and "foreign" not in out and "sentinel" not in out
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["--kafka-rtae", "3"], "there is no option --kafka-rtae 3; did you mean --kafka-rate?"),
+        (["--kafka-read-back", "maybe"], "argument --kafka-read-back: invalid choice: 'maybe'"),
+        (["--kafka-partitions", "x"], "argument --kafka-partitions: invalid int value: 'x'"),
+        (["--kafka-flush-timeout", "soon"], "argument --kafka-flush-timeout: "),
+    ],
+)
+def test_a_bad_option_is_one_line(argv: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """With our status: Locust's own for it reads as unknown."""
+    parser = configargparse.ArgParser(add_help=False)
+    add_options(parser)
+    refuse_as_we_do(parser)
+    with pytest.raises(SystemExit) as ended:
+        parser.parse_args(argv)
+    err = capsys.readouterr().err
+    assert ended.value.code == 254 and err.count("\n") == 1
+    assert err.startswith(f"gapless load: {says}") and err.endswith("(see 'gapless load --options')\n")
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["--kafka-rate", "0"], "--kafka-rate 0.0: rate is 0.0; it must be above 0"),
+        (["--kafka-value-bytes", "9"], "--kafka-value-bytes 9: values have at least 48 bytes"),
+        (["--kafka-client", "java"], "--kafka-client java: client is 'java'; there are native, confluent"),
+        (["--kafka-partitions", "0"], "--kafka-partitions 0: partitions is 0; it must be at least 1"),
+    ],
+)
+def test_what_cannot_be_names_its_option(argv: list[str], says: str, tmp_path: Path) -> None:
+    """Not only the field that it fills, and no directory is made."""
+    parser = configargparse.ArgParser(add_help=False)
+    add_options(parser)
+    options = parser.parse_args([*argv, "--kafka-results", str(tmp_path / "results")])
+    with pytest.raises(SettingsError) as refusal:
+        settle_options(options)
+    assert str(refusal.value).startswith(says) and not (tmp_path / "results").exists()
