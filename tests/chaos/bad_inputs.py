@@ -67,6 +67,8 @@ BAD = [
     (["run", "--record-bytes", "-1"], ["gapless: --record-bytes -1: values have at least 48 bytes"]),
     (["run", "--defect", "lose-acked,refuse-batches:1"], ["is several defects", "--defect lose-acked --defect refuse"]),
     (["up", "--defect", "lose-acked,refuse-batches"], ["is several defects", "--defect lose-acked --defect refuse"]),
+    (["sweep", "seeds", "--seeds", "2", "--random", "2"], ["--seeds and --random exclude each other"]),
+    (["sweep", "seeds", "--random", "0"], ["--random must be at least 1, not 0"]),
     (["sweep", "in-flight", "--client", "confluent"], ["--client confluent: in-flight is run with native", "leave it"]),
     (["run", "--record-bytes", "2000000"], ["--record-bytes 2000000", "message.max.bytes 1000000", "at most 999964"]),
     (["run", "--client", "native", "--workload", "rare.yaml"], ["rare.yaml", "max.request.size 1048576", "=2000"]),

@@ -29,7 +29,7 @@ from verifier.evidence.run_directory import RunDirectory
 
 COMMANDS = {
     "run": ("--faults", "--schedule", "--defect", "--acks", "--broker-config", "--out", "--web", "--json", "254"),
-    "sweep": ("--seeds", "--filter", "--list", "--resume", "--out", "--json", "255"),
+    "sweep": ("--seeds", "--random", "--fail-fast", "--filter", "--list", "--resume", "--out", "--json", "255"),
     "verify": ("--spark-master", "--json", "--sub-via", "--ww-deps", "--txn", "--out", "--quiet", "-q"),
     "report": ("RUN", "run directory"),
     "load": ("--host", "--web", "--read-back", "--options", "--kafka-rate", "docs/load-options.md"),
@@ -232,6 +232,15 @@ def test_a_shell_completes_commands_options_and_choices(
         run_command([])
     assert ended.value.code == 0
     assert capsys.readouterr().out.strip() == says
+
+
+def test_a_sweep_takes_seeds_that_nobody_chose(capsys: pytest.CaptureFixture[str]) -> None:
+    """As many as are wanted, other ones each time."""
+    cells = []
+    for _ in range(2):
+        assert run_command(["sweep", "seeds", "--random", "3", "--list", "--json"]) == 0
+        cells.append(json.loads(capsys.readouterr().out).keys())
+    assert [len(each) for each in cells] == [3, 3] and cells[0].isdisjoint(cells[1])
 
 
 def test_the_list_of_faults_says_which_are_basic(capsys: pytest.CaptureFixture[str]) -> None:
