@@ -42,11 +42,12 @@ class PartitionRead:
 
 def read_through(
     topic: str, through: Mapping[int, int], run_id: int, reader: RecordReader, recorder: Recorder, clock: Clock,
-    deadline_s: float,
+    deadline_s: float, begins: Mapping[int, int] | None = None,
 ) -> dict[int, PartitionRead]:  # fmt: skip
-    """Read from offset 0 until all of ``through`` is reached, the deadline has passed or ``STALL_S`` without a record.
+    """Read until all of ``through`` is reached, the deadline has passed or ``STALL_S`` without a record.
 
-    Records beyond an offset that come along are recorded as well.
+    Each partition is read from ``begins`` on, or from offset 0. Records beyond an offset that come along are recorded
+    as well.
     """
     seen = {partition: PartitionRead(offset) for partition, offset in through.items()}
     stall_ns = int(STALL_S * 1e9)
@@ -54,7 +55,7 @@ def read_through(
     give_up_ns = min(deadline_ns, clock.monotonic_ns() + stall_ns)
     partitions = PartitionReader(
         topic=topic,
-        offsets=dict.fromkeys(through, 0),
+        offsets={number: (begins or {}).get(number, 0) for number in through},
         run_id=run_id,
         reader=reader,
         recorder=recorder,

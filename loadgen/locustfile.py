@@ -22,7 +22,14 @@ from locust.runners import MasterRunner, WorkerRunner
 from loadgen.hosts import checked_host
 from loadgen.settings import SettingsError
 from loadgen.users.form import refuse_bad_forms
-from loadgen.users.options import DEFAULT_PRODUCERS, add_options, producer_count, reader_count, settle_options
+from loadgen.users.options import (
+    DEFAULT_PRODUCERS,
+    add_options,
+    producer_count,
+    reader_count,
+    refuse_as_we_do,
+    settle_options,
+)
 from loadgen.users.process import (
     end_process,
     fail_process,
@@ -34,6 +41,7 @@ from loadgen.users.process import (
 from loadgen.users.producer import ProducerUser
 from loadgen.users.reader import ReaderUser
 from loadgen.users.web import show_chaos
+from loadgen.users.whole_csv import keep_requests, write_whole_csv
 from loadgen.users.written import Workers, fail_unless_written
 from verifier.evidence.run_directory import RunDirectory
 
@@ -49,6 +57,7 @@ _asked: list[str | None] = []
 
 def on_command_line(parser: Any, **_: Any) -> None:
     add_options(parser)
+    refuse_as_we_do(parser)
 
 
 def on_init(environment: Any, **_: Any) -> None:
@@ -86,6 +95,7 @@ def on_test_start(environment: Any, **_: Any) -> None:
     if not isinstance(environment.runner, WorkerRunner):
         # Workers are given the master's options, but for Locust's own; and a web form may have asked for others.
         environment.parsed_options.kafka_users = environment.runner.target_user_count
+        environment.parsed_options.kafka_workers = environment.runner.worker_count
     start_process(environment, max(1, _producers(environment)))
 
 
@@ -96,6 +106,9 @@ def on_user_error(exception: BaseException, **_: Any) -> None:
 def on_quitting(environment: Any, **_: Any) -> None:
     """A load that wrote nothing, or ended before its cluster had answered, has shown nothing, and says so."""
     settle_process()
+    if not isinstance(environment.runner, MasterRunner):
+        # whose workers may have more to tell
+        keep_requests()
     options, runner = environment.parsed_options, environment.runner
     if not _asked and (isinstance(runner, MasterRunner | WorkerRunner) or _waits_for_a_click(environment)):
         return
@@ -143,6 +156,7 @@ def _readers(environment: Any) -> int:
     return reader_count(options.kafka_readers, _users(environment), alone=ProducerUser not in classes)
 
 
+write_whole_csv()
 events.init_command_line_parser.add_listener(on_command_line)
 events.init.add_listener(on_init)
 events.test_start.add_listener(on_test_start)

@@ -132,6 +132,11 @@ class LoadSettings:
         return "all" if value == "-1" else value
 
     @property
+    def idempotence(self) -> bool:
+        """Whether the producer is idempotent, as it will use it: unless it was asked for, only with acks=all."""
+        return str(self.producer_config.get("enable.idempotence", self.acks == "all")).lower() == "true"
+
+    @property
     def rate_per_producer(self) -> float:
         """Records per second of one producer user."""
         return self.rate / max(1, self.producers)

@@ -6,10 +6,13 @@ In a run of the conductor the topic exists before the load starts, and nothing h
 from __future__ import annotations
 
 import logging
+import threading
+from typing import NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
 
+from cluster.seams.clock import SystemClock
 from loadgen.clients.confluent import describe_exception
 from loadgen.clients.librdkafka_attempts import client_logger
 from loadgen.limits import LargestRecord, advice, known_sizes, topic_limits, unless_compressed
@@ -18,8 +21,13 @@ from loadgen.settings import LoadSettings, SettingsError
 logger = logging.getLogger(__name__)
 
 TIMEOUT_S = 10.0
+#: What a verdict depends on.
+JUDGED_BY = ("cleanup.policy", "min.insync.replicas", "unclean.leader.election.enable")
 #: A question whose answer the load can do without.
 QUESTION_TIMEOUT_S = 3.0
+AGAIN_S = 0.2
+#: Where a log begins, and where it ends.
+_ENDS = (OffsetSpec.earliest(), OffsetSpec.latest())
 
 
 def ensure_topic(bootstrap: str, settings: LoadSettings) -> LoadSettings:
@@ -76,6 +84,45 @@ def too_large_for_topic(bootstrap: str, settings: LoadSettings, source: str) -> 
     limits = topic_limits(known_sizes(topic), known_sizes(broker), largest)
     warning = advice(source, limits, largest, "the {}")
     return None if warning is None else unless_compressed(warning, settings.producer_config)
+
+
+class Log(NamedTuple):
+    """Where a partition's log begins, and where the next record will stand."""
+
+    begin: int
+    end: int
+
+
+def positions(bootstrap: str, topic: str, partitions: int) -> dict[int, Log]:
+    """All logs of a topic. Raises ``SettingsError`` if the cluster does not tell in time.
+
+    A topic that was just made has no leaders yet.
+    """
+    admin, clock = _admin(bootstrap), SystemClock()
+    deadline_ns = clock.monotonic_ns() + int(TIMEOUT_S * 1e9)
+    while True:
+        try:
+            begins, ends = (_offsets(admin, topic, partitions, spec) for spec in _ENDS)
+        except (KafkaException, TimeoutError) as error:
+            if clock.monotonic_ns() >= deadline_ns:
+                why = describe_exception(error)
+                raise SettingsError(f"where the partitions of topic {topic} end is not told: {why}") from error
+            threading.Event().wait(AGAIN_S)
+        else:
+            return {number: Log(begins[number], ends[number]) for number in range(partitions)}
+
+
+def _offsets(admin: AdminClient, topic: str, partitions: int, spec: OffsetSpec) -> dict[int, int]:
+    asked = admin.list_offsets(
+        {TopicPartition(topic, number): spec for number in range(partitions)}, request_timeout=QUESTION_TIMEOUT_S
+    )
+    return {place.partition: told.result(TIMEOUT_S).offset for place, told in asked.items()}
+
+
+def topic_config(bootstrap: str, topic: str) -> dict[str, str]:
+    """What a verdict depends on of a topic's configuration; empty if the cluster does not tell."""
+    told = _described(bootstrap, topic)[0]
+    return {name: value for name, value in told.items() if name in JUDGED_BY and value is not None}
 
 
 def why_not_written(bootstrap: str, topic: str) -> str | None:

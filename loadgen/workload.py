@@ -99,7 +99,19 @@ class Workload:
                 )
             changes[name] = value
         absent = {name: value for name, value in (defaults or {}).items() if getattr(self, name) is None}
-        return replace(self, **{**absent, **changes})
+        try:
+            return replace(self, **{**absent, **changes})
+        except WorkloadError as error:
+            raise self._of_option(options, changes) or error from error
+
+    def _of_option(self, options: Mapping[str, tuple[str, Any]], changes: Mapping[str, Any]) -> WorkloadError | None:
+        """The refusal of the first option that cannot be; None if it is not a single one that is wrong."""
+        for name, value in changes.items():
+            try:
+                replace(self, **{name: value})
+            except WorkloadError as error:
+                return WorkloadError(f"{options[name][0]} {value}: {error.__cause__}")
+        return None
 
     @property
     def is_unlimited(self) -> bool:

@@ -60,6 +60,7 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "list": (
         ("gapless list faults", "what --faults takes"),
         ("gapless list checks --json", "what is looked for, for a program"),
+        ("gapless list links --brokers 5", "what cut-link and slow-link take as a target"),
     ),
     "dump": (
         ("gapless dump results/up/nodes/1/data", "the replicas of a broker, checked"),

@@ -15,6 +15,8 @@ from chaos.commands.stored import run_directory
 from chaos.exits import BadRequest, Exit
 from cluster.process.one_line import printable, reason
 from verifier.evidence.arrow_stream import HistoryError
+from verifier.evidence.by_hand import is_load_by_hand
+from verifier.evidence.run_directory import RunDirectory
 
 
 def register(app: typer.Typer) -> None:
@@ -23,7 +25,9 @@ def register(app: typer.Typer) -> None:
 
 
 def export(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory, for example results/latest.")],
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="A run directory, for example results/latest, or a load by hand.")
+    ],
     edn: Annotated[
         bool, typer.Option("--edn", help="Write EDN, one operation a line. This or --jsonl is required.")
     ] = False,
@@ -33,21 +37,24 @@ def export(
     out: Annotated[Path | None, typer.Option(help="The file to write; standard output without it.")] = None,
 ) -> int:
     """Write them in the order of time."""
-    directory = run_directory(run)
+    load = RunDirectory(run) if is_load_by_hand(RunDirectory(run)) else None
+    directory = load or run_directory(run)
     if not any(directory.history_dir.glob("*.arrow")):
         raise BadRequest(f"{run} has no history/*.arrow: the run left none, or they were removed; name another run")
     if edn == jsonl:
         wrong = "--edn or --jsonl, not both" if edn else "a form: add --edn or --jsonl"
         raise BadRequest(f"export needs {wrong} (see 'gapless export --help')")
-    unsealed = check_files(run, directory)
+    unsealed = check_files(run, directory) if load is None else []
+    from verifier.by_hand import Sieve
     from verifier.operations.export import export_run
     from verifier.operations.writing import FORMS
 
     try:
-        exported = export_run(directory.history_dir)
+        exported = export_run(directory.history_dir, None if load is None else Sieve())
     except HistoryError as error:
         raise BadRequest(f"{error}; {BLAMED}") from error
-    for note in [*unsealed, *check_ends(run, directory, exported.unfinished), *excused(directory)]:
+    more = [] if load is not None else [*check_ends(run, directory, exported.unfinished), *excused(directory)]
+    for note in [*unsealed, *more]:
         print(f"gapless: note: {printable(note)}", file=sys.stderr)
     form = FORMS["edn" if edn else "jsonl"]
     try:

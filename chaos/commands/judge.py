@@ -15,9 +15,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
-from chaos.commands.invocation import command
 from chaos.commands.shown import examples, planted
 from chaos.exits import BadRequest
+from cluster.process.invocation import command
 from cluster.process.one_line import printable
 from cluster.process.supervisor import Child, Supervisor
 from verifier.evidence.run_directory import RunDirectory, read_json, read_json_lines
@@ -55,16 +55,21 @@ def judge(directory: RunDirectory, spark_master: str, *, as_json: bool) -> str:
 
 
 def judge_all(
-    directories: Sequence[RunDirectory], spark_master: str, said: Said = lambda _run, _failure: None
+    directories: Sequence[RunDirectory],
+    spark_master: str,
+    said: Said = lambda _run, _failure: None,
+    *,
+    quiet: bool = False,
 ) -> dict[RunDirectory, str | None]:
     """Verify several run directories in one Spark session; for each, None or why it has no verdict.
 
     If the verifier fails over a run, that is left unknown, for that reason; if it dies, it is started again for those
     behind it. A run that another verifier judges, or whose ``run.json`` cannot be read, has no verdict. A line on
-    stderr says how far it is. Ctrl-C and SIGTERM raise KeyboardInterrupt, after what is left was said on stderr.
+    stderr says how far it is, unless ``quiet``. Ctrl-C and SIGTERM raise KeyboardInterrupt, after what is left was said
+    on stderr.
     """
     before = {each: _stamp(each) for each in directories}
-    progress = _Progress(directories, said)
+    progress = _Progress(directories, said, quiet=quiet)
     try:
         while left := progress.left():
             with Supervisor(str(left[0].path)) as supervisor:
@@ -88,9 +93,9 @@ def judge_all(
 class _Progress:
     """What became of each of several runs, told as soon as the verifier says so, with a line on stderr."""
 
-    def __init__(self, runs: Sequence[RunDirectory], said: Said) -> None:
+    def __init__(self, runs: Sequence[RunDirectory], said: Said, *, quiet: bool = False) -> None:
         self.told: dict[RunDirectory, str | None] = {}
-        self._runs, self._said = runs, said
+        self._runs, self._said, self._quiet = runs, said, quiet
         self._looked_at, self._outcomes, self._log_path = 0, Path(), ""
 
     def left(self) -> list[RunDirectory]:
@@ -115,7 +120,8 @@ class _Progress:
         self.told[run] = error
         outcome = error or read_json(run.verdict_json)["verdict"]
         line = f"judged {len(self.told)} of {len(self._runs)}: {run.path}: {outcome}"
-        print(printable(line), file=sys.stderr)
+        if not self._quiet:
+            print(printable(line), file=sys.stderr)
         self._said(run, error)
 
 

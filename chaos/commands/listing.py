@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import sys
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from chaos.faults.catalogue import FAULTS
+from chaos.exits import BadRequest
+from chaos.experiment.choices import LOAD_GROUPS
+from chaos.experiment.planned import FOLLOWERS
+from chaos.faults.catalogue import DEFAULT, FAULTS, GROUPS
 from cluster.defects import CATALOGUE
+from cluster.process.topology import ZOOKEEPER, LinkName, link_names
+
+#: Of the list of links, where nothing is said.
+BROKERS = 3
 
 
 class What(StrEnum):
@@ -20,31 +28,58 @@ class What(StrEnum):
     DEFECTS = "defects"
     WORKLOADS = "workloads"
     SWEEPS = "sweeps"
+    LINKS = "links"
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("list", help="List faults, checks, defects, workloads or sweeps, with a line on each.")(list_what)
+    app.command("list", help="List faults, checks, defects, workloads, sweeps or links, with a line on each.")(
+        list_what
+    )
 
 
 def list_what(
     what: Annotated[What, typer.Argument(metavar="LIST", help="Which list.")],
+    brokers: Annotated[
+        int | None, typer.Option(min=1, max=100, help=f"Of links: how many brokers. [dim]default: {BROKERS}[/dim]")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Print names and what they mean."""
-    entries = _entries(what)
+    if brokers is not None and what is not What.LINKS:
+        raise BadRequest(f"--brokers goes with 'gapless list links'; {what} are the same for any number; leave it out")
+    entries = _links(brokers or BROKERS) if what is What.LINKS else _entries(what)
     if as_json:
         print(json.dumps(entries, indent=2))
         return 0
     width = max(map(len, entries), default=0)
     for name, summary in entries.items():
         print(f"{name:{width}}  {summary}")
+    if what is What.FAULTS:
+        print(f"({DEFAULT}): a run breaks these unless --faults says otherwise; see also --faults all", file=sys.stderr)
     return 0
+
+
+def _links(brokers: int) -> dict[str, str]:
+    """The links of a run with so many brokers, and what goes over each."""
+    links = {str(link): _summary(link) for link in link_names(range(1, brokers + 1), LOAD_GROUPS)}
+    return {**links, FOLLOWERS: "cut-link: every link on which a follower fetches from the leader of its partition"}
+
+
+def _summary(link: LinkName) -> str:
+    target = link.target.removeprefix("b")
+    if link.opener in LOAD_GROUPS:
+        return f"what the load's {link.opener} ask broker {target}, and its answers"
+    opener = link.opener.removeprefix("b")
+    if link.target == ZOOKEEPER:
+        return f"broker {opener}'s session with ZooKeeper"
+    return f"what broker {opener} asks broker {target}: as its follower, its fetches; as controller, its requests"
 
 
 def _entries(what: What) -> dict[str, str]:
     if what is What.FAULTS:
-        return {name: fault.summary for name, fault in FAULTS.items()}
+        mark = f" ({DEFAULT})"
+        return {name: f"{fault.summary}{mark * (name in GROUPS[DEFAULT])}" for name, fault in FAULTS.items()}
     if what is What.CHECKS:
         from verifier.checks import CHECKS
 

@@ -1,6 +1,7 @@
 """``gapless load``: Locust by hand against any cluster, the plain way in. Owns the command line that it becomes.
 
-The load itself is the locustfile's (docs/load.md). This process turns into Locust's: signals and exit status are its.
+The load itself is the locustfile's (docs/load.md), and reading back ``loadgen.read_back``'s. This process turns into
+one of them: signals and exit status are its.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,11 +19,14 @@ from cluster.process.safe_path import package_environment
 from loadgen.command import LOCUSTFILE, WEB_HOST
 from loadgen.hosts import checked_host
 from loadgen.settings import SettingsError
+from verifier.evidence.by_hand import is_load_by_hand
+from verifier.evidence.run_directory import RunDirectory
 
 HELP = """Write to and read from any Kafka cluster with Locust, by hand, and record what clients were told.
 
 All options of Locust and of docs/load-options.md may follow: --run-time 60s, --users 9, --kafka-rate 500,
---kafka-topic NAME, --kafka-workload mixed, ... The histories go to results/locust.
+--kafka-topic NAME, --kafka-workload mixed, ... The histories go to results/locust. What was written is read back at the
+end, and then 'gapless verify results/locust/...' judges it.
 """
 #: With one of these Locust is not to run without a page: there is one, or a master says when to begin.
 _NO_HEADLESS = ("--headless", "--worker", "--help", "-h")
@@ -39,16 +44,38 @@ def load(
         str | None, typer.Option(metavar="HOST:PORT[,...]", help="Bootstrap servers of the cluster.")
     ] = None,
     web: Annotated[bool, typer.Option("--web", help="Begin and watch it in Locust's page, on 127.0.0.1.")] = False,
+    read_back: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIRECTORY", help="Only read back a former load, whose cluster was gone or that had several hosts."
+        ),
+    ] = None,
     options: Annotated[bool, typer.Option("--options", help="Print all options that may follow, and end.")] = False,
 ) -> int:
-    """Become Locust."""
-    words = ["--help"] if options else arguments(host, context.args, web=web)
+    """Become Locust, or the program that reads back."""
+    if read_back is not None:
+        program = ["loadgen.read_back", *reading_arguments(read_back, host, context.args, web=web)]
+    else:
+        words = ["--help"] if options else arguments(host, context.args, web=web)
+        program = ["locust", "--locustfile", str(LOCUSTFILE), *words]
     environment = {**os.environ, **package_environment(LOCUSTFILE.parent.parent)}
     # as for the load of a run: an arena for each of librdkafka's threads would grow with each outage
     environment.setdefault("MALLOC_ARENA_MAX", "2")
-    argv = [sys.executable, "-m", "locust", "--locustfile", str(LOCUSTFILE), *words]
+    argv = [sys.executable, "-m", *program]
     sys.stdout.flush()
     os.execve(sys.executable, argv, environment)
+
+
+def reading_arguments(directory: Path, host: str | None, others: Sequence[str], *, web: bool) -> list[str]:
+    """The arguments of what reads back. Raises BadRequest for an invalid host, no load, or options of a new load."""
+    if others or web:
+        raise BadRequest(f"--read-back reads what a load wrote and starts none: leave out {[*others, '--web'][0]}")
+    if not is_load_by_hand(RunDirectory(directory)):
+        raise BadRequest(f"--read-back {directory}: no load by hand left anything there; name a results/locust/...")
+    try:
+        return [str(directory), *([] if host is None else ["--host", checked_host(host)])]
+    except SettingsError as error:
+        raise BadRequest(str(error)) from error
 
 
 def arguments(host: str | None, others: Sequence[str], *, web: bool) -> list[str]:

@@ -13,9 +13,9 @@ import typer
 from typer.exceptions import TyperException
 
 from chaos.commands.examples import epilog
-from chaos.commands.invocation import NAME
 from chaos.commands.usage import empty_option, usage_line
 from chaos.exits import BadRequest, Exit
+from cluster.process.invocation import NAME
 from cluster.process.one_line import guard_last_resort, printable
 from cluster.process.safe_path import keep_safe
 

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import typer
 
-from chaos.commands.invocation import command
 from chaos.commands.session import conduct
 from chaos.commands.talk import Quiet, Verbose, talk_of
 from chaos.exits import VERDICTS, BadRequest, Exit
@@ -19,6 +18,7 @@ from chaos.experiment.command_line import asked_by, with_options, words
 from chaos.experiment.declaration import Panel
 from chaos.experiment.record_size import check_record_size
 from chaos.experiment.resolve import plan, resolve
+from cluster.process.invocation import command
 
 
 def register(app: typer.Typer) -> None:

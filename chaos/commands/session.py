@@ -16,7 +16,6 @@ from pathlib import Path
 
 from chaos.commands.commit import commit
 from chaos.commands.interrupts import Interrupts
-from chaos.commands.invocation import command
 from chaos.commands.judge import run_verifier, say, write_unjudged
 from chaos.commands.preflight import check_disk, check_outside
 from chaos.commands.talk import Talk
@@ -29,6 +28,7 @@ from chaos.experiment.experiment import Experiment
 from chaos.experiment.resolve import load_seconds, overrun
 from chaos.experiment.verdict import settings_of
 from chaos.schedules.model import Schedule, to_yaml
+from cluster.process.invocation import command
 from cluster.process.one_line import log_to, reason
 from cluster.process.supervisor import Supervisor
 from cluster.seams.asyncio_transport import AsyncioTransport

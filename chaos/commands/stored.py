@@ -14,6 +14,7 @@ from pathlib import Path
 from chaos.commands.history_head import complaint
 from chaos.exits import BadRequest
 from cluster.process.one_line import printable, reason
+from verifier.evidence.by_hand import is_load_by_hand
 from verifier.evidence.run_directory import LATEST, RunDirectory
 from verifier.evidence.run_model import OtherVersion, RunModel, RunModelError
 
@@ -22,7 +23,8 @@ HISTORIES = (".edn", ".jsonl", ".json")
 STORE_FILE = "history.edn"
 A_RUN = "a run directory, for example results/latest"
 A_RUN_OR_HISTORY = (
-    f"a run directory (results/latest) or a history ({', '.join(HISTORIES)}, or a directory with {STORE_FILE})"
+    f"a run directory (results/latest), a load by hand (results/locust/...) or a history ({', '.join(HISTORIES)}, or a "
+    f"directory with {STORE_FILE})"
 )
 #: What is meant if no run is named.
 LATEST_RUN = Path("results") / LATEST
@@ -36,12 +38,15 @@ class DamagedRun(BadRequest):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One path as it was given: a run directory, or the file of a history; or what is wrong with a damaged run."""
+    """One path as it was given: a run directory, the file of a history, or a load by hand; or what is wrong with a
+    damaged run.
+    """
 
     given: Path
     run: RunDirectory | None
     history: Path | None
     damage: str | None = None
+    load: RunDirectory | None = None
 
 
 def stored(path: Path) -> Stored:
@@ -51,14 +56,16 @@ def stored(path: Path) -> Stored:
         return Stored(path, None, path)
     if path.is_dir() and not (path / "run.json").exists() and (path / STORE_FILE).is_file():
         return Stored(path, None, path / STORE_FILE)
+    if is_load_by_hand(load := RunDirectory(path)):
+        return Stored(path, None, None, load=load)
     try:
         return Stored(path, run_directory(path, A_RUN_OR_HISTORY), None)
     except DamagedRun as error:
         return Stored(path, None, None, str(error))
 
 
-def latest_run(wanted: str = A_RUN) -> Path:
-    """The newest run, by its own path, which is said on stderr. Raises BadRequest if there is none."""
+def latest_run(wanted: str = A_RUN, *, quiet: bool = False) -> Path:
+    """The newest run, by its own path, said on stderr unless ``quiet``. Raises BadRequest if there is none."""
     if not LATEST_RUN.exists():
         raise BadRequest(
             f"no run is named, and there is no {LATEST_RUN}; name {wanted}, or make one with 'gapless run'"
@@ -67,7 +74,8 @@ def latest_run(wanted: str = A_RUN) -> Path:
         path = LATEST_RUN.resolve().relative_to(Path.cwd())
     except ValueError:
         path = LATEST_RUN.resolve()
-    print(printable(f"gapless: {LATEST_RUN} is {path}"), file=sys.stderr)
+    if not quiet:
+        print(printable(f"gapless: {LATEST_RUN} is {path}"), file=sys.stderr)
     return path
 
 
@@ -100,7 +108,9 @@ def run_directory(path: Path, wanted: str = A_RUN) -> RunDirectory:
 
 def _was_a_run(directory: RunDirectory) -> bool:
     """Whether a directory has what only a run leaves."""
-    return directory.seal_json.is_file() or (directory.history_dir.is_dir() and directory.nodes_dir.is_dir())
+    nodes = directory.nodes_dir
+    # a load by hand makes the directory, and nothing in it
+    return directory.seal_json.is_file() or (directory.history_dir.is_dir() and nodes.is_dir() and any(nodes.iterdir()))
 
 
 def _not_a_run(path: Path, wanted: str) -> str:

@@ -15,28 +15,28 @@ from typing import Annotated, Any
 
 import typer
 
-from chaos.commands import invocation
 from chaos.commands.interrupts import Interrupts
 from chaos.commands.preflight import check_disk, check_java, check_spark_master
+from chaos.commands.sweep_options import FailFast, Only, Random, Resume, Seeds, TimeLimit, chosen_seeds
 from chaos.commands.talk import Quiet, Talk, Verbose, talk_of
 from chaos.conductor.progress import Progress
 from chaos.exits import BadRequest
-from chaos.experiment.asked import TIME
 from chaos.experiment.choices import Keep
 from chaos.experiment.command_line import FIELDS, option, words
 from chaos.experiment.forms import ScheduleFile
 from chaos.experiment.record_size import check_record_size
 from chaos.experiment.resolve import load_seconds, plan, resolve
+from chaos.sweeps import in_flight
 from chaos.sweeps.catalogue import find_sweep
 from chaos.sweeps.directory import SweepDirectory
-from chaos.sweeps.model import Cell, Sweep, SweepError, Wanted, parse_filter, parse_seeds
+from chaos.sweeps.model import Cell, Sweep, SweepError, Wanted, parse_filter
 from chaos.sweeps.runner import Runner, stored
 from chaos.sweeps.summary import SCHEMA, claims_line, exit_status, left_out, ran, rows_of
+from cluster.process import invocation
 from cluster.process.one_line import log_to, printable, reason
 from cluster.process.supervisor import Supervisor
 from cluster.seams.clock import SystemClock
 from cluster.seams.os_storage import OsStorage
-from loadgen.durations import seconds_of
 
 RESULTS = "results"
 CLIENT = FIELDS["client"].default
@@ -58,36 +58,22 @@ def register(app: typer.Typer) -> None:
 
 
 def sweep(
+    context: typer.Context,
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="Which sweep (gapless list sweeps); not with --resume.")
     ] = None,
-    seeds: Annotated[
-        str | None, typer.Option(help="N for the seeds 1 to N, or seeds by comma. [dim]default: the sweep's[/dim]")
-    ] = None,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(
-            parser=seconds_of,
-            metavar=TIME,
-            help="How long the load of each cell lasts (90s, 5m). [dim]default: the sweep's[/dim]",
-        ),
-    ] = None,
+    seeds: Seeds = None,
+    random: Random = None,
+    time_limit: TimeLimit = None,
     client: Annotated[str, option("client")] = CLIENT,
     rate: Annotated[
         int | None, typer.Option(min=1, help="Records per second of each cell. [dim]default: the sweep's[/dim]")
     ] = None,
     faults: Annotated[str | None, typer.Option(help="Faults of the sweep 'seeds', as for gapless run.")] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option("--filter", metavar="DIM=VALUE[|VALUE],...", help="Run these cells alone. Repeatable."),
-    ] = None,
+    only: Only = None,
+    fail_fast: FailFast = False,
     list_cells: Annotated[bool, typer.Option("--list", help="Show the cells and run none.")] = False,
-    resume: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Go on with a sweep: run those of its cells, or of --filter's, that have no verdict."
-        ),
-    ] = None,
+    resume: Resume = None,
     out: Annotated[str | None, typer.Option(help="The sweep's directory itself, instead of results/NAME/TIME.")] = None,
     keep: Annotated[Keep, option("keep")] = Keep.FAILED,
     spark_master: Annotated[str, option("spark_master")] = FIELDS["spark_master"].default,
@@ -100,12 +86,15 @@ def sweep(
     try:
         if resume is not None:
             other = None if client == CLIENT else client
-            chosen, wanted, directory = _resumed(resume, only, (name, seeds, time_limit, rate, faults, out, other))
+            others = (name, seeds, random, time_limit, rate, faults, out, other)
+            chosen, wanted, directory = _resumed(resume, only, others)
         else:
             if name is None:
                 raise SweepError("which sweep? See 'gapless list sweeps', or go on with one by --resume DIR")
-            chosen_seeds = None if seeds is None else parse_seeds(seeds)
-            wanted = Wanted(chosen_seeds, time_limit, client, rate, faults, tuple(only or ()))
+            wanted = Wanted(chosen_seeds(seeds, random), time_limit, client, rate, faults, tuple(only or ()))
+            source = context.get_parameter_source("client")
+            if source is not None and source.name != "DEFAULT":
+                _check_client(name, client)
             chosen, directory = _built(name, wanted), None
         cells = chosen.filtered(parse_filter(wanted.filters))
         _check(cells)
@@ -124,7 +113,7 @@ def sweep(
             asked = replace(asked, schedule=ScheduleFile(schedule, cell.schedule))
         return [sys.executable, "-m", "chaos.commands.main", *words(asked, everything=True)]
 
-    return _run(chosen, wanted, cells, directory, command, as_json=as_json, talk=talk)
+    return _run(chosen, wanted, cells, directory, command, as_json=as_json, talk=talk, fail_fast=fail_fast)
 
 
 def _check(cells: tuple[Cell, ...]) -> None:
@@ -152,6 +141,14 @@ def _built(name: str, wanted: Wanted) -> Sweep:
     return build(wanted)
 
 
+def _check_client(name: str, client: str) -> None:
+    """Raises SweepError for a client that was asked for and that the sweep is not made with."""
+    if name == in_flight.NAME and client != in_flight.CLIENT:
+        raise SweepError(
+            f"--client {client}: {name} is run with {in_flight.CLIENT} alone: {in_flight.WHY}; leave it out"
+        )
+
+
 def _resumed(path: Path, only: list[str] | None, others: tuple[object, ...]) -> tuple[Sweep, Wanted, SweepDirectory]:
     """A sweep as it was asked for, from its directory, of which ``only`` some cells may be asked for now.
 
@@ -159,7 +156,8 @@ def _resumed(path: Path, only: list[str] | None, others: tuple[object, ...]) -> 
     """
     if any(each is not None for each in others):
         raise SweepError(
-            "--resume goes on with what was asked then; only --filter, --keep, --json, -q and -v go with it"
+            "--resume goes on with what was asked then; only --filter, --fail-fast, --keep, --json, -q and -v go with "
+            "it"
         )
     directory = SweepDirectory(path.resolve())
     try:
@@ -218,6 +216,7 @@ def _run(
     *,
     as_json: bool,
     talk: Talk,
+    fail_fast: bool,
 ) -> int:
     """Run them and say what they show. Returns the exit status."""
     clock, interrupted = SystemClock(), False
@@ -238,6 +237,7 @@ def _run(
                     command,
                     insistent=lambda: interrupts.count > 1,
                     started=started,
+                    fail_fast=fail_fast,
                 )
                 try:
                     runner.run(cells)

@@ -25,6 +25,10 @@ Verbose = Annotated[
 ]
 
 
+#: The same of commands whose options are in no panels.
+PlainQuiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say how it ends, and nothing before.")]
+
+
 class Talk(Enum):
     """What is shown on stderr before the outcome."""
 

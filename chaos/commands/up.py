@@ -69,6 +69,9 @@ def up(
     detach: Annotated[bool, typer.Option("--detach", help="Return once it is up; see status and down.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one object with bootstrap.servers.")] = False,
     defect: Annotated[list[str] | None, typer.Option(help="Switch wrong logic on: NAME[:probability].")] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print bootstrap.servers alone; on stderr, warnings and errors.")
+    ] = False,
 ) -> int:
     """Start, announce, wait."""
     asked = Asked(
@@ -98,7 +101,7 @@ def up(
     except OSError as error:
         raise BadRequest(f"the directory {data} cannot be used: {reason(error)}; see --data") from error
     if detach:
-        return _detach(data, as_json=as_json)
+        return _detach(data, as_json=as_json, quiet=quiet)
     for warning in warnings:
         _note(f"warning: {warning}")
     observer = Observer(AsyncioTransport(), SystemClock(), settings.topic)
@@ -106,7 +109,7 @@ def up(
         ports = FixedPorts(port, metrics_port, behind_links=proxy)
         deployment = Deployment(settings, directory, supervisor, observer, ports)
         try:
-            return asyncio.run(_Serving(deployment, observer, settings, data, behind_links=proxy).run(as_json))
+            return asyncio.run(_Serving(deployment, observer, settings, data, behind_links=proxy).run(as_json, quiet))
         finally:
             (data / STATE).unlink(missing_ok=True)
 
@@ -137,7 +140,7 @@ class _Serving:
         cluster = Deployed(deployment, observer, directory, session_ms)
         self._by_hand = ByHand(cluster, directory, SystemClock(), OsStorage(), settings.asked.seed, _note)
 
-    async def run(self, as_json: bool) -> int:
+    async def run(self, as_json: bool, quiet: bool) -> int:
         """Until SIGINT or SIGTERM; the exit status. Raises BadRequest if it does not come up."""
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
@@ -160,8 +163,9 @@ class _Serving:
             if as_json:
                 print(json.dumps(announced), flush=True)
             else:
-                print("\n".join(map(printable, announcement(announced, self._data))), flush=True)
-                print("up; Ctrl-C stops it", file=sys.stderr)
+                _announce(announced, self._data, quiet=quiet)
+                if not quiet:
+                    _note("up; Ctrl-C stops it")
             watching = asyncio.create_task(self._watch(announced))
             await stopping
             watching.cancel()
@@ -197,7 +201,12 @@ def _note(text: str) -> None:
     print(printable(text), file=sys.stderr, flush=True)
 
 
-def _detach(data: Path, *, as_json: bool) -> int:
+def _announce(state: Mapping[str, Any], data: Path, *, quiet: bool) -> None:
+    lines = [printable(line) for line in announcement(state, data)]
+    print("\n".join(lines[:1] if quiet else lines), flush=True)
+
+
+def _detach(data: Path, *, as_json: bool, quiet: bool) -> int:
     """Start the same command in the background and wait until it has announced itself."""
     argv = [sys.executable, "-m", MODULE, *(word for word in sys.argv[1:] if word != "--detach")]
     if "--json" not in argv:
@@ -221,6 +230,7 @@ def _detach(data: Path, *, as_json: bool) -> int:
     if as_json:
         print(printable(line.rstrip()))
         return int(Exit.VALID)
-    print("\n".join(map(printable, announcement(json.loads(line), data))))
-    _note("up in the background; see 'gapless status' and 'gapless down'")
+    _announce(json.loads(line), data, quiet=quiet)
+    if not quiet:
+        _note("up in the background; see 'gapless status' and 'gapless down'")
     return int(Exit.VALID)

@@ -13,11 +13,11 @@ from typing import Annotated, Any
 import psutil
 import typer
 
-from chaos.commands import invocation
-from chaos.commands.invocation import command
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.fixed_ports import CLIENTS
 from chaos.conductor.observer import Observer
+from cluster.process import invocation
+from cluster.process.invocation import command
 from verifier.evidence.run_directory import read_json
 
 STATE = "up.json"

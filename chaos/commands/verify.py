@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chaos.commands.invocation import command
 from chaos.commands.judge import judge, judge_all, say, say_lines
 from chaos.commands.preflight import check_java, check_spark_master
 from chaos.commands.pruned import is_pruned, say_pruned
 from chaos.commands.shown import examples
 from chaos.commands.stored import A_RUN_OR_HISTORY, Stored, latest_run, run_directory, stored
+from chaos.commands.talk import PlainQuiet
 from chaos.exits import VERDICTS, BadRequest, Exit
+from cluster.process.invocation import command
 from cluster.process.one_line import printable
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.replacing import recorded
@@ -40,8 +41,8 @@ def verify(
         list[Path] | None,
         typer.Argument(
             metavar="[PATH...]",
-            help="Run directories, histories of operations (.edn, .jsonl, .json), or directories of a Jepsen store. "
-            "[dim]default: results/latest[/dim]",
+            help="Run directories, loads by hand (results/locust/...), histories of operations (.edn, .jsonl, .json), "
+            "or directories of a Jepsen store. [dim]default: results/latest[/dim]",
         ),
     ] = None,
     spark_master: Annotated[str, typer.Option(help="Spark master, for runs.")] = "local[2]",
@@ -64,12 +65,15 @@ def verify(
     out: Annotated[
         Path | None, typer.Option(help="Histories: a directory for verdict.json, summary.md, junit.xml and anomalies/.")
     ] = None,
+    quiet: PlainQuiet = False,
 ) -> int:
     """Judge each and print the RESULT lines; the exit status is the worst."""
-    asked = [stored(path) for path in paths or [latest_run(A_RUN_OR_HISTORY)]]
+    asked = [stored(path) for path in paths or [latest_run(A_RUN_OR_HISTORY, quiet=quiet)]]
     runs = list(dict.fromkeys(each.run for each in asked if each.run is not None and not is_pruned(each.run)))
     options = _options(sub_via, ww_deps=ww_deps, txn=txn)
-    if all(each.history is None for each in asked) and (sub_via is not None or ww_deps or not txn or out is not None):
+    if all(each.history is None and each.load is None for each in asked) and (
+        sub_via is not None or ww_deps or not txn or out is not None
+    ):
         raise BadRequest("--sub-via, --ww-deps, --no-txn and --out are for histories of operations; none is given")
     if out is not None and out.exists() and not out.is_dir():
         raise BadRequest(f"--out {out} is no directory")
@@ -81,7 +85,7 @@ def verify(
     saying = _InOrder(asked, runs, lambda each, place: _history(each, options, place, as_json=as_json), out, as_json)
     saying.go_on()
     if runs:
-        judge_all(runs, spark_master, saying.judged)
+        judge_all(runs, spark_master, saying.judged, quiet=quiet)
     return int(next(status for status in _WORST_FIRST if status in saying.statuses))
 
 
@@ -186,12 +190,18 @@ def _run(asked: Stored, run: RunDirectory, failure: str | None, *, as_json: bool
 
 def _history(asked: Stored, options: JudgeOptions, out: Path | None, *, as_json: bool) -> Exit:
     """Judge a history, here: it needs no Spark."""
+    from verifier.by_hand import judge_load
     from verifier.operations.report import write_reports
     from verifier.operations.verdict import judge_file
 
-    path = asked.history or asked.given
+    if asked.load is not None:
+        out = out or asked.load.path
     try:
-        judged = judge_file(path, options)
+        judged = (
+            judge_file(asked.history or asked.given, options)
+            if asked.load is None
+            else (judge_load(asked.load, options))
+        )
         if out is not None:
             write_reports(out, judged)
     except OSError as error:

@@ -17,6 +17,10 @@ from chaos.sweeps.model import UNKNOWN, Cell, Sweep, Wanted
 NAME = "in-flight"
 SUMMARY = "six requests in flight against a broker that remembers five, by Kafka's rule and by gapless's own"
 
+#: The one client, and why.
+CLIENT = "native"
+WHY = "librdkafka takes no more than five requests in flight with idempotence"
+
 TIME_LIMIT_S = 16.0
 SEEDS = (1,)
 IN_FLIGHT = (5, 6)
@@ -51,7 +55,7 @@ def _cells(wanted: Wanted) -> Iterator[Cell]:
                         time_limit_s=time_limit_s,
                         partitions=PARTITIONS,
                         rate=wanted.rate or RATE,
-                        client="native",
+                        client=CLIENT,
                         broker_config=(f"gapless.unknown.producer={rule}",),
                         producer_config=(
                             f"max.in.flight.requests.per.connection={in_flight}",

@@ -42,7 +42,8 @@ Command = Callable[[Cell, Path, Path | None], list[str]]
 class Runner:
     """One sweep in its directory. ``outcomes`` are by the name of the cell and always complete.
 
-    ``insistent`` says whether a second interrupt came; ``started`` is when an earlier part of the sweep was.
+    ``insistent`` says whether a second interrupt came; ``started`` is when an earlier part of the sweep was. With
+    ``fail_fast`` no cell is started behind one that is invalid or has no verdict.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Runner:
         *,
         insistent: Callable[[], bool] = lambda: False,
         started: str | None = None,
+        fail_fast: bool = False,
     ) -> None:
         self._sweep = sweep
         self._wanted = wanted
@@ -65,7 +67,7 @@ class Runner:
         self._clock = clock
         self._progress = progress
         self._command = command
-        self._insistent = insistent
+        self._insistent, self._fail_fast = insistent, fail_fast
         self._times: dict[str, Any] = {"started": started or _now(clock), "ended": None}
         self._took_s: list[float] = []
         self._left = 0
@@ -91,6 +93,13 @@ class Runner:
                 self._took_s.append((self._clock.monotonic_ms() - started_ms) / 1000)
                 self.record()
             self._progress.note("  " + _sentence(self.outcomes[cell.name]))
+            if (
+                self._fail_fast
+                and self._left
+                and self.outcomes[cell.name].exit_status not in (Exit.VALID, Exit.UNKNOWN)
+            ):
+                self._progress.note(f"--fail-fast: {self._left} cells are not run; --resume goes on with them")
+                break
 
     def finish(self) -> dict[str, Any]:
         """Note the end and write all files; ``sweep.json``'s object."""

@@ -54,6 +54,9 @@ CATALOGUE = {
 
 def parse(text: str) -> DefectSpec:
     """``NAME`` or ``NAME:probability`` with 0 < probability <= 1. Raises ``DefectError``."""
+    if "," in text:
+        each = " ".join(f"--defect {part.strip()}" for part in text.split(","))
+        raise DefectError(f"'{text}' is several defects, and each needs an option of its own: {each}")
     name, colon, share = text.strip().partition(":")
     defect = CATALOGUE.get(name)
     if defect is None:

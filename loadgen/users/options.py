@@ -7,12 +7,14 @@ given": they stay texts until they are settings.
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from cluster.seams.clock import SystemClock
 from cluster.seams.randomness import fresh_seed
@@ -29,6 +31,7 @@ from loadgen.settings import (
     parse_config,
     refuse_own_keys,
 )
+from loadgen.tool import BAD_ARGUMENTS
 from loadgen.workload import Workload, WorkloadError
 from loadgen.workloads import find_workload
 from verifier.evidence.run_directory import RunDirectory
@@ -90,6 +93,21 @@ class ResolvedOptions:
     process: str
 
 
+def refuse_as_we_do(parser: Any) -> None:
+    """Let Locust's parser end as we do for bad options: with one line and our status; its 2 would read as unknown."""
+
+    def error(message: str) -> NoReturn:
+        what, unknown, rest = message.partition("unrecognized arguments: ")
+        if unknown:
+            known = [each for action in parser._actions for each in action.option_strings]
+            near = get_close_matches(rest.split()[0], known, n=1)
+            what = f"there is no option {rest}{f'; did you mean {near[0]}?' if near else ''}"
+        sys.stderr.write(f"gapless load: {what} (see 'gapless load --options')\n")
+        raise SystemExit(BAD_ARGUMENTS)
+
+    parser.error = error
+
+
 def add_options(parser: Any) -> None:
     """Add our options to Locust's parser (an ``argparse.ArgumentParser`` that knows environment variables)."""
     group = parser.add_argument_group("Kafka load (gapless)")
@@ -129,6 +147,14 @@ def add_options(parser: Any) -> None:
     group.add_argument("--kafka-process", default=None, env_var=PROCESS_ENV, help="name of this process's history")
     group.add_argument(
         "--kafka-run-directory", default=None, env_var=RUN_DIRECTORY_ENV, help="existing directory of the run"
+    )
+    group.add_argument(
+        "--kafka-read-back",
+        default="yes",
+        choices=("yes", "no"),
+        metavar="yes|no",
+        env_var="LOCUST_KAFKA_READ_BACK",
+        help="whether all that was written is read back at the end, for gapless verify (yes)",
     )
     group.add_argument("--kafka-results", default="results", help="where a run directory is made otherwise (results)")
 
@@ -220,7 +246,7 @@ def _settings(options: Any, producers: int) -> LoadSettings:
     changes = _changes(vars(options))
     asked = changes.pop("readers", None)
     if options.kafka_settings is None:
-        settings = LoadSettings(**{"producers": producers, "create_topic": True, **changes})
+        settings = _made({"producers": producers, "create_topic": True, **changes}, options)
         asked = asked or "1"
     else:
         settings = LoadSettings.read(options.kafka_settings).with_changes(changes)
@@ -231,6 +257,26 @@ def _settings(options: Any, producers: int) -> LoadSettings:
     if (refusal := advice(source_of_sizes(options, settings), limits, largest, "--kafka-{}-config")) is not None:
         raise SettingsError(refusal)
     return settings
+
+
+def _made(values: dict[str, Any], options: Any) -> LoadSettings:
+    """The settings. Raises ``SettingsError``, which names the option whose value cannot be."""
+    try:
+        return LoadSettings(**values)
+    except SettingsError as error:
+        for option, (name, _, _) in _FIELDS.items():
+            given = getattr(options, option.removeprefix("--").replace("-", "_"))
+            if given is not None and name in values and not _is_possible(name, values[name]):
+                raise SettingsError(f"{option} {given}: {error}") from error
+        raise
+
+
+def _is_possible(name: str, value: Any) -> bool:
+    try:
+        LoadSettings(**{"run_id": 0, name: value})
+    except SettingsError:
+        return False
+    return True
 
 
 def source_of_sizes(options: Any, settings: LoadSettings) -> str:

@@ -11,9 +11,8 @@ import atexit
 import itertools
 import logging
 import signal
-from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import gevent
 from locust.runners import MasterRunner, WorkerRunner
@@ -27,15 +26,15 @@ from loadgen.recorder import Recorder
 from loadgen.records import StreamRecords
 from loadgen.settings import LoadSettings, SettingsError
 from loadgen.stream import ProducerStream
-from loadgen.topics import ensure_topic, too_large_for_topic, why_not_written
+from loadgen.topics import why_not_written
 from loadgen.unwritten import Told, likely_cause
-from loadgen.users.options import ResolvedOptions, resolve_options, source_of_sizes
+from loadgen.users.by_hand import Beginning, begin, read_back
+from loadgen.users.options import resolve_options
 from loadgen.users.statistics import LocustStatistics
+from loadgen.users.threads import begin_waiting, in_thread
 from loadgen.users.written import MasterTeller, fail_unless_written
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 POLL_INTERVAL_S = 0.002
 TICK_INTERVAL_S = 0.1
@@ -47,11 +46,13 @@ UNANSWERED_S = 1.0
 class LoadProcess:
     """The state that all users of one Locust process share."""
 
-    def __init__(self, environment: Any, options: ResolvedOptions) -> None:
+    def __init__(self, environment: Any, begun: Beginning) -> None:
+        options, self.begins = begun.options, begun.begins
         self.environment = environment
         self.clock = SystemClock()
         self.settings: LoadSettings = options.settings
         self.process = options.process
+        self.run = options.run
         self.stopping = False
         self._sizes, self._keys = self.settings.sizes, self.settings.key_choice
         self._streams: list[ProducerStream] = []
@@ -109,6 +110,13 @@ class LoadProcess:
             stream.close()
 
     @property
+    def is_to_be_read_back(self) -> bool:
+        """Whether this load is all of a load by hand. Of a distributed one each process has a part only."""
+        options = self.environment.parsed_options
+        whole = bool(self.begins) and not isinstance(self.environment.runner, WorkerRunner)
+        return whole and self.told.has_written and options.kafka_read_back == "yes"
+
+    @property
     def told(self) -> Told:
         """Whether anything was acknowledged so far, and if not, why, as far as producers were told."""
         if self.recorder.tally.total("acked"):
@@ -122,7 +130,7 @@ class LoadProcess:
     def close_reader(self, reader: RecordReader) -> None:
         """Close a consumer; one that takes too long is left to the process's end."""
         with gevent.Timeout(DISPOSE_TIMEOUT_S, False):
-            _begin(reader.is_cooperative, reader.close).get()
+            begin_waiting(reader.is_cooperative, reader.close).get()
 
     def stop(self) -> None:
         """What a signal does: the users stop, then Locust ends. A second call does nothing."""
@@ -174,7 +182,7 @@ class LoadProcess:
 
     def _dispose(self, client: ProducerClient) -> None:
         self._disposals = [task for task in self._disposals if not task.ready()]
-        self._disposals.append(_begin(client.is_cooperative, lambda: client.dispose(DISPOSE_TIMEOUT_S)))
+        self._disposals.append(begin_waiting(client.is_cooperative, lambda: client.dispose(DISPOSE_TIMEOUT_S)))
 
     def _poll_forever(self) -> None:
         while True:
@@ -236,14 +244,11 @@ def start_process(environment: Any, producers: int) -> None:
         options = resolve_options(environment.parsed_options, worker_index, producers)
         settings = options.settings
         bootstrap = checked_host(environment.host or settings.producers_bootstrap or settings.readers_bootstrap)
-        if options.settings.create_topic:
-            settings = _in_thread(lambda: ensure_topic(bootstrap, options.settings))
-            options = ResolvedOptions(settings, options.run, options.process)
-            source = source_of_sizes(environment.parsed_options, settings)
-            if (warning := _in_thread(lambda: too_large_for_topic(bootstrap, settings, source))) is not None:
-                logger.warning("%s", warning)
         check_client_config(options.settings)
-        process = LoadProcess(environment, options)
+        begun = Beginning(options)
+        if options.settings.create_topic:
+            begun = in_thread(partial(begin, bootstrap, options, environment.parsed_options, runner))
+        process = LoadProcess(environment, begun)
     except (SettingsError, OSError) as error:
         logger.critical("%s", error)
         raise SystemExit(254) from error
@@ -255,26 +260,6 @@ def start_process(environment: Any, producers: int) -> None:
         # time; and a KeyboardInterrupt could come up in the middle of a write. All they do is to start a greenlet.
         signal.signal(number, lambda *_: gevent.spawn(process.stop))
     logger.info("run %d records into %s", options.settings.run_id, options.run.path)
-
-
-def _begin(is_cooperative: bool, work: Callable[[], object]) -> Any:
-    """Start what waits: in a greenlet if its waiting lets the others run, else in the hub's thread pool."""
-    return gevent.spawn(work) if is_cooperative else gevent.get_hub().threadpool.spawn(work)
-
-
-def _in_thread(work: Callable[[], T]) -> T:
-    """Do blocking work in the hub's thread pool. Its ``SettingsError`` is raised here: the pool would print it."""
-
-    def guarded() -> T | SettingsError:
-        try:
-            return work()
-        except SettingsError as error:
-            return error
-
-    result: T | SettingsError = gevent.get_hub().threadpool.apply(guarded)
-    if isinstance(result, SettingsError):
-        raise result
-    return result
 
 
 def settle_process() -> None:
@@ -289,12 +274,14 @@ def fail_process_unless_written(environment: Any) -> None:
         told, topic = process.told, process.settings.topic
         bootstrap = environment.host or process.settings.producers_bootstrap
         if process.users_number and not told.has_written and told.cause is None:
-            told = Told(False, _in_thread(partial(why_not_written, bootstrap, topic)))
+            told = Told(False, in_thread(partial(why_not_written, bootstrap, topic)))
         if process.users_number:
             fail_unless_written(environment, told, f"topic {topic} at {bootstrap}")
 
 
 def end_process() -> None:
-    """Locust's ``quit``: everything that users left is closed, the history last."""
+    """Locust's ``quit``: everything that users left is closed, the history last; a load by hand is read back."""
     for process in _started:
         process.close()
+        if process.is_to_be_read_back:
+            read_back(process.run.path)

@@ -1,4 +1,4 @@
-"""The reader user: one consumer on all partitions from offset 0. Owns its loop under Locust, nothing else."""
+"""The reader user: one consumer on all partitions from the first record on. Owns its loop under Locust, no more."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ReaderUser(User):  # type: ignore[misc]
         self._client = reader(client, bootstrap, self._process.process, settings)
         self._reader = PartitionReader(
             topic=settings.topic,
-            offsets=dict.fromkeys(range(settings.partitions), 0),
+            offsets={number: self._process.begins.get(number, 0) for number in range(settings.partitions)},
             run_id=settings.run_id,
             reader=self._client,
             recorder=self._process.recorder,

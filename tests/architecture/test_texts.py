@@ -90,7 +90,7 @@ UNWELCOME = {
     ),
 }
 #: An option that is misspelled on purpose.
-SPELLED_ON_PURPOSE = "tests/chaos/test_commands.py"
+SPELLED_ON_PURPOSE = "tests/chaos/bad_inputs.py"
 
 
 @pytest.mark.parametrize("what", sorted(UNWELCOME))

@@ -12,421 +12,36 @@ from pathlib import Path
 import psutil
 import pytest
 
-from chaos.commands import preflight
+from chaos.commands import preflight, up
 from chaos.commands.examples import EXAMPLES
 from chaos.commands.interrupts import SIGNALS, Interrupts
 from chaos.commands.main import _program, run_command
+from chaos.experiment.asked import Asked
 from chaos.experiment.command_line import FIELDS
+from chaos.experiment.forms import ScheduleFile
+from chaos.experiment.resolve import resolve
 from chaos.faults.catalogue import parse_faults
+from chaos.schedules.model import Injection, Schedule
 from cluster.process import java
+from tests.chaos.bad_inputs import BAD, make_files
 from tests.support.settings import run_model
 from verifier.evidence.run_directory import RunDirectory
 
-#: Arguments, and what the one line must hold: the thing, and the way out.
-BAD = [
-    (["run", "--colour", "red"], ["--colour", "'gapless run --help'"]),
-    (["runn"], ["no command 'runn'", "did you mean 'run'?", "'gapless --help'"]),
-    (["run", "--rate", "much"], ["--rate must be an integer, not 'much'", "'gapless run --help'"]),
-    (["run", "--rate", "-5"], ["--rate must be at least 1, not -5"]),
-    (["run", "--idempotence", "maybe"], ["--idempotence: 'maybe' is not one of 'true', 'false' (see"]),
-    (["run", "--acks", "2"], ["gapless: --acks must be 0, 1, all (-1 means all), not '2' (see 'gapless run --help')"]),
-    (["run", "--faults", "kill-leadr"], ["kill-leadr", "kill-leader"]),
-    (["run", "--faults", "flood"], ["flood", "gapless list faults"]),
-    (["run", "--faults", "none,all"], ["'none'", "give it alone"]),
-    (["run", "--faults", ","], ["no fault is named in ','", "'none'"]),
-    (["run", "--faults", ""], ["--faults is empty", "leave it out"]),
-    (["run", "--workload", ""], ["--workload is empty", "leave it out"]),
-    (["run", "--out", ""], ["--out is empty", "leave it out"]),
-    (["run", "--defect", "lose-aked"], ["lose-aked", "lose-acked"]),
-    (["run", "--defect", "lose-acked:7"], ["lose-acked", "at most 1"]),
-    (["run", "--broker-config", "replica.lag.tme.max.ms=3"], ["replica.lag.tme.max.ms", "replica.lag.time.max.ms"]),
-    (["run", "--topic-config", "retention.mss=3"], ["retention.mss", "retention.ms"]),
-    (["run", "--producer-config", "akcs=1"], ["akcs", "acks"]),
-    (["run", "--consumer-config", "isolation.levle=x"], ["isolation.levle", "isolation.level"]),
-    (["run", "--broker-config", "replica.lag.time.max.ms=soon"], ["replica.lag.time.max.ms", "soon"]),
-    (["run", "--broker-config", "bare"], ["--broker-config", "KEY=VALUE", "'bare'"]),
-    (["run", "--topic-config", "bare"], ["--topic-config", "KEY=VALUE", "'bare'"]),
-    (["run", "--producer-config", "=1"], ["--producer-config", "KEY=VALUE", "'=1'"]),
-    (["run", "--consumer-config", "bare"], ["--consumer-config", "KEY=VALUE", "'bare'"]),
-    (["run", "--schedule", "absent.yaml"], ["--schedule absent.yaml", "there is no such file"]),
-    (["run", "--schedule", "broken.yaml"], ["--schedule broken.yaml", "not YAML"]),
-    (["run", "--schedule", "other.yaml"], ["--schedule other.yaml"]),
-    (["run", "--schedule", "."], ["--schedule .", "it is a directory, not a file"]),
-    (["run", "--schedule", "latin.yaml"], ["--schedule latin.yaml", "line 1", "not UTF-8"]),
-    (["run", "--schedule", "twice.yaml"], ["--schedule twice.yaml", "line 3", "'seed' is given twice"]),
-    (["run", "--workload", "twice.yaml"], ["workload twice.yaml", "line 3", "'seed' is given twice"]),
-    (["run", "--workload", "."], ["workload .", "it is a directory, not a file"]),
-    (["run", "--brokers", "2"], ["--replication-factor 3", "--brokers"]),
-    (["run", "--brokers", "0"], ["--brokers must be at least 1"]),
-    (["run", "--min-insync-replicas", "4"], ["--min-insync-replicas 4", "--replication-factor 3"]),
-    (["run", "--acks", "1", "--idempotence", "true"], ["idempotence", "acks 1", "leave one of them out"]),
-    (["run", "--acks", "1", "--producer-config", "acks=all"], ["--acks 1", "acks=all", "leave one of them out"]),
-    (["run", "--time-limit", "2"], ["--time-limit", "warm-up"]),
-    (["run", "--time-limit", "nan"], ["--time-limit must be a time such as 90s, 5m or 1h30m", "not 'nan' (see"]),
-    (["run", "--time-limit", "inf"], ["--time-limit must be a time", "'inf'"]),
-    (["run", "--time-limit", "-5"], ["--time-limit must be a time", "'-5'"]),
-    (["run", "--time-limit", "1e3"], ["--time-limit must be a time", "'1e3'"]),
-    (["run", "--time-limit", "5 m"], ["--time-limit must be a time", "'5 m'"]),
-    (["run", "--time-limit", "30m1h"], ["--time-limit must be a time", "'30m1h'"]),
-    (["run", "--time-limit", ""], ["--time-limit is empty", "leave it out"]),
-    (["run", "--time-limit", "0"], ["--time-limit must be longer than the warm-up of 4 s", "not 0 s"]),
-    (["run", "--time-limit", "1000h"], ["--time-limit must be", "at most 720h", "not 3.6e+06 s"]),
-    (["run", "--schedule", "late.yaml"], ["--schedule late.yaml", "pause-leader at 500.5 s begins after the 60 s of"]),
-    (["run", "--schedule", "seed.yaml"], ["--schedule seed.yaml", "'seed'", "must be an integer, not True"]),
-    (["run", "--schedule", "late.yaml"], ["give --time-limit 504s, or take it out"]),
-    (["run", "--schedule", "late.yaml", "--time-limit", "8m22s"], ["at 500.5 s lasts until 503.5 s, after the 502 s"]),
-    (["run", "--record-bytes", "9"], ["48 bytes"]),
-    (["run", "--record-bytes", "2000000"], ["--record-bytes 2000000", "message.max.bytes 1000000", "at most 999964"]),
-    (["run", "--client", "native", "--workload", "rare.yaml"], ["rare.yaml", "max.request.size 1048576", "=2000"]),
-    (["run", "--name", "../away"], ["--name '../away'", "results/"]),
-    (["run", "--name", "latest"], ["--name 'latest'", "choose another"]),
-    (["run", "--profile", "fast"], ["fast", "chaos, kafka"]),
-    (["run", "--client", "java"], ["--client java", "--client confluent"]),
-    (["run", "--workload", "stedy"], ["no workload 'stedy'", "steady"]),
-    (["run", "--workload", "small", "--rate", "5"], ["--rate 5 contradicts rate 10000 of workload small"]),
-    (["run", "--out", "file"], ["directory file cannot be used: a file of that name is in the way", "--out"]),
-    (["run", "--out", "file/run"], ["file/run", "a part of its path is a file", "--out"]),
-    (["run", "--out", "full"], ["full is not empty", "--out"]),
-    (["run", "--zookeeper", "nowhere"], ["--zookeeper", "HOST:PORT"]),
-    (["run", "--web-port", "0"], ["--web-port must be at least 1, not 0"]),
-    (["run", "--spark-master", "spark://host"], ["--spark-master", "spark://HOST:PORT", "'spark://host'"]),
-    (["run", "--spark-master", "spark:/host:7077"], ["--spark-master", "local[N]", "'spark:/host:7077'"]),
-    (["run", "--spark-master", "spark://host:port"], ["--spark-master", "'spark://host:port'"]),
-    (["run", "--spark-master", "locale"], ["--spark-master", "'locale'"]),
-    (["run", "--spark-master", "local[none]"], ["--spark-master", "'local[none]'"]),
-    (["sweep"], ["gapless list sweeps", "--resume"]),
-    (["sweep", "delivry"], ["delivry", "delivery"]),
-    (["sweep", "delivery", "--filter", "falt=none"], ["falt", "fault"]),
-    (["sweep", "delivery", "--filter", "fault=nine"], ["nine", "none"]),
-    (["sweep", "delivery", "--filter", "acks=0,idempotence=on"], ["--filter", "--list"]),
-    (["sweep", "delivery", "--seeds", "0"], ["--seeds 0"]),
-    (["sweep", "delivery", "--faults", "all"], ["--faults", "'seeds'"]),
-    (["sweep", "delivery", "--time-limit", "2"], ["--time-limit", "warm-up"]),
-    (["sweep", "seeds", "--client", "java"], ["--client java", "--client confluent"]),
-    (["sweep", "seeds", "--faults", "kill-leadr"], ["kill-leadr", "kill-leader"]),
-    (["sweep", "seeds", "--faults", "kill-leadr", "--list"], ["kill-leadr", "kill-leader"]),
-    (["run", "--producer-config", "client.id=me"], ["--producer-config client.id=me", "leave it out"]),
-    (["sweep", "seeds", "--out", "full"], ["full is not empty", "--out"]),
-    (["sweep", "--resume", "full"], ["--resume full", "sweep.json"]),
-    (["sweep", "delivery", "--resume", "full"], ["--resume", "--filter"]),
-    (["sweep", "--resume", "old"], ["--resume old", "another version", "again"]),
-    (["list", "fault"], ["fault", "faults"]),
-    (["list"], ["list needs LIST, one of faults, checks,", "'gapless list --help'"]),
-    (["sweep", "delivery", "--rate", "0"], ["--rate must be at least 1, not 0", "'gapless sweep --help'"]),
-    (["sweep", "delivery", "--time-limit", "0"], ["--time-limit must be longer than the warm-up", "not 0 s"]),
-    (
-        ["sweep", "seeds", "--time-limit", "soon"],
-        ["--time-limit must be a time such as 90s", "'soon'", "'gapless sweep"],
-    ),
-    (["sweep", "--resume", "file"], ["--resume file", "sweep.json"]),
-    (["verify", "absent"], ["absent: there is no such file or directory", "results/latest", ".edn", "history.edn"]),
-    (["verify", "gone"], ["gone points to away, which is gone", "results/latest"]),
-    (["verify", "file"], ["file is a file, not a run directory", ".edn"]),
-    (["verify", "full"], ["full is not a run directory", "no run.json", ".edn"]),
-    (["verify", "old"], ["old is a sweep's directory", "old/cells"]),
-    (["verify", "held"], ["held is not a run directory", "the newest is held/begun"]),
-    (["verify", "absent.edn"], ["absent.edn: there is no such file"]),
-    (["verify", "verdict.json"], ["verdict.json is not a history", "nothing in it has a process", "results/latest"]),
-    (["verify", "pretty.json"], ["pretty.json is not a history"]),
-    (["verify", "words.edn"], ["words.edn is not a history", "nothing in it has a process"]),
-    (["verify", "json.edn"], ["json.edn is not a history", "it looks like JSON: rename it to .jsonl"]),
-    (["verify", "edn.jsonl"], ["edn.jsonl is not a history", "it looks like EDN: rename it to .edn"]),
-    (["verify", "vector.json"], ["vector.json is not a history", "it looks like EDN: rename it to .edn"]),
-    (["verify", "two.jsonl"], ["line 2 is not one whole JSON object: the object goes on to line 3", "an array"]),
-    (["verify", "side.jsonl"], ["line 1 is not one whole JSON object (each operation"]),
-    (["verify", "cut.jsonl"], ["line 1 is not one whole JSON object (each operation"]),
-    (["verify", "lacking/run.json"], ["lacking/run.json is not a history", "part of one: lacking"]),
-    (["verify", "history.edn", "absent"], ["absent: there is no such file"]),
-    (["verify", "history.edn", "--sub-via", "group"], ["--sub-via", "assign, subscribe", "'group'"]),
-    (["verify", "history.edn", "--out", "file"], ["--out file", "no directory"]),
-    (["verify"], ["no run is named, and there is no results/latest", "gapless run", ".edn"]),
-    (["report", "lacking"], ["lacking/run.json: settings.retries is absent", "put the original back"]),
-    (["report", "torn"], ["torn/run.json: this is no JSON (line 1, column 2", "put the original back"]),
-    (["report", "list"], ["list/run.json cannot be read", "JSON object", "put the original back"]),
-    (["verify", "other"], ["other/run.json: schema is 1", "with the version that made it"]),
-    (["report"], ["no run is named, and there is no results/latest", "gapless run"]),
-    (["dump"], ["no run is named, and there is no results/latest", "gapless run"]),
-    (["dump", "begun"], ["begun is a run directory without the brokers' data (see --keep)", "begun/history/*.arrow"]),
-    (["runs"], ["there is no run in results", "gapless run", "--results"]),
-    (["runs", "prune"], ["--keep"]),
-    (["runs", "prune", "--keep", "-1"], ["--keep must be at least 0, not -1"]),
-    (["runs", "prune", "--keep", "1", "--results", "full"], ["there is no run in", "full"]),
-    (["runs", "index"], ["there is no run in", "--results"]),
-    (["runs", "compare", "begun"], ["B"]),
-    (["runs", "compare", "begun", "absent"], ["absent: there is no such file or directory"]),
-    (["load"], ["no cluster given", "--host HOST:PORT"]),
-    (["load", "--host", "http://localhost:9092"], ["not to a URL", "here: --host localhost:9092"]),
-    (["fault"], ["NAME", "'gapless fault --help'"]),
-    (["fault", "kill-leadr"], ["kill-leadr", "kill-leader"]),
-    (["fault", "kill-leader"], ["no cluster is up in results/up", "gapless up --detach"]),
-    (["report", "absent"], ["absent: there is no such file or directory", "results/latest"]),
-    (["report", "full"], ["full is not a run directory", "results/latest"]),
-    (["report", "edited"], ["edited/run.json: seed must be an integer"]),
-    (["export", "absent"], ["absent: there is no such file or directory", "results/latest"]),
-    (["export", "full", "--edn"], ["full is not a run directory"]),
-    (["export", "edited", "--edn"], ["edited/run.json: seed must be an integer"]),
-    (["export", "begun", "--edn"], ["begun has no history/*.arrow"]),
-    (["run", "--readers", "confluent,kafka"], ["--readers kafka", "native, confluent"]),
-    (["run", "--readers", ""], ["--readers is empty"]),
-    (["run", "--final-readers", "java"], ["--final-readers java", "confluent, kafka-python, native"]),
-    (["run", "--stalled-after", "0"], ["--stalled-after", "above 0"]),
-    (["run", "--stalled-after", "soon"], ["--stalled-after must be a time such as 90s, 5m or 1h30m, or a", "'soon'"]),
-    (["dump", "absent.log"], ["absent.log cannot be read: there is no such file"]),
-    (["dump", "file"], ["file", ".timeindex"]),
-    (["up", "--brokers", "0"], ["--brokers must be at least 1"]),
-    (["up", "--broker-config", "num.partition=1"], ["num.partition", "num.partitions"]),
-    (["up", "--defect", "lose-aked"], ["lose-aked", "lose-acked"]),
-    (["up", "--data", "file"], ["file", "--data"]),
-    (["up", "--data", "file", "--detach"], ["file", "--data"]),
-    (["up", "--port", "70000"], ["--port", "65535"]),
-    (["proxy", "--port", "-1"], ["--port must be at least 0, not -1"]),
-    (["broker", "--config", "absent.properties"], ["--config absent.properties", "there is no such file"]),
-    (
-        ["broker", "--config", "wrong.properties"],
-        ["--config wrong.properties", "broker.idd", "'broker.id'?"],
-    ),
-]
-
-#: Injections that no run can make, each in a schedule of its own, the arguments beside it, and what the line must hold.
-UNPLAYABLE = {
-    "unknown": ("fault: kill-leadr", [], ["kill-leadr at 1 s: unknown fault", "did you mean 'kill-leader'?"]),
-    "partition": (
-        "fault: kill-leader, target: {partition: 99}",
-        [],
-        ["kill-leader at 1 s: target partition must be an integer from 0 to 5 (there are 6), not 99"],
-    ),
-    "few": ("fault: reset, target: {partition: 2}", ["--partitions", "2"], ["from 0 to 1 (there are 2), not 2"]),
-    "below": ("fault: reset, target: {partition: -1}", [], ["target partition must be an integer from 0", "not -1"]),
-    "text": ("fault: reset, target: {partition: two}", [], ["target partition must be an integer", "not 'two'"]),
-    "yes": ("fault: reset, target: {partition: yes}", [], ["target partition must be an integer", "not True"]),
-    "broker": ("fault: kill-leader, target: {broker: 2}", [], ["target has no 'broker'; it takes partition"]),
-    "link": (
-        "fault: cut-link, target: {link: b1-b9}",
-        [],
-        ["cut-link at 1 s: there is no link 'b1-b9' with --brokers 3; there are b1-b"],
-    ),
-    "lone": (
-        "fault: cut-link, target: {link: b1-b2}",
-        ["--brokers", "1", "--replication-factor", "1"],
-        ["there is no link 'b1-b2' with --brokers 1; there are"],
-    ),
-    "nobody": (
-        "fault: cut-link, target: {link: followers}",
-        ["--brokers", "1", "--replication-factor", "1"],
-        ["link followers: with --brokers 1 nobody follows"],
-    ),
-    "number": ("fault: slow-link, target: {link: 4}", [], ["there is no link 4 with --brokers 3; there are producers"]),
-    "followers": ("fault: slow-link, target: {link: followers}", [], ["there is no link 'followers'"]),
-    "linked": ("fault: reset, target: {link: b1-b2}", [], ["target has no 'link'; it takes partition"]),
-    "way": (
-        "fault: cut-link, parameters: {direction: both}",
-        [],
-        ["parameter direction must be request or response, not 'both'"],
-    ),
-    "lossless": (
-        "fault: isolate-broker, parameters: {lossless: 1}",
-        [],
-        ["isolate-broker at 1 s: parameter lossless must be true or false, not 1"],
-    ),
-    "loss": ("fault: drop-packets, parameters: {loss: 5}", [], ["loss must be a number above 0 and at most 1, not 5"]),
-    "slow": ("fault: slow-link, parameters: {latency_ms: 0}", [], ["latency_ms must be an integer from 1", "not 0"]),
-    "parameter": ("fault: kill-leader, parameters: {signal: 9}", [], ["parameters has no 'signal'; it takes none"]),
-    "foreign": (
-        "fault: pause-zookeeper",
-        ["--zookeeper", "host:1"],
-        ["pause-zookeeper at 1 s: the ZooKeeper of --zookeeper is not this run's own to break; take it out"],
-    ),
-    "one": (
-        "fault: pause-leader",
-        ["--replication-factor", "1"],
-        ["pause-leader at 1 s: it needs 2 replicas to bite, and there is --replication-factor 1; take it out"],
-    ),
-    "unit": (
-        "fault: kill-leader, duration: 3",
-        [],
-        ["injection 1", "unknown key 'duration'; did you mean 'duration_s'?"],
-    ),
-}
-#: What is written for other tools, or by a slip.
-BAD += [
-    *(
-        (["run", option, "30"], [f"there is no option {option}; did you mean {ours}? (see 'gapless run --help')"])
-        for option, ours in (
-            *(("-t", "--time-limit"), ("--duration", "--time-limit"), ("--run-time", "--time-limit")),
-            *(("--nemesis", "--faults"), ("--fault", "--faults"), ("--nodes", "--brokers"), ("-n", "--brokers")),
-            *(("--concurrency", "--users"), ("--rf", "--replication-factor"), ("--output", "--out"), ("-r", "--rate")),
-            *(("--message-size", "--record-bytes"), ("--ui", "--web"), ("--bug", "--defect"), ("--zk", "--zookeeper")),
-            *(("--sed", "--seed"), ("--time-limt", "--time-limit"), ("-s", "--seed"), ("-p", "--partitions")),
-        )
-    ),
-    *(
-        ([command, option, "3"], [f"there is no option {option}; did you mean {ours}?", f"'gapless {command} --help'"])
-        for command, option, ours in (
-            *(("up", "--nodes", "--brokers"), ("up", "-o", "--data"), ("sweep", "--duration", "--time-limit")),
-            *(("sweep", "--seed", "--seeds"), ("sweep", "-o", "--out"), ("verify", "--format", "--json")),
-            ("export", "-o", "--out"),
-        )
-    ),
-    (["run", "--bootstrap-server", "h:1"], ["--bootstrap-server; a run starts its own cluster; docs/load.md"]),
-    (["run", "--topic", "mine"], ["--topic; a run makes its own topic; --topic-config"]),
-    (["run", "--messages", "9"], ["--messages; say --rate and --time-limit instead"]),
-    *(
-        ([command], [f"there is no command '{command}'; ", says, "(see 'gapless --help')"])
-        for command, says in (
-            *(("serve", "'gapless report'"), ("analyze", "'gapless verify PATH'"), ("test", "'gapless run' breaks")),
-            *(("demo", "--defect lose-acked:0.01"), ("start", "'gapless up --detach'"), ("stop", "'gapless down'")),
-            *(("check", "'gapless verify PATH'"), ("replay", "--schedule RUN/schedule.yaml"), ("help", "--help")),
-            *(("version", "--version"), ("faults", "'gapless list faults'"), ("bench", "--faults none")),
-            *(
-                ("verfy", "did you mean 'verify'?"),
-                ("expotr", "did you mean 'export'?"),
-                ("Run", "did you mean 'run'?"),
-            ),
-        )
-    ),
-    (["frobnicate"], ["there is no command 'frobnicate' (see 'gapless --help')"]),
-    (["--colour"], ["there is no option --colour before the command", "'gapless run --seed 7'"]),
-    (["--seed", "7", "run"], ["there is no option --seed before the command", "'gapless run --seed 7'"]),
-    (["-t", "30"], ["there is no option -t before the command"]),
-    (["run", "30"], ["run takes no argument '30' (see 'gapless run --help')"]),
-    (["up", "3"], ["up takes no argument '3' (see 'gapless up --help')"]),
-    (["status", "now"], ["status takes no argument 'now'"]),
-    (["list", "faults", "checks"], ["list takes no argument 'checks'"]),
-    (["run", "--rate"], ["--rate needs a value (see 'gapless run --help')"]),
-    (["verify", "full", "--out"], ["--out needs a value (see 'gapless verify --help')"]),
-    (["run", "--overlap=yes"], ["--overlap takes no value"]),
-    (["run", "-q", "-v"], ["--quiet and --verbose exclude each other; leave one of them out"]),
-    (["sweep", "seeds", "-qv"], ["--quiet and --verbose exclude each other"]),
-    (["-v"], ["there is no option -v before the command"]),
-    (["list", "links and things"], ["LIST", "'links and things'"]),
-]
-
-#: Numbers that are none, settings that a run has of its own, and what is not there.
-BAD += [
-    *(
-        (["run", option, value], [f"{option} must be an integer, not {value!r}", "'gapless run --help'"])
-        for option, value in (
-            *(("--seed", "x"), ("--users", "x"), ("--brokers", "three"), ("--partitions", "6p"), ("--rate", "10k")),
-            *(("--record-bytes", "1KB"), ("--web-port", "http"), ("--load-processes", "two")),
-            *(("--replication-factor", "3x"), ("--min-insync-replicas", "-")),
-        )
-    ),
-    (["run", "--rate", "1.5"], ["--rate must be an integer, not 1.5"]),
-    (["run", "--rate", "1e3"], ["--rate must be an integer, not 1e3"]),
-    (["run", "--brokers", "1000"], ["--brokers must be at most 100, not 1000"]),
-    (["run", "--partitions", "99999999"], ["--partitions must be at most 10000, not 99999999"]),
-    (["run", "--users", "99999"], ["--users must be at most 10000, not 99999"]),
-    (["run", "--load-processes", "101"], ["--load-processes must be at most 100, not 101"]),
-    (["run", "--defect", "lose-acked", "--defect", "lose-acked:1"], ["--defect lose-acked is given twice"]),
-    (["run", "--schedule", "minutes.yaml"], ["injection 1", "'at_s', a number of seconds, not '5m'"]),
-    (["up", "--port", "65535"], ["--port 65535 leaves no ports for 3 brokers", "give at most --port 65533"]),
-    (["up", "--metrics-port", "65534"], ["--metrics-port 65534 leaves no ports for 3 brokers", "--metrics-port 65533"]),
-    (["up", "--brokers", "1000"], ["--brokers must be at most 100"]),
-    (["sweep", "in-flight", "--rate", "99999999999"], ["GB and must leave 2 GB free", "--rate"]),
-    (["run", "--partitions", "0"], ["--partitions must be at least 1, not 0"]),
-    (["run", "--web-port", "99999"], ["--web-port must be at most 65535, not 99999"]),
-    (["run", "--rate", "99999999999999999999"], ["GB and must leave 2 GB free", "--rate, --time-limit"]),
-    (["up", "--brokers", "x"], ["--brokers must be an integer, not 'x' (see 'gapless up --help')"]),
-    (["proxy", "--port", "8o"], ["--port must be an integer, not '8o' (see 'gapless proxy --help')"]),
-    (["broker", "--seed", "x"], ["--seed must be an integer, not 'x' (see 'gapless broker --help')"]),
-    *(
-        ([command, option, ""], [f"{option} is empty; give it a value, or leave it out"])
-        for command, option in (
-            *(("run", "--acks"), ("run", "--name"), ("run", "--schedule"), ("run", "--toxiproxy"), ("run", "--client")),
-            *(("run", "--defect"), ("run", "--rate"), ("sweep", "--resume"), ("sweep", "--filter"), ("sweep", "--out")),
-            *(
-                ("up", "--data"),
-                ("proxy", "--host"),
-                ("broker", "--config"),
-                ("export", "--out"),
-                ("dump", "--offsets"),
-            ),
-        )
-    ),
-    (["run", "--rate="], ["--rate is empty"]),
-    *(([command, ""], ["an argument is empty"]) for command in ("verify", "report", "export", "dump", "sweep")),
-    (["run", "--faults", "restart-zookeeper", "--zookeeper", "h:1"], ["--faults restart-zookeeper: the ZooKeeper of"]),
-    (
-        ["run", "--faults", "kill-leader", "--brokers", "1", "--replication-factor", "1"],
-        ["--faults kill-leader: it needs 2 brokers to bite, and there is --brokers 1; leave it out"],
-    ),
-    (["run", "--faults", "all,none"], ["'all' stands for a choice of its own"]),
-    (["run", "--faults", "basic,reset"], ["'basic' stands for a choice of its own; give it alone"]),
-    (["run", "--defect", "lose-acked:x"], ["'lose-acked' must be above 0 and at most 1, not 'x'"]),
-    (["run", "--keep", "some"], ["--keep: 'some' is not one of 'all', 'failed', 'none'"]),
-    *(
-        (["run", "--broker-config", f"{key}=7"], [f"--broker-config {key}=7: every broker here is given its own {key}"])
-        for key in ("broker.id", "node.id", "listeners", "advertised.listeners", "log.dirs", "gapless.metrics.port")
-    ),
-    (["run", "--broker-config", "zookeeper.connect=h:1"], ["zookeeper.connect=h:1", "leave it out", "--zookeeper"]),
-    (["up", "--broker-config", "broker.id=7"], ["--broker-config broker.id=7: every broker here is given its own"]),
-    (["up", "--broker-config", "listeners=SSL://:1"], ["--broker-config listeners=SSL://:1: every broker here"]),
-    *(
-        (["run", f"--{what}-config", "zzz=1"], [f"unknown {what} config key 'zzz'; docs/configuration.md lists all"])
-        for what in ("broker", "topic", "producer", "consumer")
-    ),
-    (["run", "--zookeeper", ":2181"], ["--zookeeper wants HOST:PORT, not ':2181'"]),
-    (["run", "--zookeeper", "127.0.0.1:99999"], ["--zookeeper wants HOST:PORT, not '127.0.0.1:99999'"]),
-    (["up", "--zookeeper", "nowhere"], ["--zookeeper wants HOST:PORT, not 'nowhere'"]),
-    (
-        ["run", "--zookeeper", "127.0.0.1:1"],
-        ["--zookeeper 127.0.0.1:1 cannot be reached: connection refused; start it"],
-    ),
-    (
-        ["run", "--toxiproxy", "http://127.0.0.1:1"],
-        ["127.0.0.1:1 cannot be reached: connection refused; start it first"],
-    ),
-    (["run", "--toxiproxy", "ftp://x"], ["--toxiproxy wants http://HOST:PORT, not 'ftp://x'"]),
-    (["run", "--toxiproxy", "http://127.0.0.1:99999"], ["--toxiproxy wants http://HOST:PORT"]),
-    (["sweep", "seeds", "--filter", "seed=99"], ["seed 99 of --filter is not among", "1, 2,", "say --seeds 99,"]),
-    (["sweep", "seeds", "--filter", "seed"], ["--filter wants DIMENSION=VALUE", "'seed'"]),
-    (["sweep", "seeds", "--seeds", "x"], ["--seeds wants a number of seeds", "'x'"]),
-    (["sweep", "seeds", "--seeds", "1001"], ["--seeds 1001", "1 to 1000"]),
-    (["sweep", "--resume", "full", "--rate", "5"], ["--resume goes on with what was asked then"]),
-    (["sweep", "--resume", "full", "--time-limit", "0"], ["--resume goes on with what was asked then"]),
-    (["up", "--detach", "--brokers", "0"], ["--brokers must be at least 1, not 0"]),
-    (["up", "--profile", "fast"], ["unknown profile 'fast'; there are chaos, kafka"]),
-    (["broker"], ["'broker.id' is missing; set it, as in broker.id=1"]),
-    (
-        ["broker", "--config", "title.md"],
-        ["--config title.md: line 2 of the properties is not key=value: 'Some"],
-    ),
-    (["broker", "--config", "latin.yaml"], ["--config latin.yaml: line 1: it is not UTF-8 text"]),
-    (["broker", "--config", "full"], ["--config full: it cannot be read: it is a directory, not a file"]),
-    (
-        ["broker", "--config", "ssl.properties"],
-        ["ssl.properties: listener 'SSL' asks for", "only PLAINTEXT"],
-    ),
-    (["proxy", "--config", "file"], ["--config file is no list of proxies in Toxiproxy's JSON"]),
-    (["proxy", "--config", "full"], ["--config full cannot be read: it is a directory, not a file"]),
-    (["proxy", "--host", "nohost.invalid"], ["nohost.invalid:8474 cannot be used: ", "--host"]),
-    (["dump", "full"], ["full holds no partition: there is no .log file", "name a broker's data directory"]),
-    (["dump", "file", "--offsets", "5"], ["--offsets 5: it is A..B, A.. or ..B"]),
-    (["export", "begun", "--edn", "--jsonl"], ["begun has no history/*.arrow"]),
-    (["verify", "begun", "--sub-via", "assign"], ["--sub-via", "are for histories of operations; none is given"]),
-    (["verify", "begun", "--spark-master", "nonsense"], ["--spark-master wants local[N]", "'nonsense'"]),
-]
-
-BAD += [
-    (["run", "--schedule", f"{name}.schedule", *beside], [f"--schedule {name}.schedule", *said])
-    for name, (_, beside, said) in UNPLAYABLE.items()
-]
-
 COMMANDS = {
     "run": ("--faults", "--schedule", "--defect", "--acks", "--broker-config", "--out", "--web", "--json", "254"),
-    "sweep": ("--seeds", "--filter", "--list", "--resume", "--out", "--json", "255"),
-    "verify": ("--spark-master", "--json", "--sub-via", "--ww-deps", "--txn", "--out"),
+    "sweep": ("--seeds", "--random", "--fail-fast", "--filter", "--list", "--resume", "--out", "--json", "255"),
+    "verify": ("--spark-master", "--json", "--sub-via", "--ww-deps", "--txn", "--out", "--quiet", "-q"),
     "report": ("RUN", "run directory"),
-    "load": ("--host", "--web", "--options", "--kafka-rate", "docs/load-options.md"),
+    "load": ("--host", "--web", "--read-back", "--options", "--kafka-rate", "docs/load-options.md"),
     "runs": ("--results", "--json", "compare", "prune", "index"),
     "export": ("--edn", "--jsonl", "--out", "This or --jsonl is required", "This or --edn is required"),
-    "up": ("--brokers", "--port", "--metrics-port", "--proxy", "--detach", "--data", "--json"),
+    "up": ("--brokers", "--port", "--metrics-port", "--proxy", "--detach", "--data", "--json", "--quiet"),
     "fault": ("NAME", "TARGET", "--duration", "--data", "255"),
     "status": ("--data", "--json"),
     "down": ("--data",),
     "broker": ("--config", "--node-directory", "--defect"),
     "proxy": ("--host", "--port"),
-    "list": ("faults", "checks", "defects", "workloads", "sweeps"),
+    "list": ("faults", "checks", "defects", "workloads", "sweeps", "links", "--brokers"),
     "dump": ("--records", "--offsets", "--json"),
 }
 
@@ -443,57 +58,10 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="module")
 def wrong_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with a file in the way, a full directory, and files that are not what is asked.
-
-    Whoever uses it leaves it as it is: that is what is tested.
-    """
-    tmp_path = tmp_path_factory.mktemp("wrong")
-    (tmp_path / "file").touch()
-    (tmp_path / "title.md").write_text("# A title\nSome words\n")
-    (tmp_path / "ssl.properties").write_text(
-        "broker.id=1\nzookeeper.connect=127.0.0.1:1\nlisteners=SSL://127.0.0.1:0\n"
-    )
-    (tmp_path / "kept" / "nodes" / "1" / "data").mkdir(parents=True)
-    (tmp_path / "kept" / "run.json").touch()
-    (tmp_path / "history.edn").touch()
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "x").touch()
-    (tmp_path / "broken.yaml").write_text("injections: [\n")
-    (tmp_path / "other.yaml").write_text("- 1\n")
-    (tmp_path / "latin.yaml").write_bytes(b"# f\xfcr\n")
-    (tmp_path / "twice.yaml").write_text("seed: 1\ninjections: []\nseed: 2\n")
-    (tmp_path / "late.yaml").write_text(
-        "injections:\n- {at_s: 500.5, fault: pause-leader}\n- {at_s: 1, fault: kill-leader}\n"
-    )
-    for name, (injection, _, _) in UNPLAYABLE.items():
-        (tmp_path / f"{name}.schedule").write_text(f"injections:\n- {{at_s: 1, {injection}}}\n")
-    (tmp_path / "minutes.yaml").write_text("injections:\n- {at_s: 5m, fault: reset}\n")
-    (tmp_path / "seed.yaml").write_text("seed: yes\ninjections: []\n")
-    (tmp_path / "rare.yaml").write_text("value_bytes: {uniform: {least: 48, most: 2000000}}\n")
-    (tmp_path / "old").mkdir()
-    (tmp_path / "old" / "sweep.json").write_text('{"schema": 1, "sweep": "seeds", "wanted": {}}')
-    (tmp_path / "gone").symlink_to("away")
-    (tmp_path / "verdict.json").write_text('{"verdict": "valid", "checks": {}, "stats": {"process": 1}}')
-    (tmp_path / "pretty.json").write_text(json.dumps({"verdict": "valid", "context": {"process": "x"}}, indent=2))
-    (tmp_path / "words.edn").write_text("nothing happened\n")
-    (tmp_path / "json.edn").write_text('{"process": 0, "type": "invoke"}\n')
-    (tmp_path / "edn.jsonl").write_text("{:process 0, :type :invoke}\n")
-    (tmp_path / "vector.json").write_text("[{:index 0 :process 0}]\n")
-    (tmp_path / "two.jsonl").write_text('\n{"index": 1, "process": 0,\n "type": "ok"}\n')
-    (tmp_path / "side.jsonl").write_text('{"process": 0} {"process": 1}\n')
-    (tmp_path / "cut.jsonl").write_text('{"process": 0, "ty\n')
-    whole = run_model().to_json()
-    begun = json.dumps(whole)
-    changed = {"edited": json.dumps({**whole, "seed": "one"}), "other": json.dumps({**whole, "schema": 1})}
-    for name, text in {**changed, "held/begun": begun, "begun": begun, "torn": "{", "list": "[]"}.items():
-        (tmp_path / name).mkdir(parents=True)
-        (tmp_path / name / "run.json").write_text(text)
-    lacking = run_model().to_json()
-    del lacking["settings"]["retries"]
-    (tmp_path / "lacking").mkdir()
-    (tmp_path / "lacking" / "run.json").write_text(json.dumps(lacking))
-    (tmp_path / "wrong.properties").write_text("broker.idd=1\n")
-    return tmp_path
+    """A directory with what the tables name. Whoever uses it leaves it as it is: that is what is tested."""
+    place = tmp_path_factory.mktemp("wrong")
+    make_files(place)
+    return place
 
 
 def _refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
@@ -649,7 +217,7 @@ def test_every_example_can_be_typed() -> None:
     [
         ("gapless ru", 1, "run\nruns"),
         ("gapless run --time", 2, "--time-limit"),
-        ("gapless list ", 2, "faults\nchecks\ndefects\nworkloads\nsweeps"),
+        ("gapless list ", 2, "faults\nchecks\ndefects\nworkloads\nsweeps\nlinks"),
         ("gapless frobnicate --x", 2, ""),
     ],
 )
@@ -666,12 +234,64 @@ def test_a_shell_completes_commands_options_and_choices(
     assert capsys.readouterr().out.strip() == says
 
 
-@pytest.mark.parametrize("what", ["faults", "checks", "defects", "workloads"])
+def test_a_sweep_takes_seeds_that_nobody_chose(capsys: pytest.CaptureFixture[str]) -> None:
+    """As many as are wanted, other ones each time."""
+    cells = []
+    for _ in range(2):
+        assert run_command(["sweep", "seeds", "--random", "3", "--list", "--json"]) == 0
+        cells.append(json.loads(capsys.readouterr().out).keys())
+    assert [len(each) for each in cells] == [3, 3] and cells[0].isdisjoint(cells[1])
+
+
+def test_the_list_of_faults_says_which_are_basic(capsys: pytest.CaptureFixture[str]) -> None:
+    """Those that a run breaks if nothing is said."""
+    assert run_command(["list", "faults"]) == 0
+    out, err = capsys.readouterr()
+    basic = [line.split()[0] for line in out.splitlines() if line.endswith(" (basic)")]
+    assert tuple(basic) == parse_faults("basic") and len(out.splitlines()) == len(parse_faults("all"))
+    assert "--faults" in err
+
+
+@pytest.mark.parametrize(("options", "brokers"), [([], 3), (["--brokers", "2"], 2)])
+def test_the_list_of_links_has_those_of_schedules(
+    options: list[str], brokers: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every name that an injection of such a run may have as its link, and no other."""
+    assert run_command(["list", "links", "--json", *options]) == 0
+    links = json.loads(capsys.readouterr().out)
+    assert len(links) == brokers * (brokers + 2) + 1 and all(links.values())
+    planned = [Injection(1.0, "cut-link", 1.0, {"link": link}) for link in links]
+    schedule = ScheduleFile(Path("x"), Schedule(1, tuple(planned)))
+    resolve(Asked(seed=1, brokers=brokers, replication_factor=2, schedule=schedule))
+
+
+@pytest.mark.parametrize("what", ["faults", "checks", "defects", "workloads", "links"])
 def test_lists_have_a_line_on_each(what: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A name, and what it means."""
     assert run_command(["list", what]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines and all(len(line.split()) > 3 for line in lines)
+
+
+def test_quiet_commands_say_how_it_ends_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """verify -q does not say which run is the latest; up -q prints where to connect, and no hint."""
+    Path("results").mkdir()
+    Path("run").mkdir()
+    Path("results/latest").symlink_to("../run")
+    Path("run/run.json").write_text(json.dumps(run_model().to_json()))
+    monkeypatch.setattr("chaos.commands.verify.check_java", lambda: None)
+    monkeypatch.setattr("chaos.commands.verify.judge", lambda *_, **__: "valid")
+    assert run_command(["verify", "-q"]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert run_command(["verify"]) == 0
+    assert capsys.readouterr().err == "gapless: results/latest is run\n"
+    state = {"bootstrap.servers": "h:1", "creates_topics": True, "metrics": ["http://h:2/metrics"]}
+    up._announce(state, Path("data"), quiet=True)
+    assert capsys.readouterr().out == "bootstrap.servers=h:1\n"
+    up._announce(state, Path("data"), quiet=False)
+    assert capsys.readouterr().out.count("\n") == 4
 
 
 def test_no_cluster_to_ask_about(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from chaos.commands import session
-from chaos.commands.invocation import command
 from chaos.commands.main import run_command
 from chaos.commands.session import _conclude, first_record
 from chaos.conductor.record import RunRecord
 from chaos.experiment.asked import Asked
 from chaos.experiment.resolve import plan, resolve
+from cluster.process.invocation import command
 from cluster.seams.clock import SystemClock
 from verifier.evidence.run_directory import RunDirectory, update_latest
 from verifier.facts import Found

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from chaos.commands import judge as judging
-from chaos.commands.invocation import program
 from chaos.commands.main import run_command
+from cluster.process.invocation import program
 from tests.support.settings import settings
 from tests.support.stories import clean
 from tests.verifier.operations.histories import Line
@@ -247,7 +247,7 @@ def test_runs_and_histories_together(
     path = edn(tmp_path / "history.edn", PAIRS["G1a"].wrong)
     asked = []
 
-    def judge_all(directories: list[RunDirectory], spark_master: str, said: judging.Said) -> None:
+    def judge_all(directories: list[RunDirectory], spark_master: str, said: judging.Said, *, quiet: bool) -> None:
         asked.append((len(directories), spark_master))
         for each in directories[:2]:
             told_verdict(each, "valid")
@@ -298,6 +298,8 @@ def test_a_verifier_that_dies_over_one_run_is_started_for_the_rest(
     told_lines = capsys.readouterr().err.splitlines()
     states = ("valid", "unknown", "valid")
     assert told_lines == [f"judged {n} of 3: {run.path}: {states[n - 1]}" for n, run in enumerate(runs, start=1)]
+    assert judging.judge_all(runs, "local[2]", quiet=True) == told
+    assert capsys.readouterr().err == "", "how far it is is not said to who wants quiet"
 
 
 def test_what_was_judged_before_an_interrupt_is_said(

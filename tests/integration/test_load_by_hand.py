@@ -5,11 +5,12 @@ from __future__ import annotations
 import uuid
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from loadgen import topics
 from loadgen.settings import LoadSettings
-from loadgen.topics import ensure_topic, too_large_for_topic, why_not_written
+from loadgen.topics import Log, ensure_topic, positions, too_large_for_topic, topic_config, why_not_written
 from tests.support.up_cluster import UpCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
@@ -58,3 +59,15 @@ def test_a_topic_that_cannot_be_asked_has_its_brokers_limit(shared_cluster: UpCl
     assert line is not None and "the topic's max.message.bytes 1048588" in line
     assert why_not_written(shared_cluster.bootstrap, large.topic) == f"topic {large.topic} is missing"
     assert why_not_written(shared_cluster.bootstrap, a_topic(shared_cluster)) is None
+
+
+def test_what_a_load_is_judged_by_is_asked_at_its_beginning(shared_cluster: UpCluster) -> None:
+    """Where each log begins and ends, right after the topic was made and after writing; and what may excuse a loss."""
+    topic = a_topic(shared_cluster, unclean_leader_election_enable="true")
+    assert positions(shared_cluster.bootstrap, topic, 2) == {0: Log(0, 0), 1: Log(0, 0)}
+    producer = Producer({"bootstrap.servers": shared_cluster.bootstrap})
+    producer.produce(topic, b"x", partition=1)
+    producer.flush(30)
+    assert positions(shared_cluster.bootstrap, topic, 2) == {0: Log(0, 0), 1: Log(0, 1)}
+    told = topic_config(shared_cluster.bootstrap, topic)
+    assert (told["unclean.leader.election.enable"], told["cleanup.policy"]) == ("true", "delete")

@@ -16,7 +16,9 @@ from loadgen.command import LOCUSTFILE
 from loadgen.hosts import checked_host
 from loadgen.settings import SettingsError
 from loadgen.users.document import document
-from loadgen.users.options import add_options
+from loadgen.users.options import add_options, refuse_as_we_do, settle_options
+from tests.verifier.test_by_hand import LAST, READ, SENT, load, row
+from verifier.evidence.run_directory import read_json
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -52,7 +54,7 @@ def test_the_page_of_options_is_made_from_the_code() -> None:
     parser = configargparse.ArgParser(add_help=False)
     add_options(parser)
     options = [option for action in parser._actions for option in action.option_strings]
-    assert len(options) == 17 and [option for option in options if page.count(f"| `{option} ") != 1] == []
+    assert len(options) == 18 and [option for option in options if page.count(f"| `{option} ") != 1] == []
 
 
 @pytest.mark.parametrize(
@@ -91,3 +93,101 @@ def test_the_command_becomes_locust(monkeypatch: pytest.MonkeyPatch) -> None:
     assert argv[:5] == [sys.executable, "-m", "locust", "--locustfile", str(LOCUSTFILE)]
     assert argv[5:11] == ["--run-time", "60s", "--users", "9", "--kafka-rate", "5"]
     assert environment["PYTHONSAFEPATH"] == "1" and environment["MALLOC_ARENA_MAX"]
+
+
+def test_a_former_load_is_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command becomes the program that does it, which needs no Locust."""
+    seen: list[Any] = []
+    monkeypatch.setattr("os.execve", lambda *given: seen.extend(given))
+    directory = str(load(tmp_path, SENT, READ).path)
+    run_command(["load", "--read-back", directory])
+    assert seen[1] == [sys.executable, "-m", "loadgen.read_back", directory]
+    run_command(["load", "--read-back", directory, "--host", "h:1"])
+    assert seen[4][3:] == [directory, "--host", "h:1"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "why"),
+    [
+        (["{load}", "--users", "3"], "starts none: leave out --users"),
+        (["{load}", "--web"], "starts none: leave out --web"),
+        (["{load}", "--host", "http://h:1"], "not to a URL"),
+        (["{load}/history"], "no load by hand left anything there"),
+        (["/nowhere"], "--read-back /nowhere: no load by hand"),
+    ],
+)
+def test_reading_back_starts_no_load(
+    argv: list[str], why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And is for loads by hand alone."""
+    directory = str(load(tmp_path, SENT, READ).path)
+    assert run_command(["load", "--read-back", *(word.format(load=directory) for word in argv)]) == 254
+    out, err = capsys.readouterr()
+    assert out == "" and why in err and err.count("\n") == 1
+
+
+def test_a_load_is_judged_in_its_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The lines of a run, the reports beside the histories, and how it was judged before leaves nothing there."""
+    run = load(tmp_path, SENT, READ[:0])
+    assert run_command(["verify", str(run.path)]) == 2
+    run = load(tmp_path, SENT, [*READ, row("poll", "ok", 3, 3, LAST + 1, at=5, session=1)])
+    assert run_command(["verify", str(run.path)]) == 1
+    assert (run.anomalies_dir / "duplicate.csv").exists()
+    run = load(tmp_path, SENT, READ)
+    capsys.readouterr()
+    assert run_command(["verify", str(run.path)]) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[:2] == [
+        f"RESULT valid acked={LAST} read={LAST} anomalies=none allowed=none", f"report: {run.summary_md}",
+    ]  # fmt: skip
+    assert "note: a client-only verdict cannot see what the brokers stored" in err
+    assert not any(run.anomalies_dir.iterdir()) and read_json(run.verdict_json)["kind"] == "operations"
+
+
+def test_a_load_is_exported_without_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As it is judged: the numbers of operations in a verdict are those of its lines."""
+    foreign = row("poll", "ok", -1, -1, 20, at=5, session=1, stream=-1, error="foreign: run 8")
+    run = load(tmp_path, SENT, [*READ, foreign])
+    assert run_command(["export", str(run.path), "--jsonl"]) == 0
+    out = capsys.readouterr().out
+    assert "t-0" in out and "foreign" not in out and "sentinel" not in out
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["--kafka-rtae", "3"], "there is no option --kafka-rtae 3; did you mean --kafka-rate?"),
+        (["--kafka-read-back", "maybe"], "argument --kafka-read-back: invalid choice: 'maybe'"),
+        (["--kafka-partitions", "x"], "argument --kafka-partitions: invalid int value: 'x'"),
+        (["--kafka-flush-timeout", "soon"], "argument --kafka-flush-timeout: "),
+    ],
+)
+def test_a_bad_option_is_one_line(argv: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """With our status: Locust's own for it reads as unknown."""
+    parser = configargparse.ArgParser(add_help=False)
+    add_options(parser)
+    refuse_as_we_do(parser)
+    with pytest.raises(SystemExit) as ended:
+        parser.parse_args(argv)
+    err = capsys.readouterr().err
+    assert ended.value.code == 254 and err.count("\n") == 1
+    assert err.startswith(f"gapless load: {says}") and err.endswith("(see 'gapless load --options')\n")
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["--kafka-rate", "0"], "--kafka-rate 0.0: rate is 0.0; it must be above 0"),
+        (["--kafka-value-bytes", "9"], "--kafka-value-bytes 9: values have at least 48 bytes"),
+        (["--kafka-client", "java"], "--kafka-client java: client is 'java'; there are native, confluent"),
+        (["--kafka-partitions", "0"], "--kafka-partitions 0: partitions is 0; it must be at least 1"),
+    ],
+)
+def test_what_cannot_be_names_its_option(argv: list[str], says: str, tmp_path: Path) -> None:
+    """Not only the field that it fills, and no directory is made."""
+    parser = configargparse.ArgParser(add_help=False)
+    add_options(parser)
+    options = parser.parse_args([*argv, "--kafka-results", str(tmp_path / "results")])
+    with pytest.raises(SettingsError) as refusal:
+        settle_options(options)
+    assert str(refusal.value).startswith(says) and not (tmp_path / "results").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import signal
@@ -20,10 +21,12 @@ from loadgen.command import LOCUSTFILE, Command, final_read_command, locust_comm
 from loadgen.settings import LoadSettings
 from tests.loadgen.conftest import CHECKOUT, TOPIC, MockCluster
 from tests.support.histories import read_histories
+from verifier.by_hand import judge_load
 from verifier.evidence.history import history_file, read_history
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.evidence.series import read_series
 from verifier.evidence.values import SENTINEL_STREAM
+from verifier.operations.options import JudgeOptions
 
 pytestmark = pytest.mark.integration
 
@@ -128,6 +131,7 @@ def test_a_whole_load(cluster: MockCluster, start: Callable[[Command], subproces
     entries = json.loads((run.loadgen_dir / "producers.json").read_text())
     counts = {entry["method"]: entry["num_requests"] for entry in entries}
     assert counts["RECORD"] == len(acknowledged) > counts["KAFKA"] == len(rows_of(run, "send", type="ok"))
+    assert _counted(run.loadgen_dir / "producers_stats.csv") == counts
     points = list(read_series(run.series_jsonl("producers")))
     assert sum(point.acked for point in points) == points[-1].total_acked == len(acknowledged)
     assert all(point.latency_p50_ms for point in points if point.acked)
@@ -209,17 +213,33 @@ def test_a_killed_process_leaves_no_phantom(
 def test_locust_by_itself(
     cluster: MockCluster, start: Callable[[Command], subprocess.Popen[str]], tmp_path: Path
 ) -> None:
-    """``locust -f loadgen/locustfile.py --host BOOTSTRAP`` writes, reads, and records under ./results/locust."""
-    argv = _by_hand(tmp_path / "results", "--headless", "--host", cluster.bootstrap, "--kafka-rate", "400")
+    """``locust -f loadgen/locustfile.py --host BOOTSTRAP`` writes, reads, and records under ./results/locust.
+
+    At the end it reads back what it wrote, and is judged. The verdict counts what Locust's CSV counts.
+    """
+    options = ("--headless", "--host", cluster.bootstrap, "--kafka-rate", "400", "--csv", str(tmp_path / "of-locust"))
+    argv = _by_hand(tmp_path / "results", *options)
     process = start(Command("load", argv, dict(os.environ), 30.0))
     path = _status_of_load(tmp_path / "results")
     wait_until(RunDirectory(path), "load", "total_read", 100)
     process.send_signal(signal.SIGINT)
     assert process.wait(40) == 0
-    assert str(path) in (tmp_path / "load.log").read_text()
+    log = (tmp_path / "load.log").read_text()
+    assert f"records into {path}" in log and log.rstrip().endswith(f"verify {path}")
+    judged = judge_load(RunDirectory(path), JudgeOptions()).to_json()
+    assert (judged["verdict"], judged["reasons"]) == ("valid", [])
+    counted = _counted(tmp_path / "of-locust_stats.csv")["RECORD"]
+    assert judged["stats"]["acked"] == judged["stats"]["acked_and_read"] == counted
     table = read_history(RunDirectory(path).history("load"))
     assert history_file(table).closed
     assert {"reserve", "send", "poll"} <= set(table.column("f").to_pylist())
+
+
+def _counted(table: Path) -> dict[str, int]:
+    """Locust's CSV: how many requests of each type to write."""
+    with table.open() as file:
+        rows = list(csv.DictReader(file))
+    return {row["Type"]: int(row["Request Count"]) for row in rows if row["Name"].startswith("produce:")}
 
 
 def _by_hand(results: Path, *arguments: str) -> list[str]:

@@ -128,6 +128,11 @@ class RunDirectory:
         return self.loadgen_dir / "settings.json"
 
     @property
+    def read_back_json(self) -> Path:
+        """How a load by hand was read back (``verifier.evidence.by_hand``); a run has none."""
+        return self.loadgen_dir / "read-back.json"
+
+    @property
     def live_json(self) -> Path:
         """What the run is doing now, replaced every second; only where a web interface shows it."""
         return self.path / "live.json"

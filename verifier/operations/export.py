@@ -14,7 +14,7 @@ stream of a producer's incarnation is one, and each session of a reader:
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -30,6 +30,9 @@ from verifier.operations.exported import FORGOTTEN, UNSENT, exported_name
 _RANK = {"ok": 0, "info": 1, "fail": 2}
 _LONGEST_RUN = 1 << 24
 _SENDS = ("send", "sentinel", "unsent")
+
+#: Chooses among the rows of all histories, which are lists of columns by name.
+Sift = Callable[[list[list[dict[str, Any]]]], list[list[dict[str, Any]]]]
 
 
 @dataclass(slots=True)
@@ -59,9 +62,12 @@ class Export:
     unfinished: tuple[str, ...]
 
 
-def export_run(history_directory: Path) -> Export:
-    """All histories of a run. Raises ``HistoryError`` for a damaged file, ``OSError``."""
-    planned: list[Planned] = []
+def export_run(history_directory: Path, sift: Sift | None = None) -> Export:
+    """All histories of a run. Raises ``HistoryError`` for a damaged file, ``OSError``.
+
+    ``sift`` is handed the rows of each history, and gives those to export.
+    """
+    histories: list[list[dict[str, Any]]] = []
     left_out = 0
     unfinished = []
     for path in sorted(history_directory.glob("*.arrow")):
@@ -71,6 +77,9 @@ def export_run(history_directory: Path) -> Export:
             unfinished.append(file.process)
         whole, wrong = _sensible(rows)
         left_out += wrong
+        histories.append(whole)
+    planned: list[Planned] = []
+    for whole in histories if sift is None else sift(histories):
         planned += _sends(whole)
         planned += _polls(whole)
     _one_at_a_time(planned)

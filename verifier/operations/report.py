@@ -21,7 +21,7 @@ from verifier.operations.exported import asides
 from verifier.operations.findings import Findings
 from verifier.operations.model import IntArray
 from verifier.operations.pairing import Operations
-from verifier.operations.verdict import CANNOT_SEE, ClientVerdict
+from verifier.operations.verdict import ClientVerdict
 from verifier.suites import Suite, suite_xml
 from verifier.verdict import Example
 
@@ -29,8 +29,14 @@ ANOMALIES = "anomalies"
 
 
 def write_reports(out: Path, judged: ClientVerdict) -> None:
-    """Write everything into ``out``, which is made if absent; ``verdict.json`` comes last. Raises ``OSError``."""
+    """Write everything into ``out``, which is made if absent; ``verdict.json`` comes last. Raises ``OSError``.
+
+    Anomalies of a former verdict are removed.
+    """
     out.mkdir(parents=True, exist_ok=True)
+    for name in BY_NAME:
+        for form in ("parquet", "csv"):
+            (out / ANOMALIES / f"{name}.{form}").unlink(missing_ok=True)
     if judged.operations is not None:
         for found in judged.findings.values():
             if len(found):
@@ -114,10 +120,10 @@ def _lines(judged: ClientVerdict) -> Iterator[str]:
             for check in chosen:
                 yield from anomaly(check, check.count, BY_NAME[check.name].summary, map(_example, check.examples))
             yield ""
-    if judged.notes:
+    if judged.cannot_see:
         yield "## What this verdict cannot see"
         yield ""
-    for note in judged.notes[: len(CANNOT_SEE)]:
+    for note in judged.cannot_see:
         yield f"- {note}"
 
 

@@ -53,7 +53,8 @@ class OperationExample(Example):
 
 @dataclass(frozen=True)
 class ClientVerdict:
-    """The verdict of one history. ``notes`` say what it could not see, and what an exported run counts in another way.
+    """The verdict of one history. ``cannot_see`` and ``beside`` say what it could not see, and what an exported run
+    counts in another way.
 
     They do not make it unknown. There are none where nothing was judged.
 
@@ -63,9 +64,15 @@ class ClientVerdict:
     path: Path
     options: JudgeOptions
     verdict: Verdict
-    notes: tuple[str, ...] = CANNOT_SEE
+    cannot_see: tuple[str, ...] = CANNOT_SEE
+    beside: tuple[str, ...] = ()
     findings: Mapping[str, Findings] = field(default_factory=dict)
     operations: Operations | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """All that is to be said beside the verdict."""
+        return (*self.cannot_see, *self.beside)
 
     def to_json(self) -> dict[str, Any]:
         """``verdict.json`` of a history: that of a run, with ``kind``, ``options`` and ``notes``."""
@@ -119,8 +126,8 @@ def judge(history: OperationHistory, options: JudgeOptions, path: Path) -> Clien
     accused = tuple(accusations(checks, {name: BY_NAME[name].summary for name in NAMES}))
     availability: dict[str, Any] = {"longest_gap_ms": None, "partitions": {}}
     verdict = Verdict(worst(states), accused, tuple(doubts), checks, stats, availability)
-    notes = (*CANNOT_SEE, *(f"{name}={stats[name]}: {aside}" for name, aside in asides(stats).items()))
-    return ClientVerdict(path, options, verdict, notes, findings=found, operations=operations)
+    beside = tuple(f"{name}={stats[name]}: {aside}" for name, aside in asides(stats).items())
+    return ClientVerdict(path, options, verdict, beside=beside, findings=found, operations=operations)
 
 
 def _questions(operations: Operations, order: Versions, options: JudgeOptions) -> list[tuple[tuple[str, ...], Any]]:
@@ -147,7 +154,7 @@ _COVERED: Mapping[str, tuple[str, ...]] = {
 
 def _unknown(path: Path, options: JudgeOptions, *reasons: str) -> ClientVerdict:
     checks = {name: CheckResult(name, "unknown") for name in NAMES}
-    return ClientVerdict(path, options, Verdict("unknown", (), reasons, checks), notes=())
+    return ClientVerdict(path, options, Verdict("unknown", (), reasons, checks), cannot_see=())
 
 
 def _doubts(stats: Mapping[str, Any]) -> list[str]:

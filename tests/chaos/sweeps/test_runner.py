@@ -31,10 +31,12 @@ class Place:
         self.ran: list[str] = []
         self.programs: dict[str, str] = {}
 
-    def runner(self) -> Runner:
+    def runner(self, *, fail_fast: bool = False) -> Runner:
         clock = SystemClock()
         wanted = Wanted(seeds=(1, 2, 3)).to_json()
-        return Runner(SWEEP, wanted, self.directory, self.supervisor, clock, Progress(clock), self.command)
+        return Runner(
+            SWEEP, wanted, self.directory, self.supervisor, clock, Progress(clock), self.command, fail_fast=fail_fast
+        )
 
     def command(self, cell: Cell, path: Path, schedule: Path | None) -> list[str]:
         """A cell's program: by default it leaves at once, and a finished run lies there."""
@@ -71,6 +73,18 @@ def test_cells_run_in_order_and_a_resumed_sweep_runs_the_rest(place: Place) -> N
     assert place.ran == ["2"]
     assert {outcome.status for outcome in again.outcomes.values()} == {"judged"}
     assert len(list((place.directory.path / "cells").glob("*.unfinished-1"))) == 1
+
+
+def test_a_sweep_may_end_with_its_first_red_cell(place: Place) -> None:
+    """What is behind it is not run, and another part of the sweep goes on with it."""
+    place.programs["2"] = "raise SystemExit(255)"
+    runner = place.runner(fail_fast=True)
+    runner.run(SWEEP.cells)
+    assert place.ran == ["1", "2"]
+    assert [runner.outcomes[cell.name].status for cell in SWEEP.cells] == ["judged", "failed", "not run"]
+    del place.programs["2"]
+    place.runner(fail_fast=True).run(SWEEP.cells)
+    assert place.ran == ["1", "2", "2", "3"]
 
 
 def test_a_run_that_says_valid_and_left_nothing_has_failed(place: Place) -> None:

@@ -1,0 +1,50 @@
+"""The options that a sweep alone has: how they are declared, and the seeds that they choose. Runs nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from chaos.experiment.asked import TIME
+from chaos.sweeps.model import SweepError, parse_seeds
+from cluster.seams.randomness import fresh_seed
+from loadgen.durations import seconds_of
+
+Seeds = Annotated[
+    str | None, typer.Option(help="N for the seeds 1 to N, or seeds by comma. [dim]default: the sweep's[/dim]")
+]
+Random = Annotated[
+    int | None, typer.Option(min=1, max=1000, metavar="N", help="N seeds that nobody chose, instead of --seeds.")
+]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(
+        parser=seconds_of,
+        metavar=TIME,
+        help="How long the load of each cell lasts (90s, 5m). [dim]default: the sweep's[/dim]",
+    ),
+]
+Only = Annotated[
+    list[str] | None,
+    typer.Option("--filter", metavar="DIM=VALUE[|VALUE],...", help="Run these cells alone. Repeatable."),
+]
+FailFast = Annotated[
+    bool, typer.Option("--fail-fast", help="Start no cell behind one that is invalid or has no verdict.")
+]
+Resume = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="Go on with a sweep: run those of its cells, or of --filter's, that have no verdict."
+    ),
+]
+
+
+def chosen_seeds(seeds: str | None, random: int | None) -> tuple[int, ...] | None:
+    """The seeds that were asked for; None for the sweep's. Raises SweepError."""
+    if random is None:
+        return None if seeds is None else parse_seeds(seeds)
+    if seeds is not None:
+        raise SweepError("--seeds and --random exclude each other; leave one of them out")
+    return tuple(fresh_seed() for _ in range(random))
