@@ -155,7 +155,7 @@ REMOVALS: dict[str, Removal] = {
     # Its follower then also asks for what it lacks: without that rule it is as it was before both.
     "keep-the-log-start": Removal(keep_the_log_start, ((FollowerLog, "_lacks_what_is_below"),)),
     "forget-a-failed-role": Removal(idle=((Roles, "_failed"), (BrokerChannel, "_note_partition_errors"))),
-    # After bugs of others: docs/reference/anomalies-and-bugs.md tells each issue, docs/reference/kafka.md each proposal.
+    # After bugs of others: docs/reference/anomalies-and-bugs.md tells the issues, docs/reference/kafka.md the KIPs.
     "elect-anybody": Removal(without.elect_anybody),  # KAFKA-1555
     "refuse-duplicates": Removal(refuse_duplicates),  # Redpanda 3039
     "take-what-is-proposed": Removal(patches=((InSyncReplicas, "_propose", without.take_what_is_proposed),)),  # KIP-497
