@@ -40,7 +40,8 @@ _NEIGHBOR = re.compile(r"``(\w+\.py)``")
 #: file does not name it either.
 _NOWHERE = re.compile(
     r"\b[Kk]afka-" r"semantics|\b[Dd]esign " r"section|\bpeers" r"\.md|\b[Ff]easibility (?:part|\d)"
-    r"|\b[Ss]eeds? 00" r"\d|\breference [A-Z]\d|\bof section " r"\d|KIP-\d+, \d+\.\d|(?<!Redpanda )\bissue \d{1,2}\b|[( ]bar \d+ ?[),o]"
+    r"|\b[Ss]eeds? 00" r"\d|\breference [A-Z]\d|\bof section " r"\d|KIP-\d+, \d+\.\d"
+    r"|(?<!Redpanda )\bissue \d{1,2}\b|[( ]bar \d+ ?[),o]"
 )  # fmt: skip
 #: A file of a run and one of Python's own, which look like ours.
 _OTHERS = ("verifier.log", "json.py")
