@@ -25,7 +25,7 @@ from loadgen.clients.confluent import is_about_groups
 
 PARTITIONS = 4
 BATCH_BYTES = 131_072
-#: What the change of the send path of issue 12 had to reach.
+#: What a broker that sends ranges of files had to reach, to one that copied them.
 LEAST_SPEED, MOST_CPU = 1.2, 0.7
 WAIT_S = 60.0
 

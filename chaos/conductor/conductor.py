@@ -1,4 +1,4 @@
-"""One experiment from start to verdict (docs/architecture.md). Owns the order of phases and that everything is undone.
+"""One experiment from start to verdict (docs/design.md "Phases of a run"). Owns their order and that all is undone.
 
 Whatever happens (an error, Ctrl-C, a part that does not come up), what was broken is healed, what was started is
 ended, what there is gets verified, and anything less than complete evidence is ``unknown``.

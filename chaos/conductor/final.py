@@ -1,4 +1,4 @@
-"""The final phase: sentinels, the last full read, and what the replicas hold at the end (docs/architecture.md).
+"""The final phase (docs/design.md "Phases of a run"): sentinels, the last full read, what the replicas hold at the end.
 
 Owns the order and the bounds. The sentinel and the reader are programs of loadgen's, run as children, so that no
 client library lives in the conductor.

@@ -1,4 +1,5 @@
-"""How loaded the harness itself was: an overloaded harness must not look like a broken cluster (docs/architecture.md).
+"""How loaded the harness itself was: an overloaded harness must not look like a broken cluster (docs/design.md
+"Processes and links").
 
 Owns the conductor's own event-loop lag, and the collecting of the proxy's and the brokers'. What follows from the
 figures is the verifier's to say.

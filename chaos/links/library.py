@@ -1,9 +1,10 @@
 """toxiproxy-python, mended once: each use goes to its own server, with our timeouts and errors.
 
-The library reaches its server through one class, ``APIConsumer``, whose host and port are class attributes: one
-server per process. It sets no timeouts, obeys HTTP_PROXY and ignores 5xx answers (reference C8). Its two modules
-therefore get a subclass in place of that class: within :func:`library` it sends through the channel of the current
-context, so any number of servers can be used side by side, also from threads; elsewhere it does what it always did.
+The library reaches its server through one class, ``APIConsumer``, whose host and port are class attributes: one server
+per process. It sets no timeouts, obeys HTTP_PROXY and ignores 5xx answers (docs/reference/toxiproxy.md "Python
+library"). Its two modules therefore get a subclass in place of that class: within :func:`library` it sends through the
+channel of the current context, so any number of servers can be used side by side, also from threads; elsewhere it does
+what it always did.
 """
 
 from __future__ import annotations

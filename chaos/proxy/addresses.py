@@ -1,4 +1,5 @@
-"""``host:port`` as Go's ``net`` package splits, resolves and prints it, with its texts of errors (reference C3).
+"""``host:port`` as Go's ``net`` package splits, resolves and prints it, with its texts of errors
+(docs/reference/toxiproxy.md "Errors").
 
 One difference: no host means 127.0.0.1, not every interface (docs/proxy.md).
 """

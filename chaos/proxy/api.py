@@ -1,5 +1,6 @@
-"""The routes of the API and what they answer (reference C1, C3). Owns statuses, headers and bodies.
+"""The routes of the API and what they answer (docs/reference/toxiproxy.md "Routes", "Errors").
 
+Owns statuses, headers and bodies.
 Decisions about proxies and toxics are the registry's.
 """
 

@@ -1,4 +1,7 @@
-"""Errors that become answers of the API. Owns their texts and statuses (reference C3); not how they are sent."""
+"""Errors that become answers of the API (docs/reference/toxiproxy.md "Errors").
+
+Owns their texts and statuses; not how they are sent.
+"""
 
 from __future__ import annotations
 

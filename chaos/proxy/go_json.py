@@ -1,4 +1,4 @@
-"""JSON as Go's ``encoding/json`` reads and writes it (reference C2, C3 and "API facts" 6).
+"""JSON as Go's ``encoding/json`` reads and writes it (docs/reference/toxiproxy.md "JSON", "Errors").
 
 Reading: only the first value counts and what follows is ignored; field names match in any case, the last one wins;
 unknown fields are ignored; null means "not given"; an integer field takes no string and no fraction. Writing: no

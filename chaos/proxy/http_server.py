@@ -20,7 +20,7 @@ from cluster.seams.clock import Clock
 
 logger = logging.getLogger(__name__)
 
-#: Go's limits (reference C1).
+#: Go's limits (docs/reference/toxiproxy.md "Routes").
 _IDLE_TIMEOUT_S = 60.0
 _READ_TIMEOUT_S = 15.0
 _HANDLER_TIMEOUT_S = 25.0

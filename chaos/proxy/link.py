@@ -1,9 +1,10 @@
 """One direction of one connection: from a source endpoint through the toxics of its stream to a sink endpoint.
 
 Without a toxic that applies, and with nothing held, a link is *fast*: the source's protocol writes straight to the
-sink's transport, and only a full write buffer stops the reading. Otherwise bytes go as chunks through pipes and
-stages, and one pump moves them: from new input, from a timer, or when the sink has room again. Switching happens
-between two steps of the same loop, so no byte is lost or overtaken. Owns that, and the counters of the stream.
+sink's transport, and only a full write buffer stops the reading. Otherwise bytes go as chunks through pipes and stages,
+and one pump moves them: from new input, from a timer, or when the sink has room again. Switching happens between two
+steps of the same loop, so no byte is lost or overtaken. Owns that, and the counters of the stream. The rules are those
+of docs/reference/toxiproxy.md "Connections".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""All proxies of the server, by name: create, update, delete, populate, reset (reference C4).
+"""All proxies of the server, by name: create, update, delete, populate, reset.
 
 Changes run one after the other, as under Toxiproxy's lock. Owns Toxiproxy's rules about which proxy is kept,
-replaced or restarted. Does not own HTTP.
+replaced or restarted (docs/reference/toxiproxy.md "Proxies"). Does not own HTTP.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """A toxic as the API knows it: validated input, its state, its JSON. Shared by all connections of a proxy.
 
-Owns the checks and their order (reference C3). Does not own what a toxic does: that is ``toxics``.
+Owns the checks and their order (docs/reference/toxiproxy.md "Errors"). Does not own what a toxic does: that is
+``toxics``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rules: the decision functions of a broker in one frozen value, taken at start-up.
 
 Owns the bundle alone. A defect of ``cluster.defects`` wraps one of these by ``dataclasses.replace``; the correct code
-has no other hook (docs/architecture.md).
+has no other hook (docs/design.md "Pure decisions, six seams").
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """One client's connection: requests are taken in order, answers leave in order, one bad frame ends one connection.
 
 Owns the queue of answers of a connection, pipelining, and what happens to what cannot be served (KIP-511,
-1.4). Does not own the handlers, the sockets (a ``Transport`` does) or the layout of any message.
+docs/reference/kafka.md "Order on a connection"). Does not own the handlers, the sockets (a ``Transport`` does) or the
+layout of any message.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Which version of an API to speak with a broker: asking it, and choosing. Owns ApiVersions from the client's side."""
+"""Which version of an API to speak with a broker: asking it, and choosing. Owns ApiVersions from the client's side
+(docs/reference/kafka.md "Version negotiation").
+"""
 
 from __future__ import annotations
 

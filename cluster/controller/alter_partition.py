@@ -1,4 +1,5 @@
-"""May a leader change its ISR? The controller's checks of AlterPartition, in the order of KIP-497. Pure.
+"""May a leader change its ISR? The controller's checks of AlterPartition, in the order of KIP-497
+(docs/reference/kafka.md "ISR changes"). Pure.
 
 The checks keep three real bugs out: KIP-903 (a broker that came back empty re-enters the ISR by a proposal made for
 its former life), a stale leader's proposal (KAFKA-14154) and an ISR that names a replica outside the assignment.

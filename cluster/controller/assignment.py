@@ -1,4 +1,5 @@
-"""Which brokers hold which replicas of a new topic: Kafka's rack-unaware placement (AdminUtils). Pure.
+"""Which brokers hold which replicas of a new topic: Kafka's rack-unaware placement (AdminUtils; docs/reference/kafka.md
+"Replica placement"). Pure.
 
 Partition p starts at broker (s + p) mod n; its j-th other replica is (first + 1 + (k + j) mod (n - 1)) mod n, where k
 grows by one each time p wraps n. s and k are drawn for a new topic; partitions that are added later continue the

@@ -1,8 +1,8 @@
 """What stops a controller that has been succeeded: brokers refuse its requests, and its writes miss. Pure.
 
 Owns the checks of LeaderAndIsr, UpdateMetadata and StopReplica as a whole, which the receiving broker makes before
-anything else (Kafka's KafkaZkClient), and the version that a controller's writes insist on. The checks of each
-partition belong to replication (``replication.leader_epochs``).
+anything else (Kafka's KafkaZkClient; docs/reference/kafka.md "Controller requests"), and the version that a
+controller's writes insist on. The checks of each partition belong to replication (``replication.leader_epochs``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What to tell which broker after a change. Pure: it collects; the shell builds the requests and sends them.
 
-Owns who is told what, and the order within one batch: LeaderAndIsr, then UpdateMetadata, then StopReplica
-(Kafka's KafkaController). Does not own the requests' layout.
+Owns who is told what, and the order within one batch: LeaderAndIsr, then UpdateMetadata, then StopReplica (Kafka's
+KafkaController; docs/reference/kafka.md "Controller requests"). Does not own the requests' layout.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The controller's decision functions in one frozen value, so that a defect can wrap one of them at start-up.
 
-Owns nothing but the bundle; the correct code has no other hook (docs/architecture.md).
+Owns nothing but the bundle; the correct code has no other hook (docs/design.md "Pure decisions, six seams").
 """
 
 from __future__ import annotations

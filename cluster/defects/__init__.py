@@ -1,4 +1,5 @@
-"""Defects: switchable wrong logic, one file each, modeled on real bugs, to show that the verifier sees them.
+"""Defects: switchable wrong logic, one file each, modeled on real bugs (docs/reference/anomalies-and-bugs.md "Bugs of
+others"), to show that the verifier sees them.
 
 Owns the catalogue, the parsing of ``NAME[:probability]`` and the record of each firing. A defect wraps the broker's
 ``Rules`` at start-up; the correct code knows nothing of it, and only the broker's main imports this room.

@@ -1,4 +1,5 @@
-"""The small files of a broker's log directory, in the formats of Kafka's CheckpointFile.
+"""The small files of a broker's log directory, in the formats of Kafka's CheckpointFile (docs/reference/kafka.md "Files
+of a log").
 
 Owns the texts of the offset checkpoints, ``leader-epoch-checkpoint``, ``meta.properties``, ``partition.metadata`` and
 the clean-shutdown marker, and the names of all of them. Reading is strict: a file that is not in its format raises

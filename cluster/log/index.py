@@ -1,8 +1,9 @@
 """The offset index and the time index of one segment, in memory as arrays and on disk in Kafka's layout.
 
-Owns lookups and the two file formats: ``.index`` has entries of 8 bytes {offset - base, position}, ``.timeindex`` of
-12 {timestamp, offset - base}, big-endian (Kafka's OffsetIndex and TimeIndex). Does not own when an entry is added
-(``segment.py``). Both are sparse hints: a lookup gives a place at or before the one that is wanted.
+Owns lookups and the two file formats: ``.index`` has entries of 8 bytes {offset - base, position}, ``.timeindex`` of 12
+{timestamp, offset - base}, big-endian (Kafka's OffsetIndex and TimeIndex; docs/reference/kafka.md "Files of a log").
+Does not own when an entry is added (``segment.py``). Both are sparse hints: a lookup gives a place at or before the one
+that is wanted.
 
 Entries reach the file in groups (``pending`` says how many wait): after a crash indexes are made again from the log.
 """

@@ -1,8 +1,8 @@
 """ProducerStates: what one log knows of every producer that wrote to it, and Kafka's snapshot file of it.
 
 Owns the map of entries, how an appended batch changes it, how it goes back with the log, and the bytes of
-``%020d.snapshot`` (Kafka's ProducerStateManager). Does not own the decision about a batch (``sequence.py``) or reading
-the log.
+``%020d.snapshot`` (Kafka's ProducerStateManager; docs/reference/kafka.md "Files of a log"). Does not own the decision
+about a batch (``sequence.py``) or reading the log.
 
 The log is the truth: after a start or a truncation the entries are made again from batch headers, because a snapshot
 has only the newest batch of each producer. So that a truncation need not begin at the log's first byte, ``mark``

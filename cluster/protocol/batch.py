@@ -1,8 +1,8 @@
 """Record batch v2: its 61-byte header, its checksum, and what may be changed in place.
 
-Owns the layout of Kafka's DefaultRecordBatch and the checks 3 and 9-13 of docs/produce-checks.md. Does not look at
-records: the hot path works on whole batches (``cluster.protocol.records`` is the cold path), and knows no log, time or
-sequence state.
+Owns the layout of Kafka's DefaultRecordBatch (docs/reference/kafka.md "Record batch") and the checks 3 and 9-13 of
+docs/produce-checks.md. Does not look at records: the hot path works on whole batches (``cluster.protocol.records`` is
+the cold path), and knows no log, time or sequence state.
 """
 
 from __future__ import annotations

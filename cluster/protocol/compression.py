@@ -1,4 +1,5 @@
-"""The four codecs as Kafka frames them (CompressionType), with a bound on what comes out.
+"""The four codecs as Kafka frames them (CompressionType; docs/reference/kafka.md "Compression"), with a bound on what
+comes out.
 
 Owns the framing of snappy (xerial) and lz4, and the bound. Does not own batches: only the records of a batch are
 compressed, as one blob. The codecs themselves are cramjam's, and zlib for gzip.

@@ -1,9 +1,10 @@
 """All messages but Produce and Fetch: the thin module over ``kafka.protocol`` and our broker-to-broker schemas.
 
-Owns headers, the choice of class by API key, and the entry and exit of bytes. Encoding is kafka-python's, decoding is
-``schema_decoder``'s. Messages are instances of kafka-python's generated classes: attributes in snake_case, nested
-structs as attributes of their class (``MetadataResponse.MetadataResponseBroker``), absent fields at their defaults, a
-zero uuid as None. Default lists are shared by all instances: assign a new list, never append to a default one.
+Owns headers (docs/reference/kafka.md "Headers"), the choice of class by API key, and the entry and exit of bytes.
+Encoding is kafka-python's, decoding is ``schema_decoder``'s. Messages are instances of kafka-python's generated
+classes: attributes in snake_case, nested structs as attributes of their class
+(``MetadataResponse.MetadataResponseBroker``), absent fields at their defaults, a zero uuid as None. Default lists are
+shared by all instances: assign a new list, never append to a default one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Primitive types of the protocol: bounds-checked readers and the few writers that the hand-written codecs share.
 
-Every reader takes a buffer and a position and returns the value and the next position. Lengths are compared with
-what is left before anything is sliced, allocated or looped over (Kafka's protocol guide). Does not own any message.
+Every reader takes a buffer and a position and returns the value and the next position. Lengths are compared with what
+is left before anything is sliced, allocated or looped over (docs/reference/kafka.md "Framing and primitives"). Does not
+own any message.
 
 Fixed-size fields are read with ``struct.unpack_from``, which checks bounds itself; the codecs turn its
 ``struct.error`` into ``MalformedRequest`` once, at their entry (``refusing_malformed``).

@@ -1,7 +1,7 @@
 """Records inside a batch, packed and unpacked: the broker's cold path (probes, compaction, dump), a reader's hot one.
 
-Owns the record's layout (Kafka's DefaultRecord) and building whole batches with header and checksum. The broker's hot
-path never comes here: it stores and sends batches as they are.
+Owns the record's layout (Kafka's DefaultRecord; docs/reference/kafka.md "Record") and building whole batches with
+header and checksum. The broker's hot path never comes here: it stores and sends batches as they are.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What a follower does next: where to start, what to make of an answer, where to cut its log.
 
 Owns the follower's side of Kafka's AbstractFetcherThread (epoch-based truncation by KIP-101, KIP-279 and KIP-595's
-diverging epoch). Does not own the log, the connection or the timers: the fetcher carries out what is decided here.
+diverging epoch; docs/reference/kafka.md "Follower"). Does not own the log, the connection or the timers: the fetcher
+carries out what is decided here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The in-sync replicas as their leader sees them: the committed set and at most one change in flight.
 
-Owns the life of a change (proposed, answered by the controller, committed or taken back; KIP-497). Does not own who
-deserves to be in the set: that is ``cluster.replication.leader``.
+Owns the life of a change (proposed, answered by the controller, committed or taken back; KIP-497,
+docs/reference/kafka.md "ISR changes"). Does not own who deserves to be in the set: that is
+``cluster.replication.leader``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What the leader of a partition knows of its followers, and what follows from it.
 
-Owns followers' progress, who is caught up, when the ISR should change and where the high watermark is
-(Kafka's Partition), and when a write may be acknowledged. Does not own the log (its end comes as an argument),
-the request to the controller, or any clock.
+Owns followers' progress, who is caught up, when the ISR should change and where the high watermark is (Kafka's
+Partition; docs/reference/kafka.md "Leader"), and when a write may be acknowledged. Does not own the log (its end comes
+as an argument), the request to the controller, or any clock.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The six seams: Clock, Random, Transport, Selector, MetadataStore, Storage (docs/architecture.md).
+"""The six seams: Clock, Random, Transport, Selector, MetadataStore, Storage (docs/design.md "Pure decisions, six
+seams").
 
 Everything non-deterministic reaches the cluster through one of these, so that the very same code runs on
 real sockets, files and ZooKeeper, and on a virtual-time loop in one process. This room owns the shapes and

@@ -1,8 +1,8 @@
 """Transport: the only place that opens sockets. Owns the seam's shape: connections that carry Kafka frames.
 
-A frame is an int32 size and that many bytes (Kafka's protocol guide). The forms are
-``cluster.seams.asyncio_transport`` (BufferedProtocol, frames parsed in place) and
-``cluster.seams.memory_transport`` (in one process, for simulation). What a frame means is not known here.
+A frame is an int32 size and that many bytes (docs/reference/kafka.md "Framing and primitives"). The forms are
+``cluster.seams.asyncio_transport`` (BufferedProtocol, frames parsed in place) and ``cluster.seams.memory_transport``
+(in one process, for simulation). What a frame means is not known here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Dependencies point one way (docs/architecture.md), import by import."""
+"""Dependencies point one way (docs/design.md "Dependencies"), import by import."""
 
 from __future__ import annotations
 

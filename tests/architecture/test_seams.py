@@ -1,4 +1,4 @@
-"""Time, randomness, sockets and files are touched in the seams alone (docs/architecture.md)."""
+"""Time, randomness, sockets and files are touched in the seams alone (docs/design.md "Pure decisions, six seams")."""
 
 from __future__ import annotations
 

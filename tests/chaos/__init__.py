@@ -1,1 +1,1 @@
-"""Tests of tests/chaos."""
+"""Tests of ``chaos``."""

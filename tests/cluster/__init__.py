@@ -1,1 +1,1 @@
-"""Tests of tests/cluster."""
+"""Tests of ``cluster``."""

@@ -1,4 +1,4 @@
-"""The health probe of a container. That it succeeds on a real broker is shown by ``tests/integration/test_compose``."""
+"""The health probe of a container. ``tests/integration/test_compose.py`` shows that it succeeds on a real broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests of a megabyte, or about what is large: others are served meanwhile (bar 2 of the hostile suite)."""
+"""Requests of a megabyte, or about what is large: others are served meanwhile."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ async def grow(cluster: Cluster, name: str, count: int) -> Any:
 
 
 async def failover(cluster: Cluster) -> None:
-    """A leader killed now is replaced within a session and a second (bar 4)."""
+    """A leader killed now is replaced within a session and a second."""
     leader = cluster.leader("t")
     killed = cluster.brokers.pop(leader)
     await killed.crash()

@@ -1,1 +1,1 @@
-"""Tests of tests/integration."""
+"""Real processes, sockets, ZooKeeper and Spark: what no room shows alone."""

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 #: On a machine that does much else; a quiet one needs a tenth.
 LONG_S = 240.0
-#: The promise (issue 1, bar 7).
+#: The promise of DEVELOPERS.md ("Processes").
 AFTER_KILL_S = 10.0
 PAUSE = ("run", "--time-limit", "40", "--rate", "500", "--faults", "pause-leader", "--seed", "5")
 

@@ -1,1 +1,1 @@
-"""Tests of tests/loadgen."""
+"""Tests of ``loadgen``."""

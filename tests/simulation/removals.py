@@ -1,8 +1,8 @@
 """Planted removals: the correct rules without one of them, to show that the oracle would see it.
 
-Owns the wrong logic, but for what golden scenarios are played without as well (``golden_removals``). Each replaces what
-``cluster.broker.rules`` bundles, lets single methods do nothing, or puts another in the place of one; nothing in the
-cluster knows of it.
+Owns the wrong logic, but for what golden scenarios are played without as well (``golden_removals``);
+docs/reference/anomalies-and-bugs.md names the bugs. Each replaces what ``cluster.broker.rules`` bundles, lets single
+methods do nothing, or puts another in the place of one; nothing in the cluster knows of it.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ REMOVALS: dict[str, Removal] = {
     # Its follower then also asks for what it lacks: without that rule it is as it was before both.
     "keep-the-log-start": Removal(keep_the_log_start, ((FollowerLog, "_lacks_what_is_below"),)),
     "forget-a-failed-role": Removal(idle=((Roles, "_failed"), (BrokerChannel, "_note_partition_errors"))),
-    # From the catalogue of bugs of others: Kafka's issues and proposals (KAFKA, KIP), Redpanda's issues.
+    # After bugs of others: docs/reference/anomalies-and-bugs.md tells the issues, docs/reference/kafka.md the KIPs.
     "elect-anybody": Removal(without.elect_anybody),  # KAFKA-1555
     "refuse-duplicates": Removal(refuse_duplicates),  # Redpanda 3039
     "take-what-is-proposed": Removal(patches=((InSyncReplicas, "_propose", without.take_what_is_proposed),)),  # KIP-497

@@ -1,1 +1,1 @@
-"""Tests of tests/verifier."""
+"""Tests of ``verifier``."""

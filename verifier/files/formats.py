@@ -1,4 +1,5 @@
-"""The bytes of the files beside a log as arrays and plain numbers (docs/log.md). Judges nothing.
+"""The bytes of the files beside a log as arrays and plain numbers (docs/reference/kafka.md "Files of a log"). Judges
+nothing.
 
 Owns the layouts: ``.index`` has entries {offset - base i32, position i32}, ``.timeindex`` {timestamp i64, offset - base
 i32}; a checkpoint is text: version 0, the count, a line each; ``.snapshot`` is version i16, CRC-32C, count i32 and 46

@@ -1,7 +1,8 @@
 """Every anomaly of operation histories by name: its definition, a line for people, and a minimal example. Plain data.
 
-The definitions are those of Jepsen's kafka workload (``jepsen.tests.kafka``); where one differs, it says so. "Index" is
-a position in a key's log without its gaps (``verifier.operations.versions``). ``docs/anomalies.md`` is made from this.
+The definitions are those of Jepsen's kafka workload (``jepsen.tests.kafka``; docs/reference/anomalies-and-bugs.md
+"Jepsen's names"); where one differs, it says so. "Index" is a position in a key's log without its gaps
+(``verifier.operations.versions``). ``docs/anomalies.md`` is made from this.
 """
 
 from __future__ import annotations

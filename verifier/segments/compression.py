@@ -1,4 +1,6 @@
-"""Decompresses the records of one batch. Owns Kafka's four codecs and their framing (CompressionType)."""
+"""Decompresses the records of one batch. Owns Kafka's four codecs and their framing (CompressionType;
+docs/reference/kafka.md "Compression").
+"""
 
 from __future__ import annotations
 

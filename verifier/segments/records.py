@@ -3,9 +3,10 @@
 Where all records of a batch are of one length, as a load's mostly are, all are read in one step; else the k-th record
 of every batch is ("lockstep"). Both ways read a record by the same function.
 
-Owns the record layout (Kafka's DefaultRecord): ``length varint | attributes i8 | timestampDelta varlong | offsetDelta
-varint | keyLength varint, key | valueLength varint, value | headerCount varint, headers``. All varints are zig-zag.
-Keys, timestamps and headers are stepped over: no check needs them. Damaged bytes never raise, they mark their batch.
+Owns the record layout (Kafka's DefaultRecord; docs/reference/kafka.md "Record"): ``length varint | attributes i8 |
+timestampDelta varlong | offsetDelta varint | keyLength varint, key | valueLength varint, value | headerCount varint,
+headers``. All varints are zig-zag. Keys, timestamps and headers are stepped over: no check needs them. Damaged bytes
+never raise, they mark their batch.
 """
 
 from __future__ import annotations

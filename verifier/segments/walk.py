@@ -1,6 +1,6 @@
 """Walks the batch headers of one segment and checks every CRC. Owns positions and header fields, no record.
 
-Record batch v2 (the layout is Kafka's ``DefaultRecordBatch``)::
+Record batch v2 (the layout is Kafka's ``DefaultRecordBatch``; docs/reference/kafka.md "Record batch")::
 
     0 baseOffset i64 | 8 batchLength i32 | 12 partitionLeaderEpoch i32 | 16 magic i8 | 17 crc u32 (of 21..end)
     21 attributes i16 | 23 lastOffsetDelta i32 | 27 baseTimestamp i64 | 35 maxTimestamp i64 | 43 producerId i64

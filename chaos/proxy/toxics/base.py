@@ -1,4 +1,5 @@
-"""What every toxic is: a type with attributes, and a stage that works on one stream of one connection.
+"""What every toxic (docs/reference/toxiproxy.md "Toxics") is: a type with attributes, and a stage that works on one
+stream of one connection.
 
 A stage is a state machine on two pipes. ``step`` moves what may move now and says when it wants to run again; it
 never waits, so a link can be switched between two steps without losing a byte. Owns the shapes; each toxic has a

@@ -1,4 +1,5 @@
-"""Fetch sessions (KIP-227): what a follower asked for is kept here, so that it need only say what has changed.
+"""Fetch sessions (KIP-227, docs/reference/kafka.md "Fetch sessions"): what a follower asked for is kept here, so that
+it need only say what has changed.
 
 Owns the sessions and their epochs, which partitions a fetch of a session must look at, and what of it is news to the
 follower. Does not own the reading (``reads``), the waiting (``purgatory``), nor time: it is told.

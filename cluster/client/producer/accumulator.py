@@ -1,4 +1,5 @@
-"""RecordAccumulator: the batches that wait to be sent, a queue for each partition (Kafka's class).
+"""RecordAccumulator: the batches that wait to be sent, a queue for each partition (Kafka's class;
+docs/reference/kafka.md "Producer client").
 
 Owns the queues, which of their heads go next, flushes, and which batches have no outcome yet. Does not own the bytes
 of a batch, the memory they are counted in (``ProducerBatch.memory_bytes``), sequences (``idempotence.py``) nor the

@@ -1,8 +1,8 @@
 """Which partition a record goes to: by its key, else where it fills batches best.
 
-Owns the choice (Kafka's BuiltInPartitioner and its load table, KIP-480 and KIP-794). Does not own queues, metadata, nor
-which brokers take nothing (partitioner.availability.timeout.ms): that is told. Not thread-safe: the accumulator's lock
-is held.
+Owns the choice (Kafka's BuiltInPartitioner and its load table, KIP-480 and KIP-794; docs/reference/kafka.md "Producer
+client"). Does not own queues, metadata, nor which brokers take nothing (partitioner.availability.timeout.ms): that is
+told. Not thread-safe: the accumulator's lock is held.
 """
 
 from __future__ import annotations

@@ -211,7 +211,7 @@ def blocked_cleaning(monkeypatch: pytest.MonkeyPatch, until: Callable[[Cleaning]
 
 
 def test_the_loop_goes_on_while_a_log_is_compacted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It runs in another thread, so that heartbeats and clients are served meanwhile (bar 5)."""
+    """It runs in another thread, so that heartbeats and clients are served meanwhile."""
     released = threading.Event()
     threads = blocked_cleaning(monkeypatch, lambda _: released.wait(30) and None)
 

@@ -1,1 +1,1 @@
-"""Tests of tests/cluster/client."""
+"""Tests of ``cluster.client``."""

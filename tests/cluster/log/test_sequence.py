@@ -63,7 +63,7 @@ def check(
     ],
 )
 def test_unknown_producer(unknown, base_sequence, log_start, expected):
-    """Without an entry only sequence 0 is accepted while the log starts at 0; KIP-360 and the seeds are settings."""
+    """Without an entry only sequence 0 is accepted while the log starts at 0; Kafka's rules are settings (KIP-360)."""
     verdict = check(None, base_sequence, log_start=log_start, unknown=unknown)
     assert verdict.error_code == expected
     assert (verdict.kind is VerdictKind.ACCEPT) == (expected == ErrorCode.NONE)

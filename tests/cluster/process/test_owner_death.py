@@ -19,7 +19,7 @@ from cluster.process.processes import is_alive, marked, until
 
 pytestmark = pytest.mark.integration
 
-#: The promise (issue 1, bar 7).
+#: The promise of DEVELOPERS.md ("Processes"): whatever is left then has ended.
 PROMISE_S = 10.0
 ROOT = Path(__file__).parents[3]
 

@@ -1,1 +1,1 @@
-"""Tests of tests/cluster/seams."""
+"""Tests of ``cluster.seams``."""

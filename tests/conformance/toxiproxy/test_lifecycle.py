@@ -1,4 +1,7 @@
-"""Proxies that are created, disabled, changed, populated and deleted while connections are open (reference C4)."""
+"""Proxies that are created, disabled, changed, populated and deleted while connections are open.
+
+The rules: docs/reference/toxiproxy.md "Proxies", "Connections".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""toxiproxy-python as it comes, against every backend: what users of that library know works (reference C8)."""
+"""toxiproxy-python as it comes, against every backend: what users of that library know works.
+
+Its properties: docs/reference/toxiproxy.md "Python library".
+"""
 
 from __future__ import annotations
 

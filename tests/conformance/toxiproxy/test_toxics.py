@@ -1,4 +1,7 @@
-"""What each toxic does to bytes and to the close of a connection (reference C5, C6), with bounds on both sides."""
+"""What each toxic does to bytes and to the close of a connection, with bounds on both sides.
+
+The rules: docs/reference/toxiproxy.md "Connections", "Toxics".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sender core against brokers that drop, delay, duplicate and reorder (issue 4, bar 4): schedules from seeds."""
+"""The sender core against brokers that drop, delay, duplicate and reorder: schedules from seeds."""
 
 from __future__ import annotations
 

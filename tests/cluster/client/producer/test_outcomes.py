@@ -28,7 +28,7 @@ def test_success_and_a_duplicate_complete() -> None:
 
 @pytest.mark.parametrize("code", [code for code in ErrorCode if code.retriable])
 def test_a_retriable_error_is_retried_while_there_are_attempts_and_time(code: ErrorCode) -> None:
-    """R of section 9: again, until retries or delivery.timeout.ms are used up; M asks for metadata in any case."""
+    """Retriable: again, until retries or delivery.timeout.ms are used up; M asks for metadata in any case."""
     refresh = code.is_invalid_metadata
     for facts in (FRESH, PLAIN):
         assert produce_outcome(code, facts) == Outcome(Step.RETRY, refresh_metadata=refresh)
