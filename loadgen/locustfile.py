@@ -21,13 +21,12 @@ from locust.runners import MasterRunner, WorkerRunner
 
 from loadgen.hosts import checked_host
 from loadgen.settings import SettingsError
+from loadgen.users.command_line import add_options, refuse_as_we_do
 from loadgen.users.form import refuse_bad_forms
 from loadgen.users.options import (
     DEFAULT_PRODUCERS,
-    add_options,
     producer_count,
     reader_count,
-    refuse_as_we_do,
     settle_options,
 )
 from loadgen.users.process import (

@@ -6,7 +6,7 @@ import sys
 from types import SimpleNamespace
 from typing import Any
 
-from loadgen.users.options import add_options
+from loadgen.users.command_line import add_options, destination
 
 _HEAD = """# Options of a load by hand
 
@@ -38,7 +38,7 @@ class _Rows:
             if "env_var" in given
             else f"| `{shown}` | | {given['help']} |"
         )
-        return SimpleNamespace(dest=option.removeprefix("--").replace("-", "_"))
+        return SimpleNamespace(dest=destination(option))
 
 
 def document() -> str:

@@ -13,7 +13,8 @@ from flask import request
 
 from loadgen.hosts import checked_host
 from loadgen.settings import SettingsError
-from loadgen.users.options import FORM, check_options, producer_count
+from loadgen.users.command_line import FORM
+from loadgen.users.options import check_options, producer_count
 from loadgen.users.process import has_started
 
 START = "/swarm"

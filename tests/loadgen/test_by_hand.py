@@ -15,8 +15,9 @@ from chaos.exits import BadRequest
 from loadgen.command import LOCUSTFILE
 from loadgen.hosts import checked_host
 from loadgen.settings import SettingsError
+from loadgen.users.command_line import add_options, refuse_as_we_do
 from loadgen.users.document import document
-from loadgen.users.options import add_options, refuse_as_we_do, settle_options
+from loadgen.users.options import settle_options
 from tests.verifier.test_by_hand import LAST, READ, SENT, load, row
 from verifier.evidence.run_directory import read_json
 

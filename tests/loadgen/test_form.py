@@ -9,8 +9,9 @@ import configargparse
 import pytest
 
 from loadgen.settings import SettingsError
+from loadgen.users.command_line import FORM, add_options
 from loadgen.users.form import SETTLED, refused
-from loadgen.users.options import FORM, add_options, resolve_options, settle_options
+from loadgen.users.options import resolve_options, settle_options
 from tests.loadgen.test_options import parse
 
 

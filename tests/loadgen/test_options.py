@@ -10,7 +10,8 @@ import configargparse
 import pytest
 
 from loadgen.settings import LoadSettings, SettingsError
-from loadgen.users.options import add_options, producer_count, reader_count, resolve_options, settle_options
+from loadgen.users.command_line import add_options
+from loadgen.users.options import producer_count, reader_count, resolve_options, settle_options
 
 
 @pytest.fixture(autouse=True)

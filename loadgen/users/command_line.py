@@ -1,0 +1,134 @@
+"""Locust's command line, extended: ``--kafka-*`` options, each with a ``LOCUST_KAFKA_*`` variable. Owns names, help.
+
+Does not own what they come to (``loadgen.users.options``). Those that make sense there are fields of Locust's web form
+too (``loadgen.users.form``), which sends texts, and an empty one for "not given": they stay texts until they are
+settings.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentTypeError
+from collections.abc import Callable
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+from loadgen.durations import seconds_of
+from loadgen.settings import PROCESS_ENV, RUN_DIRECTORY_ENV, SETTINGS_ENV
+from loadgen.tool import BAD_ARGUMENTS
+
+
+def _duration(text: str) -> float:
+    try:
+        return seconds_of(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from error
+
+
+def _text_of(kind: Callable[[str], Any]) -> Callable[[str], str]:
+    """A type of argparse's that looks at a text and leaves it one."""
+
+    def checked(text: str) -> str:
+        kind(text)
+        return text
+
+    # argparse and the page of options name it
+    checked.__name__ = kind.__name__
+    return checked
+
+
+#: option -> (field of LoadSettings, type, help)
+FIELDS: dict[str, tuple[str, Callable[[str], Any], str]] = {
+    "--kafka-topic": ("topic", str, "topic to write and read; created if absent (gapless-load)"),
+    "--kafka-partitions": ("partitions", int, "partitions of a topic that is created (4)"),
+    "--kafka-replication-factor": ("replication_factor", int, "replicas of a topic that is created (the broker's)"),
+    "--kafka-rate": ("rate", float, "records per second in all, shared by the producer users (1000)"),
+    "--kafka-value-bytes": ("value_bytes", int, "size of a value, its 48-byte header included (200)"),
+    "--kafka-client": ("client", str, "the client: native or confluent (confluent)"),
+    "--kafka-readers": (
+        "readers",
+        str,
+        "how many of the users read (1; none if there is one user), or the client of each: native,confluent",
+    ),
+    "--kafka-run-id": ("run_id", int, "number that marks this run's values (random)"),
+    "--kafka-first-stream": ("first_stream", int, "number of the first producer's stream (0)"),
+    "--kafka-flush-timeout": ("flush_timeout_s", _duration, "how long producers may take to finish at the end (20s)"),
+}
+
+
+#: Fields of the web form. The others are settled before a form can be sent.
+FORM = (
+    "kafka_topic", "kafka_partitions", "kafka_replication_factor", "kafka_rate", "kafka_value_bytes", "kafka_client",
+    "kafka_flush_timeout", "kafka_workload", "kafka_producer_config", "kafka_consumer_config",
+)  # fmt: skip
+
+
+def destination(option: str) -> str:
+    """The name of an option's value, as argparse has it."""
+    return option.removeprefix("--").replace("-", "_")
+
+
+def refuse_as_we_do(parser: Any) -> None:
+    """Let Locust's parser end as we do for bad options: with one line and our status; its 2 would read as unknown."""
+
+    def error(message: str) -> NoReturn:
+        what, unknown, rest = message.partition("unrecognized arguments: ")
+        if unknown:
+            known = [each for action in parser._actions for each in action.option_strings]
+            near = get_close_matches(rest.split()[0], known, n=1)
+            what = f"there is no option {rest}{f'; did you mean {near[0]}?' if near else ''}"
+        sys.stderr.write(f"gapless load: {what} (see 'gapless load --options')\n")
+        raise SystemExit(BAD_ARGUMENTS)
+
+    parser.error = error
+
+
+def add_options(parser: Any) -> None:
+    """Add our options to Locust's parser (an ``argparse.ArgumentParser`` that knows environment variables)."""
+    group = parser.add_argument_group("Kafka load (gapless)")
+    actions = [
+        group.add_argument(
+            option,
+            type=_text_of(kind) if destination(option) in FORM else kind,
+            default=None,
+            env_var=f"LOCUST_KAFKA_{name.upper()}",
+            help=text,
+        )
+        for option, (name, kind, text) in FIELDS.items()
+    ]
+    workload = group.add_argument(
+        "--kafka-workload",
+        default=None,
+        metavar="NAME|FILE",
+        env_var="LOCUST_KAFKA_WORKLOAD",
+        help="what is written and how fast: a name (gapless list workloads) or a YAML file",
+    )
+    configs = [
+        group.add_argument(
+            f"--kafka-{role}-config",
+            action="append",
+            default=None,
+            metavar="KEY=VALUE",
+            env_var=f"LOCUST_KAFKA_{role.upper()}_CONFIG",
+            help="any setting, as KEY=VALUE (repeatable; on the form: commas)",
+        )
+        for role in ("producer", "consumer")
+    ]
+    for action in (*actions, workload, *configs):
+        # What Locust's parser notes of an option of its own; one of a group would be on no form.
+        action.include_in_web_ui = action.dest in FORM
+        action.is_secret = action.is_required = action.is_multiple = False
+    group.add_argument("--kafka-settings", default=None, env_var=SETTINGS_ENV, help="settings as a JSON file")
+    group.add_argument("--kafka-process", default=None, env_var=PROCESS_ENV, help="name of this process's history")
+    group.add_argument(
+        "--kafka-run-directory", default=None, env_var=RUN_DIRECTORY_ENV, help="existing directory of the run"
+    )
+    group.add_argument(
+        "--kafka-read-back",
+        default="yes",
+        choices=("yes", "no"),
+        metavar="yes|no",
+        env_var="LOCUST_KAFKA_READ_BACK",
+        help="whether all that was written is read back at the end, for gapless verify (yes)",
+    )
+    group.add_argument("--kafka-results", default="results", help="where a run directory is made otherwise (results)")
