@@ -178,7 +178,7 @@ def test_a_bad_option_is_one_line(argv: list[str], says: str, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
-        (["--kafka-rate", "0"], "--kafka-rate 0.0: rate is 0.0; it must be above 0"),
+        (["--kafka-rate", "0"], "--kafka-rate 0: rate is 0.0; it must be above 0"),
         (["--kafka-value-bytes", "9"], "--kafka-value-bytes 9: values have at least 48 bytes"),
         (["--kafka-client", "java"], "--kafka-client java: client is 'java'; there are native, confluent"),
         (["--kafka-partitions", "0"], "--kafka-partitions 0: partitions is 0; it must be at least 1"),
