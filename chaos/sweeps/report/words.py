@@ -64,10 +64,14 @@ def key(cell: Cell) -> str:
 
 
 def found(outcome: Outcome) -> str:
-    """The anomalies of one run that its settings do not allow, as its ``RESULT`` line has them."""
+    """The anomalies of one run that its settings do not allow, as its ``RESULT`` line has them.
+
+    A question mark stands for what could not be counted.
+    """
     if outcome.status != "judged":
         return "not judged"
-    return ",".join(f"{name}:{count}" for name, count in outcome.forbidden.items()) or "none"
+    nothing = "none" if len(outcome.found) == len(COUNTED) else "?"
+    return ",".join(f"{name}:{count}" for name, count in outcome.forbidden.items()) or nothing
 
 
 def red_lines(cell: Cell, outcome: Outcome) -> list[str]:
@@ -76,7 +80,8 @@ def red_lines(cell: Cell, outcome: Outcome) -> list[str]:
     if ended in ("", "valid"):
         return []
     planted = f" planted={','.join(cell.asked.defects)}" if cell.asked.defects else ""
-    why = "".join(f"; {reason}" for reason in outcome.reasons)
+    why = f"; {outcome.reasons[0]}" if outcome.reasons else ""
+    why += f" (and {len(outcome.reasons) - 1} more reasons)" if len(outcome.reasons) > 1 else ""
     lines = [f"{ended}: {key(cell)}: anomalies={found(outcome)}{planted}{why}"]
     return [printable(line) for line in [*lines, *([f"repro: {outcome.repro}"] if outcome.repro else [])]]
 
