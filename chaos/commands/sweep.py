@@ -146,9 +146,7 @@ def _built(name: str, wanted: Wanted) -> Sweep:
     """The sweep of that name. Raises SweepError."""
     build = find_sweep(name)
     if wanted.faults is not None and name != seeds_sweep.NAME:
-        raise SweepError(
-            f"--faults goes with the sweep 'seeds'; {name} has its own (--list, --filter)"
-        )
+        raise SweepError(f"--faults goes with the sweep 'seeds'; {name} has its own (--list, --filter)")
     if wanted.defects and name not in (seeds_sweep.NAME, nightly.NAME):
         raise SweepError("--defect goes with the sweeps 'seeds' and 'nightly'; leave it out")
     return build(wanted)

@@ -53,7 +53,11 @@ def test_a_workflow_is_one_by_the_schema(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"runs_on": "ubuntu-latest"}, {"steps": [{"name": "nothing is done"}]}, {"steps": [{"uses": "a/b@v1", "run": "c"}]}],
+    [
+        {"runs_on": "ubuntu-latest"},
+        {"steps": [{"name": "nothing is done"}]},
+        {"steps": [{"uses": "a/b@v1", "run": "c"}]},
+    ],
     ids=str,
 )
 def test_the_schema_refuses_what_github_would(change: dict[str, Any]) -> None:
