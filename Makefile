@@ -18,7 +18,7 @@ SLOW_TESTS := tests/integration
 TESTS := $(filter-out $(SLOW_TESTS)/,$(sort $(filter-out tests/__pycache__/,$(wildcard tests/*/)))) $(SLOW_TESTS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run sweep test test-full lint simulate fuzz-evidence agreement hostile bench bench-client demo-red chaos soak endurance clean
+.PHONY: help setup run sweep nightly test test-full lint simulate fuzz-evidence agreement hostile bench bench-client demo-red chaos soak endurance clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ run: setup ## one experiment: cluster, load, faults, verdict; ARGS="..." is pass
 
 sweep: setup ## many experiments side by side; ARGS="delivery", ARGS="seeds --seeds 10": see gapless list sweeps
 	@$(BIN)/gapless sweep $(ARGS)
+
+nightly: setup ## every fault set with every workload, seeds of the date; ARGS="--minutes 20" ends it in time
+	@$(BIN)/gapless sweep nightly $(ARGS)
 
 test: setup ## every test but the long ones: unit, simulation, then real processes; ARGS="..." goes to pytest
 	@$(PYTEST) -m "not full" $(ARGS)

@@ -22,6 +22,7 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("gapless sweep delivery --list", "its cells, none of them run"),
         ("gapless sweep delivery --filter 'acks=1,fault=none|reset'", "some of them"),
         ("gapless sweep seeds --seeds 20 --time-limit 30s", "the default run with the seeds 1 to 20"),
+        ("gapless sweep nightly --minutes 20", "what CI runs each night, for twenty minutes"),
         ("gapless sweep --resume results/seeds/TIME", "go on with an interrupted one"),
     ),
     "verify": (

@@ -21,6 +21,7 @@ COMMANDS: Mapping[str, str] = {
     "bench": "'gapless run --faults none' loads a cluster without breaking it",
     "demo": "'gapless run' shows a valid run, 'gapless run --defect lose-acked:0.01' one that is invalid",
     "demo-red": "that is 'make demo-red', or 'gapless run --defect lose-acked:0.01'",
+    "nightly": "'gapless sweep nightly --minutes 20' goes through faults and workloads",
     "start": "'gapless up --detach' starts a cluster, 'gapless run' breaks one",
     "stop": "'gapless down' stops a cluster that is up",
     "kill": "'gapless down' stops a cluster that is up",

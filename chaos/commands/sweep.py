@@ -17,7 +17,7 @@ import typer
 
 from chaos.commands.interrupts import Interrupts
 from chaos.commands.preflight import check_disk, check_java, check_spark_master
-from chaos.commands.sweep_options import FailFast, Only, Random, Resume, Seeds, TimeLimit, chosen_seeds
+from chaos.commands.sweep_options import FailFast, Minutes, Only, Random, Resume, Seeds, TimeLimit, chosen_seeds
 from chaos.commands.talk import Quiet, Talk, Verbose, talk_of
 from chaos.conductor.progress import Progress
 from chaos.exits import BadRequest
@@ -26,10 +26,12 @@ from chaos.experiment.command_line import FIELDS, option, words
 from chaos.experiment.forms import ScheduleFile
 from chaos.experiment.record_size import check_record_size
 from chaos.experiment.resolve import load_seconds, plan, resolve
-from chaos.sweeps import in_flight
+from chaos.sweeps import in_flight, nightly
+from chaos.sweeps import seeds as seeds_sweep
 from chaos.sweeps.catalogue import find_sweep
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, SweepError, Wanted, parse_filter
+from chaos.sweeps.report.words import red_lines
 from chaos.sweeps.runner import Runner, stored
 from chaos.sweeps.summary import SCHEMA, claims_line, exit_status, left_out, ran, rows_of
 from cluster.process import invocation
@@ -47,8 +49,9 @@ MOST_LEFT_OUT = 6
 
 HELP = """Run a matrix of experiments, one after the other, and show them side by side (gapless list sweeps).
 
-Each cell is a 'gapless run' in a directory of its own. Prints a table; sweep.json, sweep.md and sweep.html (which needs
-no network) lie in results/NAME/TIME. Exit status: that of the worst cell, by 255, 1, 2, 0.
+Each cell is a 'gapless run' in a directory of its own. Prints a table; sweep.json, sweep.md, sweep.html (which needs
+no network), and for CI summary.md and junit.xml lie in results/NAME/TIME. Exit status: that of the worst cell, by 255,
+1, 2, 0.
 """
 
 
@@ -65,11 +68,13 @@ def sweep(
     seeds: Seeds = None,
     random: Random = None,
     time_limit: TimeLimit = None,
+    minutes: Minutes = None,
     client: Annotated[str, option("client")] = CLIENT,
     rate: Annotated[
         int | None, typer.Option(min=1, help="Records per second of each cell. [dim]default: the sweep's[/dim]")
     ] = None,
     faults: Annotated[str | None, typer.Option(help="Faults of the sweep 'seeds', as for gapless run.")] = None,
+    defect: Annotated[list[str] | None, option("defects")] = None,
     only: Only = None,
     fail_fast: FailFast = False,
     list_cells: Annotated[bool, typer.Option("--list", help="Show the cells and run none.")] = False,
@@ -86,16 +91,20 @@ def sweep(
     try:
         if resume is not None:
             other = None if client == CLIENT else client
-            others = (name, seeds, random, time_limit, rate, faults, out, other)
+            others = (name, seeds, random, time_limit, minutes, rate, faults, defect, out, other)
             chosen, wanted, directory = _resumed(resume, only, others)
         else:
             if name is None:
                 raise SweepError("which sweep? See 'gapless list sweeps', or go on with one by --resume DIR")
-            wanted = Wanted(chosen_seeds(seeds, random), time_limit, client, rate, faults, tuple(only or ()))
+            given, day = chosen_seeds(seeds, random), int(f"{datetime.now(UTC):%Y%m%d}")
+            filters, planted = tuple(only or ()), tuple(defect or ())
+            wanted = Wanted(given, time_limit, client, rate, faults, filters, planted, minutes, day)
             source = context.get_parameter_source("client")
             if source is not None and source.name != "DEFAULT":
                 _check_client(name, client)
             chosen, directory = _built(name, wanted), None
+            # to go on with it, tomorrow or with another filter, is to go on with these
+            wanted = replace(wanted, seeds=chosen.seeds)
         cells = chosen.filtered(parse_filter(wanted.filters))
         _check(cells)
         if list_cells:
@@ -136,8 +145,10 @@ def _check_room(cells: tuple[Cell, ...], place: Path) -> None:
 def _built(name: str, wanted: Wanted) -> Sweep:
     """The sweep of that name. Raises SweepError."""
     build = find_sweep(name)
-    if wanted.faults is not None and name != "seeds":
-        raise SweepError(f"--faults goes with the sweep 'seeds'; {name} has its own (--filter fault=... for some)")
+    if wanted.faults is not None and name != seeds_sweep.NAME:
+        raise SweepError(f"--faults goes with the sweep 'seeds'; {name} has its own (--list, --filter)")
+    if wanted.defects and name not in (seeds_sweep.NAME, nightly.NAME):
+        raise SweepError("--defect goes with the sweeps 'seeds' and 'nightly'; leave it out")
     return build(wanted)
 
 
@@ -238,6 +249,7 @@ def _run(
                     insistent=lambda: interrupts.count > 1,
                     started=started,
                     fail_fast=fail_fast,
+                    minutes=wanted.minutes,
                 )
                 try:
                     runner.run(cells)
@@ -271,4 +283,7 @@ def _say(chosen: Sweep, runner: Runner, directory: SweepDirectory, whole: dict[s
     for line in (*(f"{why}: {which}" for why, which in left_out(rows, MOST_LEFT_OUT)), claims_line(rows)):
         if line:
             console.print(printable(line), markup=False, soft_wrap=True)
+    for cell in chosen.cells:
+        for line in red_lines(cell, runner.outcomes[cell.name]):
+            console.print(line, markup=False, soft_wrap=True)
     console.print(f"report: {directory.sweep_html}", markup=False, soft_wrap=True)

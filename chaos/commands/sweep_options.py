@@ -26,6 +26,15 @@ TimeLimit = Annotated[
         help="How long the load of each cell lasts (90s, 5m). [dim]default: the sweep's[/dim]",
     ),
 ]
+Minutes = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=1440,
+        metavar="N",
+        help="How long all of it may take: no cell but the first begins that would end later.",
+    ),
+]
 Only = Annotated[
     list[str] | None,
     typer.Option("--filter", metavar="DIM=VALUE[|VALUE],...", help="Run these cells alone. Repeatable."),

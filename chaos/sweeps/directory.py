@@ -1,7 +1,7 @@
 """A sweep's directory: the names of what it writes. Owns names, not contents.
 
-``results/NAME/TIME/``: ``sweep.json``, ``sweep.md``, ``sweep.html``, and for each cell ``cells/CELL/`` (its run
-directory), ``schedules/CELL.yaml`` and ``logs/CELL.log``.
+``results/NAME/TIME/``: ``sweep.json``, ``sweep.md``, ``sweep.html``, ``summary.md``, ``junit.xml``, and for each cell
+``cells/CELL/`` (its run directory), ``schedules/CELL.yaml`` and ``logs/CELL.log``.
 """
 
 from __future__ import annotations
@@ -49,6 +49,14 @@ class SweepDirectory:
     @property
     def sweep_html(self) -> Path:
         return self.path / "sweep.html"
+
+    @property
+    def summary_md(self) -> Path:
+        return self.path / "summary.md"
+
+    @property
+    def junit_xml(self) -> Path:
+        return self.path / "junit.xml"
 
     def run(self, cell: Cell) -> RunDirectory:
         return RunDirectory(self.path / CELLS / cell.name)

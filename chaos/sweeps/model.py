@@ -43,7 +43,8 @@ COUNTED = (*(effect.name for effect in EFFECTS), UNKNOWN)
 class Wanted:
     """The options of ``gapless sweep`` that shape its cells; None where the sweep's own default is to hold.
 
-    ``filters`` say which of them are run, each as it was given.
+    ``filters`` say which of them are run, each as it was given. ``minutes`` are what all of it may take; ``day`` is the
+    date in UTC on which it was asked for, as the number yyyymmdd, for a sweep whose seeds follow it.
     """
 
     seeds: tuple[int, ...] | None = None
@@ -52,6 +53,9 @@ class Wanted:
     rate: int | None = None
     faults: str | None = None
     filters: tuple[str, ...] = ()
+    defects: tuple[str, ...] = ()
+    minutes: int | None = None
+    day: int = 0
 
     def time_limit_or(self, default_s: float) -> float:
         return default_s if self.time_limit_s is None else self.time_limit_s
@@ -64,6 +68,9 @@ class Wanted:
             "rate": self.rate,
             "faults": self.faults,
             "filters": list(self.filters),
+            "defects": list(self.defects),
+            "minutes": self.minutes,
+            "day": self.day,
         }
 
     @classmethod
@@ -71,8 +78,8 @@ class Wanted:
         """The inverse of ``to_json``. Raises SweepError."""
         try:
             seeds = value["seeds"]
-            filters = tuple(map(str, value.get("filters", ())))
-            return cls(**{**value, "seeds": None if seeds is None else tuple(map(int, seeds)), "filters": filters})
+            texts = {name: tuple(map(str, value.get(name, ()))) for name in ("filters", "defects")}
+            return cls(**{**value, "seeds": None if seeds is None else tuple(map(int, seeds)), **texts})
         except (KeyError, TypeError, ValueError) as error:
             raise SweepError(f"what was wanted of the sweep cannot be read: {error!r}") from error
 
@@ -82,7 +89,8 @@ class Cell:
     """One run of a sweep.
 
     ``labels`` are its place in the matrix, the seed last; ``claims`` are the effects that it is expected to show (none:
-    nothing). ``inapplicable`` says why it makes no sense to run it.
+    nothing). ``inapplicable`` says why it makes no sense to run it. What has the lowest ``turn`` is run first; among
+    equals it is the order of the matrix.
     """
 
     labels: Mapping[str, str]
@@ -90,6 +98,7 @@ class Cell:
     schedule: Schedule | None = None
     claims: tuple[str, ...] = ()
     inapplicable: str = ""
+    turn: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:
@@ -118,12 +127,20 @@ class Sweep:
     notes: tuple[str, ...] = ()
 
     @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds of its cells, each once."""
+        return tuple(dict.fromkeys(cell.asked.seed for cell in self.cells))
+
+    @property
     def dimensions(self) -> tuple[str, ...]:
         """The dimensions of the matrix, the seed last."""
         return tuple(self.cells[0].labels) if self.cells else ()
 
     def filtered(self, terms: Sequence[tuple[str, frozenset[str]]]) -> tuple[Cell, ...]:
-        """The cells that every term lets pass. Raises SweepError for a dimension or a value that there is not."""
+        """The cells that every term lets pass, in the order in which they are run.
+
+        Raises SweepError for a dimension or a value that there is not.
+        """
         for dimension, values in terms:
             if dimension not in self.dimensions:
                 raise SweepError(_unknown("dimension", dimension, self.dimensions))
@@ -133,9 +150,8 @@ class Sweep:
                     among = ", ".join(known)
                     raise SweepError(f"seed {value} of --filter is not among the sweep's {among}; say --seeds {value},")
                 raise SweepError(_unknown(f"{dimension} in --filter:", value, tuple(known)))
-        return tuple(
-            cell for cell in self.cells if all(cell.labels[dimension] in values for dimension, values in terms)
-        )
+        passed = [cell for cell in self.cells if all(cell.labels[dimension] in values for dimension, values in terms)]
+        return tuple(sorted(passed, key=lambda cell: cell.turn))
 
 
 def parse_filter(texts: Iterable[str]) -> list[tuple[str, frozenset[str]]]:

@@ -43,7 +43,8 @@ class Runner:
     """One sweep in its directory. ``outcomes`` are by the name of the cell and always complete.
 
     ``insistent`` says whether a second interrupt came; ``started`` is when an earlier part of the sweep was. With
-    ``fail_fast`` no cell is started behind one that is invalid or has no verdict.
+    ``fail_fast`` no cell is started behind one that is invalid or has no verdict; with ``minutes`` none that would,
+    going by those before it, end after them, but for the first.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Runner:
         insistent: Callable[[], bool] = lambda: False,
         started: str | None = None,
         fail_fast: bool = False,
+        minutes: int | None = None,
     ) -> None:
         self._sweep = sweep
         self._wanted = wanted
@@ -67,7 +69,7 @@ class Runner:
         self._clock = clock
         self._progress = progress
         self._command = command
-        self._insistent, self._fail_fast = insistent, fail_fast
+        self._insistent, self._fail_fast, self._minutes = insistent, fail_fast, minutes
         self._times: dict[str, Any] = {"started": started or _now(clock), "ended": None}
         self._took_s: list[float] = []
         self._left = 0
@@ -84,6 +86,11 @@ class Runner:
             self._progress.note(f"{judged} cells have a verdict already")
         self.record()
         for number, cell in enumerate(open_cells, 1):
+            if not self._has_time():
+                left = {each.name for each in open_cells[number - 1 :]}
+                self._progress.note(f"--minutes {self._minutes}: no time for one more; {len(left)} cells are left")
+                self._settle(left)
+                break
             self._left = len(open_cells) - number
             self._progress.phase(f"cell {number}/{len(open_cells)}", f"{cell.name}; {self._time_left(cell, 0.0)}")
             started_ms = self._clock.monotonic_ms()
@@ -131,6 +138,17 @@ class Runner:
             if self.outcomes[name].status in ("not run", "inapplicable"):
                 self.outcomes[name] = Outcome("not asked")
 
+    def _has_time(self) -> bool:
+        """Whether there are minutes for one more cell like those before."""
+        if self._minutes is None or not self._took_s:
+            return True
+        return sum(self._took_s) + fmean(self._took_s) <= self._minutes * 60
+
+    def _settle(self, left: set[str]) -> None:
+        """The time is up. A setting that has run with one seed does not wait for the next ones."""
+        ran = {cell.setting for cell in self._sweep.cells if self.outcomes[cell.name].status in ("judged", "failed")}
+        self._leave_out({cell.name for cell in self._sweep.cells if cell.name in left and cell.setting in ran})
+
     def _conduct(self, cell: Cell, started_ms: int) -> Outcome:
         if (aside := self._directory.set_aside(cell)) is not None:
             self._progress.note(f"  what an unfinished run left is kept in {aside.name}")
@@ -176,7 +194,10 @@ class Runner:
     def _time_left(self, cell: Cell, elapsed_s: float) -> str:
         """For a person: what is left if the cells to come take as long as those before."""
         each_s = fmean(self._took_s) if self._took_s else BESIDE_THE_LOAD_S + cell.asked.time_limit_s
-        left_s = max(0.0, each_s - elapsed_s) + each_s * self._left
+        present_s, later_s = max(0.0, each_s - elapsed_s), each_s * self._left
+        if self._minutes is not None:
+            later_s = min(later_s, max(0.0, self._minutes * 60 - sum(self._took_s) - elapsed_s - present_s))
+        left_s = present_s + later_s
         return f"about {left_s / 60:.0f} min left" if left_s >= 90 else f"about {left_s:.0f} s left"
 
 

@@ -25,6 +25,7 @@ def build(wanted: Wanted) -> Sweep:
                 client=wanted.client,
                 rate=wanted.rate or RATE,
                 faults=wanted.faults,
+                defects=wanted.defects,
             ),
         )
         for seed in wanted.seeds or SEEDS

@@ -96,7 +96,7 @@ def _row(cells: Sequence[Cell], outcomes: Sequence[Outcome], across: str) -> Row
     return Row(
         labels={name: value for name, value in first.labels.items() if name != SEED or across == SEED},
         claims=first.claims,
-        verdicts=tuple(_verdict(outcome) for outcome in outcomes if _verdict(outcome)),
+        verdicts=tuple(verdict_of(outcome) for outcome in outcomes if verdict_of(outcome)),
         found={
             name: sum(each.found[name] for each in judged)
             for name in COUNTED
@@ -115,7 +115,8 @@ def _row(cells: Sequence[Cell], outcomes: Sequence[Outcome], across: str) -> Row
     )
 
 
-def _verdict(outcome: Outcome) -> str:
+def verdict_of(outcome: Outcome) -> str:
+    """How a cell that was run ended; empty for one that was not."""
     return {"judged": outcome.verdict, "failed": "failed", "interrupted": "interrupted"}.get(outcome.status, "")
 
 
@@ -137,7 +138,7 @@ def _known(status: int) -> Exit:
 
 def counted(outcomes: Sequence[Outcome]) -> dict[str, int]:
     """How many cells ended how, and how many did not."""
-    names = [_verdict(outcome) or outcome.status for outcome in outcomes]
+    names = [verdict_of(outcome) or outcome.status for outcome in outcomes]
     known = ("valid", "invalid", "unknown", "failed", "interrupted", "not run")
     return {name: names.count(name) for name in known if name in names}
 

@@ -29,7 +29,10 @@ from verifier.evidence.run_directory import RunDirectory
 
 COMMANDS = {
     "run": ("--faults", "--schedule", "--defect", "--acks", "--broker-config", "--out", "--web", "--json", "254"),
-    "sweep": ("--seeds", "--random", "--fail-fast", "--filter", "--list", "--resume", "--out", "--json", "255"),
+    "sweep": (
+        *("--seeds", "--random", "--minutes", "--defect", "--fail-fast", "--filter", "--list", "--resume", "--out"),
+        *("--json", "255"),
+    ),
     "verify": ("--spark-master", "--json", "--sub-via", "--ww-deps", "--txn", "--out", "--quiet", "-q"),
     "report": ("RUN", "run directory"),
     "load": ("--host", "--web", "--read-back", "--options", "--kafka-rate", "docs/load-options.md"),

@@ -1,4 +1,4 @@
-"""The pages of a sweep: ``sweep.md``, ``sweep.html`` and the table of the terminal. Owns that they are written."""
+"""The pages of a sweep and the table of the terminal. Owns that the pages are written."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Sweep
 from chaos.sweeps.outcome import Outcome
+from chaos.sweeps.report.ci import junit_xml, summary_md
 from chaos.sweeps.report.markdown import sweep_md
 from chaos.sweeps.report.page import sweep_html
 from chaos.sweeps.summary import rows_of
@@ -14,7 +15,9 @@ from verifier.evidence.run_directory import write_text_atomic
 
 
 def write_reports(directory: SweepDirectory, sweep: Sweep, outcomes: Mapping[str, Outcome]) -> None:
-    """Write both pages. Raises ``OSError``."""
+    """Write all of them. Raises ``OSError``."""
     rows = rows_of(sweep, outcomes)
     write_text_atomic(directory.sweep_md, sweep_md(sweep, rows))
     write_text_atomic(directory.sweep_html, sweep_html(sweep, rows, outcomes))
+    write_text_atomic(directory.summary_md, summary_md(sweep, outcomes))
+    write_text_atomic(directory.junit_xml, junit_xml(directory, sweep, outcomes))

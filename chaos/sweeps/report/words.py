@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chaos.sweeps.model import COUNTED
-from chaos.sweeps.summary import Row
+from chaos.sweeps.model import COUNTED, Cell
+from chaos.sweeps.outcome import Outcome
+from chaos.sweeps.summary import Row, verdict_of
+from cluster.process.one_line import printable
 
 #: Headings of what follows a row's labels.
 HEADINGS = ("verdict", *COUNTED, "settings allow", "documented", "shown", "records/s", "bit")
@@ -54,6 +56,34 @@ def speed(row: Row) -> str:
 def bit(row: Row) -> str:
     """How many of the faults took effect."""
     return f"{row.faults[1]}/{row.faults[0]}" if row.faults[0] else ""
+
+
+def key(cell: Cell) -> str:
+    """A cell's place in the matrix, the seed too."""
+    return ", ".join(cell.labels.values())
+
+
+def found(outcome: Outcome) -> str:
+    """The anomalies of one run that its settings do not allow, as its ``RESULT`` line has them.
+
+    A question mark stands for what could not be counted.
+    """
+    if outcome.status != "judged":
+        return "not judged"
+    nothing = "none" if len(outcome.found) == len(COUNTED) else "?"
+    return ",".join(f"{name}:{count}" for name, count in outcome.forbidden.items()) or nothing
+
+
+def red_lines(cell: Cell, outcome: Outcome) -> list[str]:
+    """Of a run that is not valid: what was found, what was planted, how to repeat it. Of any other, nothing."""
+    ended = verdict_of(outcome)
+    if ended in ("", "valid"):
+        return []
+    planted = f" planted={','.join(cell.asked.defects)}" if cell.asked.defects else ""
+    why = f"; {outcome.reasons[0]}" if outcome.reasons else ""
+    why += f" (and {len(outcome.reasons) - 1} more reasons)" if len(outcome.reasons) > 1 else ""
+    lines = [f"{ended}: {key(cell)}: anomalies={found(outcome)}{planted}{why}"]
+    return [printable(line) for line in [*lines, *([f"repro: {outcome.repro}"] if outcome.repro else [])]]
 
 
 def has_claims(rows: Sequence[Row]) -> bool:

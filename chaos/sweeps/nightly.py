@@ -1,0 +1,68 @@
+"""The sweep ``nightly``: every fault set with every workload, with seeds of the date. Owns its matrix and its order.
+
+A night seldom has the time for all of it (``--minutes``). The order therefore goes through the matrix diagonally, each
+night from another place: the first cells have a different fault set each, and a workload that was not first the night
+before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from chaos.experiment.asked import Asked
+from chaos.sweeps.model import SEED, Cell, Sweep, Wanted, parse_filter
+from loadgen.workloads import CATALOGUE
+
+NAME = "nightly"
+SUMMARY = "every fault set with every workload, with seeds of the date (for CI; --minutes ends it in time)"
+
+TIME_LIMIT_S = 40.0
+#: Name -> the faults, and whether some begin while another lasts. The first three share out all faults there are.
+FAULT_SETS: Mapping[str, tuple[str, bool]] = {
+    "crashes": ("kill-leader,kill-follower,kill-controller,pause-leader,rolling-restart", False),
+    "network": ("cut-link,isolate-broker,drop-packets,drop-response,reset,slow-link", False),
+    "zookeeper": ("pause-zookeeper,restart-zookeeper", False),
+    "composed": ("all", True),
+}
+#: Seeds of one date: yyyymmdd001 and so on.
+SEEDS_A_DAY = 1000
+
+
+def build(wanted: Wanted) -> Sweep:
+    """The matrix once; or, where there are minutes for more, as often as they could suffice, each time a new seed."""
+    if wanted.seeds is not None:
+        return Sweep(NAME, SUMMARY, "faults", tuple(_cells(wanted, wanted.seeds)))
+    first = wanted.day * SEEDS_A_DAY + 1
+    once = Sweep(NAME, SUMMARY, "faults", tuple(_cells(wanted, (first,))))
+    if wanted.minutes is None:
+        return once
+    # a seed of --filter may be one of a later round
+    chosen = once.filtered([term for term in parse_filter(wanted.filters) if term[0] != SEED])
+    least_s = max(1, len(chosen)) * wanted.time_limit_or(TIME_LIMIT_S)
+    rounds = min(SEEDS_A_DAY - 1, max(1, math.ceil(wanted.minutes * 60 / max(1.0, least_s))))
+    return Sweep(NAME, SUMMARY, "faults", tuple(_cells(wanted, tuple(range(first, first + rounds)))))
+
+
+def _cells(wanted: Wanted, seeds: tuple[int, ...]) -> Iterator[Cell]:
+    # what has no rate wears out a small machine, the harness with it: it comes when the others have had their turn
+    paced = [name for name, workload in CATALOGUE.items() if not workload.is_unlimited]
+    for row, (fault_set, (faults, overlap)) in enumerate(FAULT_SETS.items()):
+        for column, workload in enumerate(CATALOGUE):
+            place = (
+                (paced.index(workload) - row - wanted.day) % len(paced) if workload in paced else len(paced) + column
+            )
+            for number, seed in enumerate(seeds):
+                asked = Asked(
+                    seed=seed,
+                    name=NAME,
+                    time_limit_s=wanted.time_limit_or(TIME_LIMIT_S),
+                    client=wanted.client,
+                    rate=wanted.rate,
+                    faults=faults,
+                    overlap=overlap,
+                    workload=workload,
+                    defects=wanted.defects,
+                )
+                labels = {"faults": fault_set, "workload": workload, SEED: str(seed)}
+                yield Cell(labels, asked, turn=(number, place, row))

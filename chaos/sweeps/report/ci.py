@@ -1,0 +1,94 @@
+"""``summary.md`` and ``junit.xml`` of a sweep: each run by itself, for a job's summary and its tests. Owns their form.
+
+The other pages sum over seeds; whoever looks after a red night wants the runs that were red, and how to repeat them.
+What a run's checks found stands in its own ``junit.xml``; here all of these are one document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from xml.etree import ElementTree as ET
+
+from chaos.sweeps.directory import CELLS, SweepDirectory
+from chaos.sweeps.model import Cell, Sweep
+from chaos.sweeps.outcome import Outcome
+from chaos.sweeps.report.words import found, key
+from chaos.sweeps.summary import counted, verdict_of
+from cluster.process.one_line import printable
+from verifier.evidence.texts import fit_for_xml
+from verifier.markdown import code, inline, table
+
+#: In this order one outranks the others; with none of them nothing was run.
+_RANKS = ("failed", "invalid", "unknown", "interrupted", "valid")
+_COUNTS = ("tests", "failures", "errors", "skipped")
+
+
+def summary_md(sweep: Sweep, outcomes: Mapping[str, Outcome]) -> str:
+    """The page as text."""
+    return "\n".join(_lines(sweep, outcomes)) + "\n"
+
+
+def _lines(sweep: Sweep, outcomes: Mapping[str, Outcome]) -> Iterator[str]:
+    counts = counted(list(outcomes.values()))
+    yield f"# {next((rank for rank in _RANKS if rank in counts), 'nothing run')}: sweep {sweep.name}"
+    yield ""
+    yield f"{', '.join(f'{count} {name}' for name, count in counts.items()) or 'nothing was asked for'}."
+    ran = [(cell, outcomes[cell.name]) for cell in sweep.cells if verdict_of(outcomes[cell.name])]
+    if planted := dict.fromkeys(defect for cell, _ in ran for defect in cell.asked.defects):
+        yield f"Planted on purpose: {', '.join(map(code, planted))}."
+    yield ""
+    if ran:
+        yield from table(
+            ("run", "verdict", "anomalies", "acknowledged", "faults that bit", "seconds"),
+            [(inline(key(cell)), verdict_of(outcome), *_figures(outcome)) for cell, outcome in ran],
+        )
+    red = [(cell, outcome) for cell, outcome in ran if verdict_of(outcome) != "valid"]
+    if red:
+        yield "## Not valid"
+        yield ""
+    for cell, outcome in red:
+        yield f"- **{verdict_of(outcome)}**: {inline(key(cell))}: {inline(found(outcome))}"
+        yield from (f"  - {inline(reason)}" for reason in outcome.reasons)
+        if outcome.repro:
+            yield f"  - repeat the schedule (not the interleaving): {code(outcome.repro)}"
+        yield f"  - kept whole in {code(f'{CELLS}/{cell.name}')}"
+
+
+def _figures(outcome: Outcome) -> tuple[str, str, str, str]:
+    return (
+        inline(found(outcome)),
+        "?" if outcome.acked is None else f"{outcome.acked:,}",
+        f"{outcome.faults_effective} of {outcome.faults_injected}",
+        "" if outcome.seconds is None else f"{outcome.seconds:.0f}",
+    )
+
+
+def junit_xml(directory: SweepDirectory, sweep: Sweep, outcomes: Mapping[str, Outcome]) -> str:
+    """The document as text: a suite for each run, as it stands in the run's own file. What was not run is not in it."""
+    suites = [_suite(directory, sweep, cell, outcomes[cell.name]) for cell in sweep.cells if _is_over(outcomes, cell)]
+    sums = {name: str(sum(int(suite.get(name, "0")) for suite in suites)) for name in _COUNTS}
+    root = ET.Element("testsuites", {"name": f"gapless.{sweep.name}", **sums})
+    root.extend(suites)
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _is_over(outcomes: Mapping[str, Outcome], cell: Cell) -> bool:
+    return bool(verdict_of(outcomes[cell.name]))
+
+
+def _suite(directory: SweepDirectory, sweep: Sweep, cell: Cell, outcome: Outcome) -> ET.Element:
+    why = "; ".join(outcome.reasons)
+    if outcome.status == "judged":
+        try:
+            suite = ET.parse(directory.run(cell).junit_xml).getroot()
+        except (OSError, ET.ParseError) as error:
+            why = f"its junit.xml cannot be read: {error}"
+        else:
+            suite.set("name", f"gapless.{sweep.name}.{cell.name}")
+            return suite
+    names = {"classname": sweep.name, "name": cell.name}
+    suite = ET.Element("testsuite", {"name": f"gapless.{sweep.name}.{cell.name}", "tests": "1", "errors": "1"})
+    case = ET.SubElement(suite, "testcase", names)
+    ET.SubElement(case, "error", {"message": printable(fit_for_xml(why)), "type": outcome.status})
+    return suite

@@ -1,0 +1,112 @@
+"""What GitHub reads: workflows and templates, by GitHub's own schemas, and in agreement with the Makefile and the code.
+
+The schemas come with check-jsonschema; nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft7Validator
+
+from chaos.sweeps.nightly import FAULT_SETS
+from loadgen.workloads import CATALOGUE
+from tests.architecture.sources import ROOT
+
+GITHUB = ROOT / ".github"
+WORKFLOWS = sorted(GITHUB.glob("workflows/*"))
+FORMS = sorted(GITHUB.glob("ISSUE_TEMPLATE/*"))
+
+
+@cache
+def schema(name: str) -> Draft7Validator:
+    """A schema of GitHub's, as check-jsonschema brings it."""
+    path = distribution("check-jsonschema").locate_file(f"check_jsonschema/builtin_schemas/vendor/github-{name}.json")
+    return Draft7Validator(json.loads(Path(str(path)).read_text(encoding="utf-8")))
+
+
+def document(path: Path) -> dict[str, Any]:
+    """A YAML file as GitHub reads it: ``on`` is a key there, and not the YAML 1.1 word for true."""
+    read = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return {"on" if key is True else key: value for key, value in read.items()}
+
+
+def wrong(name: str, what: dict[str, Any]) -> list[str]:
+    return [f"{error.json_path}: {error.message[:200]}" for error in schema(name).iter_errors(what)]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_a_workflow_is_one_by_the_schema(path: Path) -> None:
+    """No key that GitHub does not know, and a limit of time and of rights for every job."""
+    workflow = document(path)
+    assert wrong("workflows", workflow) == []
+    assert workflow["permissions"] == {"contents": "read"}
+    assert all(job["timeout-minutes"] <= 60 for job in workflow["jobs"].values())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"runs_on": "ubuntu-latest"},
+        {"steps": [{"name": "nothing is done"}]},
+        {"steps": [{"uses": "a/b@v1", "run": "c"}]},
+    ],
+    ids=str,
+)
+def test_the_schema_refuses_what_github_would(change: dict[str, Any]) -> None:
+    """A schema that takes anything would say nothing of ours."""
+    workflow = document(GITHUB / "workflows" / "ci.yml")
+    workflow["jobs"] = {"test": {**workflow["jobs"]["test"], **change}}
+    assert wrong("workflows", workflow)
+
+
+@pytest.mark.parametrize("path", FORMS, ids=lambda path: path.name)
+def test_an_issue_template_is_one_by_the_schema(path: Path) -> None:
+    """A form that GitHub cannot read is not offered to anybody, without a word."""
+    assert wrong("issue-config" if path.name == "config.yml" else "issue-forms", document(path)) == []
+
+
+def commands(name: str) -> list[str]:
+    (job,) = document(GITHUB / "workflows" / name)["jobs"].values()
+    return [step["run"] for step in job["steps"] if "run" in step]
+
+
+def test_ci_runs_what_the_script_runs() -> None:
+    """On pushes and pull requests: the make targets of .ci/run in their order, and nothing else."""
+    script = re.findall(r"make --no-print-directory ([a-z-]+)$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+    assert commands("ci.yml") == [f"make {target}" for target in script]
+    assert set(document(GITHUB / "workflows" / "ci.yml")["on"]) == {"push", "pull_request"}
+
+
+def test_the_night_goes_through_all_there_is() -> None:
+    """The matrix names every fault set and every workload; its jobs call make, and one ends with the job's summary."""
+    workflow = document(GITHUB / "workflows" / "nightly-chaos.yml")
+    job = workflow["jobs"]["chaos"]
+    assert job["strategy"]["matrix"] == {"faults": [*FAULT_SETS], "workload": [*CATALOGUE]}
+    assert job["strategy"]["fail-fast"] is False
+    first, second, last = commands("nightly-chaos.yml")
+    assert (first, second) == ("make setup", "make nightly")
+    assert "summary.md" in last and "GITHUB_STEP_SUMMARY" in last
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert {"setup", "nightly", "lint", "test"} <= targets
+    uploads = [step for step in job["steps"] if step.get("uses", "").startswith("actions/upload-artifact@")]
+    assert [step["if"] for step in uploads] == ["${{ !cancelled() }}", "failure()"]
+    whole = re.search(r"--out (\S+)", job["env"]["ARGS"])
+    assert whole is not None and uploads[1]["with"]["path"] == whole[1]
+
+
+def test_templates_ask_for_the_evidence() -> None:
+    """Whoever reports a run is asked for its RESULT lines and its directory; contributors are led to DEVELOPERS.md."""
+    form = {each["id"]: each for each in document(GITHUB / "ISSUE_TEMPLATE" / "run.yml")["body"]}
+    assert all(form[name]["validations"]["required"] for name in ("result", "run-directory"))
+    for path in (GITHUB / "pull_request_template.md", ROOT / "CONTRIBUTING.md"):
+        text = path.read_text(encoding="utf-8")
+        assert "RESULT" in text and "run director" in text, path
+    assert "](DEVELOPERS.md)" in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
