@@ -6,8 +6,10 @@ By itself it writes to and reads from topic ``gapless-load`` (created if absent)
 
 from __future__ import annotations
 
+import faulthandler
 import importlib.util
 import logging
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -83,7 +85,7 @@ def on_init(environment: Any, **_: Any) -> None:
         # To Locust a fixed count of 0 is none, and half of all users would read.
         environment.user_classes.remove(ReaderUser)
     if environment.web_ui is not None and not _is_conducted(options):
-        refuse_bad_forms(environment, readers)
+        refuse_bad_forms(environment, readers, has_started)
     if options.num_users is None:
         options.num_users = producers + readers
         options.spawn_rate = options.spawn_rate or options.num_users
@@ -155,6 +157,8 @@ def _readers(environment: Any) -> int:
     return reader_count(options.kafka_readers, _users(environment), alone=ProducerUser not in classes)
 
 
+# the conductor asks a process that does not end what it is doing, before it kills it
+faulthandler.register(signal.SIGUSR2)
 write_whole_csv()
 events.init_command_line_parser.add_listener(on_command_line)
 events.init.add_listener(on_init)

@@ -6,6 +6,7 @@ Hypothesis is derandomized in the gate, so a red run repeats.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -84,3 +85,9 @@ def pytest_collection() -> Iterator[None]:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together:
     """In place of pytest-xdist's own."""
     return Together(config, log)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Locust patches the sockets and locks of the whole process, and the test's process speaks with pytest by them."""
+    if "locust" in sys.modules:
+        raise pytest.UsageError("a test module imports locust, perhaps by loadgen.users: start it in a process instead")

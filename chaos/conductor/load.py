@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,8 @@ from verifier.evidence.run_model import FinalPartition
 from verifier.evidence.series import SeriesPoint
 
 SENTINEL_DEADLINE_S = 40.0
+#: For a process that is killed to write where it stands.
+LAST_WORDS_S = 0.5
 FINAL_READ_DEADLINE_S = 120.0
 #: Records that give a final reader a second more: a slow machine reads several times as many.
 FINAL_READ_RECORDS_PER_S = 10_000
@@ -113,8 +116,11 @@ class Load:
         await asyncio.to_thread(child.interrupt)
         if await asyncio.to_thread(child.wait, self._stop_timeouts_s[name]) is not None:
             return []
+        # it writes to its log what each of its threads is doing (loadgen.locustfile)
+        child.send_signal(signal.SIGUSR2)
+        await asyncio.to_thread(child.wait, LAST_WORDS_S)
         await asyncio.to_thread(child.kill)
-        return [f"load process {name} did not end in time and was killed"]
+        return [f"load process {name} did not end in time and was killed; its log says what it was doing"]
 
     def _of(self, group: str) -> list[str]:
         return sorted(name for name in self._children if name.startswith(group))

@@ -6,7 +6,7 @@ Locust itself would take any text, and the load would end with the first one tha
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from flask import request
@@ -15,14 +15,13 @@ from loadgen.hosts import checked_host
 from loadgen.settings import SettingsError
 from loadgen.users.command_line import FORM
 from loadgen.users.options import check_options, producer_count
-from loadgen.users.process import has_started
 
 START = "/swarm"
 SETTLED = "the load keeps the settings that it first started with; start gapless load again for others"
 
 
-def refuse_bad_forms(environment: Any, readers: int) -> None:
-    """Look at each form before Locust does. ``readers`` of the users read."""
+def refuse_bad_forms(environment: Any, readers: int, has_started: Callable[[], bool]) -> None:
+    """Look at each form before Locust does. ``readers`` of the users read; ``has_started`` says whether a load has."""
 
     @environment.web_ui.app.before_request  # type: ignore[untyped-decorator]
     def look() -> dict[str, Any] | None:

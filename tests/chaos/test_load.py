@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,12 +20,25 @@ class FakeChild:
     """A process that ends when it is asked to, unless it is made to end before."""
 
     exit_code: int | None = None
+    hangs = False
+
+    def __init__(self) -> None:
+        self.signals: list[int] = []
 
     def is_running(self) -> bool:
         return self.exit_code is None
 
     def interrupt(self) -> None:
-        self.exit_code = 0
+        if not self.hangs:
+            self.exit_code = 0
+
+    def send_signal(self, signum: int) -> bool:
+        self.signals.append(signum)
+        return True
+
+    def kill(self) -> None:
+        self.signals.append(signal.SIGKILL)
+        self.exit_code = -9
 
     def wait(self, _timeout_s: float) -> int | None:
         return self.exit_code
@@ -111,5 +125,19 @@ def test_a_load_that_ends_when_it_is_asked_to_is_no_problem(tmp_path: Path) -> N
         assert await load.stop() == []
         assert await load.stop() == []
         assert load.died() == []
+
+    asyncio.run(body())
+
+
+def test_a_process_that_does_not_end_says_what_it_is_doing_before_it_is_killed(tmp_path: Path) -> None:
+    """Otherwise nothing is left of why it hung; the others end as ever."""
+
+    async def body() -> None:
+        load, children = await _started(tmp_path)
+        children["readers-native"].hangs = True
+        (problem,) = await load.stop()
+        assert problem.startswith("load process readers-native did not end in time and was killed")
+        assert children["readers-native"].signals == [signal.SIGUSR2, signal.SIGKILL]
+        assert not children["producers"].signals
 
     asyncio.run(body())

@@ -189,12 +189,17 @@ def test_a_second_signal_loses_nothing(
 def test_a_killed_process_leaves_no_phantom(
     cluster: MockCluster, start: Callable[[Command], subprocess.Popen[str]], tmp_path: Path
 ) -> None:
-    """SIGKILL: the history reads, is not closed, and every value in the log was reserved beforehand."""
+    """SIGKILL: the history reads, is not closed, and every value in the log was reserved beforehand.
+
+    Asked before, it says in its log what it is doing.
+    """
     run = RunDirectory(tmp_path / "run").prepare()
     settings = load_settings(cluster, readers=(), reserve_sequences=100)
     (command,) = locust_commands(settings, run)
     process = start(command)
     wait_until(run, "producers", "total_acked", 1000)
+    process.send_signal(signal.SIGUSR2)
+    eventually(lambda: "(most recent call first):" in (tmp_path / f"{command.name}.log").read_text(), "its stacks")
     process.kill()
     assert process.wait(5) == -signal.SIGKILL
     assert not history_file(read_history(run.history("producers"))).closed
