@@ -61,7 +61,7 @@ def list_what(
 
 
 def _links(brokers: int) -> dict[str, str]:
-    """The links of a run with so many brokers, and what goes over each."""
+    """The links of a run with that number of brokers, and what each carries."""
     links = {str(link): _summary(link) for link in link_names(range(1, brokers + 1), LOAD_GROUPS)}
     return {**links, FOLLOWERS: "cut-link: every link on which a follower fetches from the leader of its partition"}
 
