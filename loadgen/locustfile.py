@@ -25,12 +25,7 @@ from loadgen.hosts import checked_host
 from loadgen.settings import SettingsError
 from loadgen.users.command_line import add_options, refuse_as_we_do
 from loadgen.users.form import refuse_bad_forms
-from loadgen.users.options import (
-    DEFAULT_PRODUCERS,
-    producer_count,
-    reader_count,
-    settle_options,
-)
+from loadgen.users.options import DEFAULT_PRODUCERS, producer_count, reader_count, settle_options
 from loadgen.users.process import (
     end_process,
     fail_process,

@@ -303,7 +303,7 @@ BAD += [
     (["list", "links", "--brokers", "0"], ["--brokers must be at least 1, not 0"]),
 ]
 
-#: Numbers that are none, settings that a run has of its own, and what is not there.
+#: Values that are not numbers, settings that belong to the run itself, and names that do not exist.
 BAD += [
     *(
         (["run", option, value], [f"{option} must be an integer, not {value!r}", "'gapless run --help'"])

@@ -11,7 +11,7 @@ from verifier.doubts import EXCUSES, Doubt
 from verifier.evidence.run_model import RunModel
 from verifier.facts import MAXIMUM_READERS, Facts
 
-#: Streams and producer ids that do not belong together: at most so many are named.
+#: The most pairs of stream and producer id that do not belong together that a doubt names.
 MOST_UNTOLD = 5
 
 
