@@ -77,7 +77,8 @@ def consume(broker: Broker, topic: str, records: int) -> Turn:
     left -= len(first)
     begun, broker_before, client_before = time.perf_counter(), cpu_s(broker.pid), time.process_time()
     while left > 0:
-        messages = consumer.consume(10_000, 1.0)
+        # No more than there are: for the others it would wait its whole second.
+        messages = consumer.consume(min(10_000, left), 1.0)
         messages = [message for message in messages if not is_about_groups(message)]
         if time.perf_counter() > deadline or any(message.error() for message in messages):
             raise SystemExit(f"{left} records of {topic} did not come: {[m.error() for m in messages if m.error()]}")

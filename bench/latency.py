@@ -1,10 +1,11 @@
 """Acknowledgement latency at a low rate: our RF 1 and RF 3 beside librdkafka's mock cluster, in one sitting.
 
-    python -m bench latency [--rounds N] [--records N] [--rate N]
+    python -m bench latency [--rounds N] [--records N] [--rate N] [--before TREE]
 
 One idempotent acks=all librdkafka producer, linger 0, 100 records a second, one partition, three brokers without
 proxies. A latency is the time from the call of ``produce`` to the delivery callback. Rounds are interleaved. Owns the
-bars for the median: RF 1 at most twice the mock's, RF 3 at most four times our RF 1.
+bars for the median: RF 1 at most twice the mock's, RF 3 at most four times our RF 1. ``--before`` is a directory or a
+commit, whose cluster takes turns with ours: the median of each is at most 1.05x of it.
 """
 
 from __future__ import annotations
@@ -14,15 +15,19 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 
 from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import NewTopic
 
 from bench.cluster import create_topics
 from bench.measure import Result, note, quantile, rotated
+from bench.trees import BEFORE, cluster_of
 from tests.integration.local_cluster import LocalCluster
 
 VALUE = b"v" * 1000
+#: What the median may be of that of ``--before``.
+MOST_OF_BEFORE = 1.05
 
 
 def latencies_ms(config: Mapping[str, object], topic: str, records: int, rate: float) -> list[float]:
@@ -61,18 +66,22 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--records", type=int, default=500, help="of one variant in one round (500)")
     parser.add_argument("--rate", type=float, default=100.0, help="records a second (100)")
+    parser.add_argument("--before", metavar="TREE", help="a directory or commit to compare with")
     options = parser.parse_args()
     settings = {"rounds": options.rounds, "records a round": options.records, "records/s": options.rate}
-    result = Result("latency", settings)
-    with tempfile.TemporaryDirectory(prefix="gapless-bench-") as directory, LocalCluster(directory) as cluster:
-        alone = NewTopic("rf1", 1, replica_assignment=[[1]], config={"min.insync.replicas": "1"})
-        create_topics(cluster.bootstrap, [alone, NewTopic("rf3", 1, replica_assignment=[[1, 2, 3]])])
-        ours = {"bootstrap.servers": cluster.bootstrap}
-        variants: dict[str, tuple[dict[str, object], str]] = {
-            "mock": ({"test.mock.num.brokers": 1}, "mock"),
-            "RF 1": (dict(ours), "rf1"),
-            "RF 3": (dict(ours), "rf3"),
-        }
+    result = Result("latency", {**settings, "before": options.before})
+    with (
+        tempfile.TemporaryDirectory(prefix="gapless-bench-") as directory,
+        LocalCluster(directory) as cluster,
+        cluster_of(options.before) if options.before else nullcontext() as before,
+    ):
+        variants: dict[str, tuple[dict[str, object], str]] = {"mock": ({"test.mock.num.brokers": 1}, "mock")}
+        clusters = {"": cluster.bootstrap, **({f"{BEFORE} ": before.bootstrap} if before is not None else {})}
+        for prefix, bootstrap in clusters.items():
+            alone = NewTopic("rf1", 1, replica_assignment=[[1]], config={"min.insync.replicas": "1"})
+            create_topics(bootstrap, [alone, NewTopic("rf3", 1, replica_assignment=[[1, 2, 3]])])
+            for kind, topic in (("RF 1", "rf1"), ("RF 3", "rf3")):
+                variants[prefix + kind] = ({"bootstrap.servers": bootstrap}, topic)
         for round_number in range(options.rounds):
             note(f"round {round_number + 1} of {options.rounds}")
             for variant in rotated(list(variants), round_number):
@@ -80,7 +89,10 @@ def main() -> int:
                 taken = latencies_ms(config, topic, options.records, options.rate)
                 result.add(f"{variant} p50", "ms", quantile(taken, 0.5))
                 result.add(f"{variant} p99", "ms", quantile(taken, 0.99))
-    for one, other, limit in (("RF 1", "mock", 2.0), ("RF 3", "RF 1", 4.0)):
+    limits = [("RF 1", "mock", 2.0), ("RF 3", "RF 1", 4.0)]
+    if options.before is not None:
+        limits += [(kind, f"{BEFORE} {kind}", MOST_OF_BEFORE) for kind in ("RF 1", "RF 3")]
+    for one, other, limit in limits:
         ratio = result.ratios(f"p50 of {one} to {other}", f"{one} p50", f"{other} p50")
         result.bar(f"p50 of {one} to {other}", ratio.median, at_most=limit)
     return result.finish()

@@ -17,7 +17,9 @@ import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+_Item = TypeVar("_Item")
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results" / "bench"
@@ -144,7 +146,7 @@ def _git(*arguments: str) -> str:
     return done.stdout.strip()
 
 
-def rotated(variants: Sequence[str], round_number: int) -> list[str]:
+def rotated(variants: Sequence[_Item], round_number: int) -> list[_Item]:
     """The variants in another order each round: none is always the one after the heaviest."""
     at = round_number % len(variants)
     return [*variants[at:], *variants[:at]]

@@ -1,4 +1,4 @@
-"""A broker of this tree or of another one, for benchmarks that compare before and after in one sitting.
+"""A broker, or a cluster, of this tree or of another one, for benchmarks that compare before and after in one sitting.
 
 Owns how a tree is found (a directory, or a commit that is unpacked for the time) and how its broker is started: in a
 process whose modules are that tree's, by the same call for each, so that the trees are the only difference. The
@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bench.measure import ROOT
 
@@ -32,6 +32,15 @@ with one_broker(topics, properties) as cluster:
     sys.stdin.read()
 """
 
+#: Likewise with ``LocalCluster``.
+_SERVE_THREE = """
+import json, sys, tempfile
+from tests.integration.local_cluster import LocalCluster
+with tempfile.TemporaryDirectory(prefix="gapless-bench-") as directory, LocalCluster(directory) as cluster:
+    print(json.dumps([[child.pid for child in cluster.children.values()], cluster.bootstrap]), flush=True)
+    sys.stdin.read()
+"""
+
 
 class Broker(NamedTuple):
     """A broker by itself: its process, the port for clients, and the directory that holds its data."""
@@ -43,6 +52,13 @@ class Broker(NamedTuple):
     @property
     def bootstrap(self) -> str:
         return f"127.0.0.1:{self.port}"
+
+
+class Cluster(NamedTuple):
+    """Three brokers without proxies: their processes, and where clients find them."""
+
+    pids: list[int]
+    bootstrap: str
 
 
 @contextmanager
@@ -65,17 +81,31 @@ def unpacked(tree: str) -> Iterator[Path]:
 @contextmanager
 def broker_of(tree: Path, topics: Mapping[str, int], properties: Mapping[str, str] | None = None) -> Iterator[Broker]:
     """A broker of ``tree`` with ``topics``: each name and its partitions."""
-    argv = [sys.executable, "-c", _SERVE, json.dumps([dict(topics), dict(properties or {})])]
+    with _served(tree, _SERVE, json.dumps([dict(topics), dict(properties or {})])) as said:
+        yield Broker(*said)
+
+
+@contextmanager
+def cluster_of(tree: str) -> Iterator[Cluster]:
+    """A cluster of ``tree``, a directory or a commit."""
+    with unpacked(tree) as directory, _served(directory, _SERVE_THREE) as said:
+        yield Cluster(*said)
+
+
+@contextmanager
+def _served(tree: Path, program: str, *arguments: str) -> Iterator[list[Any]]:
+    """What ``program``, which runs with the modules of ``tree``, says of what it serves for as long as this is open."""
     environment = {**os.environ, "PYTHONPATH": str(tree)}
+    argv = [sys.executable, "-c", program, *arguments]
     with subprocess.Popen(
         argv, cwd=tree, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdin is not None and process.stdout is not None
         line = process.stdout.readline()
         if not line:
-            raise SystemExit(f"the broker of {tree} did not start")
+            raise SystemExit(f"what was to be measured of {tree} did not start")
         try:
-            yield Broker(*json.loads(line))
+            yield json.loads(line)
         finally:
             process.stdin.close()
 

@@ -99,6 +99,34 @@ def test_a_first_byte_is_given_no_large_buffer():
         assert frames.allocated_bytes == FIRST_BYTES
 
 
+def reads(frames: FrameBuffer, stream: bytes, waiting: int) -> int:
+    """How many reads take ``stream`` in, of which ``waiting`` bytes at most have arrived and are not read yet."""
+    taken = count = 0
+    while taken < len(stream):
+        room = frames.get_buffer()
+        size = min(len(room), waiting, len(stream) - taken)
+        room[:size] = stream[taken : taken + size]
+        taken += size
+        count += 1
+        list(frames.received(size))
+    return count
+
+
+@pytest.mark.parametrize("size", [4_000, 8_100, 16_255, 16_380, 16_500, 32_000])
+def test_requests_in_flight_are_read_together(size):
+    """Whatever their size, also just below that of a small buffer: one by one costs a third more."""
+    request = frame(bytes(size))
+    assert reads(FrameBuffer(1_000_000), frame(b"small") + 1_000 * request, 5 * len(request)) < 600
+
+
+def test_byte_by_byte_no_buffer_becomes_large():
+    """Requests of 4 to 16 KB, each byte a read: the buffer is the least that holds them."""
+    for size in (4_000, 8_100, 16_255):
+        frames = FrameBuffer(1_000_000)
+        assert reads(frames, 2 * frame(bytes(size)), 1) == 2 * (size + 4)
+        assert frames.allocated_bytes <= 16_384
+
+
 @given(st.integers(1, 3_000_000))
 def test_memory_follows_the_bytes_that_came(received):
     """At any time at most about twice what has arrived is allocated."""
