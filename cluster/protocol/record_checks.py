@@ -71,12 +71,23 @@ class RecordFacts(NamedTuple):
     """What the walk found. Times are milliseconds, -1 for none.
 
     ``has_offsets_in_order``: the offset deltas are 0, 1, 2, ... ``without_key`` are the indexes of records that have
-    none. ``timestamps`` are those of all records.
+    none. ``deltas`` are the timestamps of all records, less the batch's base timestamp.
     """
 
     has_offsets_in_order: bool
     without_key: list[int]
-    timestamps: list[int]
+    deltas: list[int]
+    base_timestamp: int
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The least and the greatest timestamp: nearly always all that is asked."""
+        return self.base_timestamp + min(self.deltas), self.base_timestamp + max(self.deltas)
+
+    @property
+    def timestamps(self) -> list[int]:
+        """Of all records."""
+        return [self.base_timestamp + delta for delta in self.deltas]
 
 
 def walk_records(batch: Buffer, header: BatchHeader, effort: Effort) -> RecordFacts:
@@ -153,8 +164,7 @@ def _walk(data: bytes, header: BatchHeader, most_headers: int) -> RecordFacts:
                 patience *= 2
     if position != len(data):
         raise CorruptBatch(f"{len(data) - position} bytes after the last record")
-    base_timestamp = header.base_timestamp
-    return RecordFacts(has_offsets_in_order, without_key, [base_timestamp + time for time in times])
+    return RecordFacts(has_offsets_in_order, without_key, times, header.base_timestamp)
 
 
 def _may_be_a_run(data: bytes, start: int, end: int) -> bool:

@@ -78,6 +78,9 @@ def _times(data: bytes, at: int, width: int, size: int, rows: int) -> list[int]:
         return []
     column = data[at : at + rows * size : size]
     if width == 1:
+        if column.count(column[0]) == rows and column[0] < 0x80:
+            # Most batches are filled within a millisecond.
+            return [_SIGNED[column[0]]] * rows
         return [_SIGNED[byte] for byte in column[: rows - len(column.lstrip(_LOW))]]
     rows -= len(column.lstrip(_HIGH))
     second = data[at + 1 : at + 1 + rows * size : size]

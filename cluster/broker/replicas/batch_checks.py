@@ -32,7 +32,7 @@ def look_inside(records: memoryview, header: BatchHeader, config: LogConfig, eff
     Raises ``InvalidBatch``, and ``Postponed`` for more than ``effort`` lets be looked at here.
     """
     facts = walk_records(records, header, effort)
-    least, greatest = min(facts.timestamps), max(facts.timestamps)
+    least, greatest = facts.bounds
     if least < NO_TIMESTAMP or greatest >= INT64_MAX or header.base_timestamp < NO_TIMESTAMP:
         return facts, _impossible_times(facts.timestamps, header.base_timestamp), None
     codec = header.codec if config.codec is None else config.codec
