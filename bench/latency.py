@@ -12,18 +12,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
-from contextlib import nullcontext
 
 from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import NewTopic
 
 from bench.cluster import create_topics
 from bench.measure import Result, note, quantile, rotated
-from bench.trees import BEFORE, cluster_of
-from tests.integration.local_cluster import LocalCluster
+from bench.trees import BEFORE, NOW, clusters
 
 VALUE = b"v" * 1000
 #: What the median may be of that of ``--before``.
@@ -70,18 +67,14 @@ def main() -> int:
     options = parser.parse_args()
     settings = {"rounds": options.rounds, "records a round": options.records, "records/s": options.rate}
     result = Result("latency", {**settings, "before": options.before})
-    with (
-        tempfile.TemporaryDirectory(prefix="gapless-bench-") as directory,
-        LocalCluster(directory) as cluster,
-        cluster_of(options.before) if options.before else nullcontext() as before,
-    ):
+    with clusters(options.before) as found:
         variants: dict[str, tuple[dict[str, object], str]] = {"mock": ({"test.mock.num.brokers": 1}, "mock")}
-        clusters = {"": cluster.bootstrap, **({f"{BEFORE} ": before.bootstrap} if before is not None else {})}
-        for prefix, bootstrap in clusters.items():
+        for name, cluster in found.items():
             alone = NewTopic("rf1", 1, replica_assignment=[[1]], config={"min.insync.replicas": "1"})
-            create_topics(bootstrap, [alone, NewTopic("rf3", 1, replica_assignment=[[1, 2, 3]])])
+            create_topics(cluster.bootstrap, [alone, NewTopic("rf3", 1, replica_assignment=[[1, 2, 3]])])
             for kind, topic in (("RF 1", "rf1"), ("RF 3", "rf3")):
-                variants[prefix + kind] = ({"bootstrap.servers": bootstrap}, topic)
+                figure = kind if name == NOW else f"{name} {kind}"
+                variants[figure] = ({"bootstrap.servers": cluster.bootstrap}, topic)
         for round_number in range(options.rounds):
             note(f"round {round_number + 1} of {options.rounds}")
             for variant in rotated(list(variants), round_number):

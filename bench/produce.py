@@ -18,10 +18,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
-from contextlib import nullcontext
 from typing import NamedTuple
 
 from confluent_kafka import Producer
@@ -29,8 +27,7 @@ from confluent_kafka.admin import NewTopic
 
 from bench.cluster import create_topics, settle_disk
 from bench.measure import Result, cpu_s, note, rotated
-from bench.trees import BEFORE, cluster_of
-from tests.integration.local_cluster import LocalCluster
+from bench.trees import BEFORE, NOW, clusters
 
 VALUE = b"v" * 1000
 PARTITIONS = 4
@@ -106,30 +103,25 @@ def main() -> int:
     sizes = [int(size) for size in options.batches.split(",")]
     settings = {"rounds": options.rounds, "records a round": records, "linger ms": 5}
     result = Result("produce", {**settings, "before": options.before})
-    with (
-        tempfile.TemporaryDirectory(prefix="gapless-bench-") as directory,
-        LocalCluster(directory) as cluster,
-        cluster_of(options.before) if options.before else nullcontext() as before,
-    ):
-        clusters = {OURS: cluster.bootstrap, **dict(peer.split("=", 1) for peer in options.peer)}
-        pids = {OURS: [child.pid for child in cluster.children.values()]}
-        if before is not None:
-            clusters[BEFORE], pids[BEFORE] = before.bootstrap, before.pids
+    with clusters(options.before) as trees:
+        found = {OURS if name == NOW else name: cluster for name, cluster in trees.items()}
+        addresses = {name: cluster.bootstrap for name, cluster in found.items()}
+        addresses |= dict(peer.split("=", 1) for peer in options.peer)
         variants = [Variant("mock", "mock", {"test.mock.num.brokers": 1}, [])]
-        for name, bootstrap in clusters.items():
-            for kind, topic in topics_of(name in pids).items():
+        for name, bootstrap in addresses.items():
+            pids = found[name].pids if name in found else []
+            for kind, topic in topics_of(name in found).items():
                 create_topics(bootstrap, [topic])
-                config = {"bootstrap.servers": bootstrap}
-                variants.append(Variant(f"{name} {kind}", topic.topic, config, pids.get(name, [])))
+                variants.append(Variant(f"{name} {kind}", topic.topic, {"bootstrap.servers": bootstrap}, pids))
         for variant in variants:
             produce(variant.config, variant.topic, records // 10)
         for size in sizes:
             for round_number in range(options.rounds):
                 note(f"batch.size {size}, round {round_number + 1} of {options.rounds}")
                 for variant in rotated(variants, round_number):
-                    settle_disk(directory)
+                    settle_disk(*(cluster.directory for cluster in found.values()))
                     _measure(result, variant, size, records)
-            _compare(result, size, has_before=before is not None)
+            _compare(result, size, has_before=BEFORE in found)
     return result.finish()
 
 

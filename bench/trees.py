@@ -37,7 +37,8 @@ _SERVE_THREE = """
 import json, sys, tempfile
 from tests.integration.local_cluster import LocalCluster
 with tempfile.TemporaryDirectory(prefix="gapless-bench-") as directory, LocalCluster(directory) as cluster:
-    print(json.dumps([[child.pid for child in cluster.children.values()], cluster.bootstrap]), flush=True)
+    pids = [child.pid for child in cluster.children.values()]
+    print(json.dumps([pids, cluster.bootstrap, directory]), flush=True)
     sys.stdin.read()
 """
 
@@ -55,10 +56,11 @@ class Broker(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """Three brokers without proxies: their processes, and where clients find them."""
+    """Three brokers without proxies: their processes, where clients find them, and the directory of their data."""
 
     pids: list[int]
     bootstrap: str
+    directory: str
 
 
 @contextmanager
@@ -83,13 +85,6 @@ def broker_of(tree: Path, topics: Mapping[str, int], properties: Mapping[str, st
     """A broker of ``tree`` with ``topics``: each name and its partitions."""
     with _served(tree, _SERVE, json.dumps([dict(topics), dict(properties or {})])) as said:
         yield Broker(*said)
-
-
-@contextmanager
-def cluster_of(tree: str) -> Iterator[Cluster]:
-    """A cluster of ``tree``, a directory or a commit."""
-    with unpacked(tree) as directory, _served(directory, _SERVE_THREE) as said:
-        yield Cluster(*said)
 
 
 @contextmanager
@@ -120,3 +115,19 @@ def brokers(
         if before is not None:
             found[BEFORE] = stack.enter_context(broker_of(stack.enter_context(unpacked(before)), topics))
         yield found
+
+
+@contextmanager
+def clusters(before: str | None) -> Iterator[dict[str, Cluster]]:
+    """A cluster of this tree, and one of the tree ``before`` if there is one, by name."""
+    with ExitStack() as stack:
+        found = {NOW: stack.enter_context(_cluster_of(ROOT))}
+        if before is not None:
+            found[BEFORE] = stack.enter_context(_cluster_of(stack.enter_context(unpacked(before))))
+        yield found
+
+
+@contextmanager
+def _cluster_of(tree: Path) -> Iterator[Cluster]:
+    with _served(tree, _SERVE_THREE) as said:
+        yield Cluster(*said)
