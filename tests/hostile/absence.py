@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -107,7 +108,10 @@ class Watch:
 
 @contextmanager
 def watching(broker: Target) -> Iterator[Watch]:
-    """Measure the absence of the broker while the block runs, and the answer after it."""
+    """Measure the absence of the broker while the block runs, and the answer after it.
+
+    ``pytest -rP`` shows the figures.
+    """
     watch, stop = Watch(), threading.Event()
     before = len(broker.turns())
     thread = threading.Thread(target=watch.run, args=(broker.port, stop))
@@ -118,6 +122,7 @@ def watching(broker: Target) -> Iterator[Watch]:
         stop.set()
         thread.join()
         watch.turn_s = max(broker.turns()[before:], default=0.0)
+        sys.stdout.write(f"{watch!r}\n")
 
 
 def answer_bytes(version: int, message: Any) -> int:
