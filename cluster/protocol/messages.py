@@ -23,6 +23,7 @@ from cluster.protocol.primitives import (
     INT32,
     READ_ERRORS,
     Buffer,
+    cut_short,
     read_nullable_string,
     refusing_malformed,
     skip_tags,
@@ -34,8 +35,6 @@ _REQUEST_HEADER = struct.Struct(">hhi")
 _HEADER_TO_CLIENT_ID = struct.Struct(">hhih")
 _CLIENT_ID_AT = _HEADER_TO_CLIENT_ID.size
 _API_WINDOW = struct.Struct(">hhh")
-#: What an int16 before a text can count.
-_MOST_TEXT_BYTES = 32_767
 
 _CLASSES: dict[int, tuple[Any, Any]] = {
     getattr(room, name).API_KEY: (getattr(room, name), getattr(room, name.removesuffix("Request") + "Response"))
@@ -167,8 +166,8 @@ def _shorten_texts(schema: Any, item: Any, version: int) -> None:
         if field.is_struct_array():
             for each in value or ():
                 _shorten_texts(field.array_of, each, version)
-        elif isinstance(value, str) and len(data := value.encode()) > _MOST_TEXT_BYTES:
-            setattr(item, field.name, data[: _MOST_TEXT_BYTES - 3].decode(errors="ignore") + "...")
+        elif isinstance(value, str):
+            setattr(item, field.name, cut_short(value))
 
 
 def decode_response(api_key: int, version: int, frame: Buffer) -> tuple[int, Any]:

@@ -30,6 +30,9 @@ MAX_PARTITIONS = 40_000
 #: What reading beyond a buffer, or text that is no UTF-8, raises; codecs make it ``MalformedRequest``.
 READ_ERRORS = (struct.error, IndexError, UnicodeDecodeError)
 
+#: What an int16 before a text can count.
+_MOST_TEXT_BYTES = 32_767
+
 #: An unsigned varint of 32 bits has at most five bytes.
 _MAX_VARINT_SHIFT = 28
 
@@ -170,6 +173,13 @@ def write_uvarint(value: int) -> bytes:
         value >>= 7
     out.append(value)
     return bytes(out)
+
+
+def cut_short(text: str) -> str:
+    """As much of a text as an int16 can count in UTF-8."""
+    if 4 * len(text) <= _MOST_TEXT_BYTES or len(data := text.encode()) <= _MOST_TEXT_BYTES:
+        return text
+    return data[: _MOST_TEXT_BYTES - 3].decode(errors="ignore") + "..."
 
 
 def write_nullable_string(text: str | None) -> bytes:

@@ -16,6 +16,7 @@ from cluster.protocol.primitives import (
     INT32,
     MAX_PARTITIONS,
     READ_ERRORS,
+    cut_short,
     read_compact_count,
     read_compact_nullable_string,
     read_compact_string,
@@ -47,6 +48,9 @@ _NO_TAGS = b"\x00\x00\x00"
 _NAME_AT = _ONE_TOPIC.size
 _PARTITION_BYTES = _ONE_PARTITION.size
 #: index, error code, base offset, log append time (and from version 5 log start offset)
+#: The longest name that a topic may have.
+_LONGEST_NAME = 249
+
 _RESULT_V3 = struct.Struct(">ihqq")
 _RESULT_V5 = struct.Struct(">ihqqq")
 #: The same and the throttle time, which follows the only result of a response.
@@ -251,10 +255,13 @@ def _single_response(version: int, correlation_id: int, result: ProduceResult, t
         only = _SINGLE_FLEXIBLE_RESULT.pack(
             partition, code, base_offset, log_append_time_ms, log_start_offset, 1, 0, 0, 0, throttle_time_ms, 0
         )
-        return INT32.pack(correlation_id) + _single_compact_topic(topic) + only
+        # What is no topic's name is not remembered: a thousand texts of 32 KB would be.
+        head = _single_compact_topic(topic) if len(topic) <= _LONGEST_NAME else _single_compact_topic.__wrapped__(topic)
+        return INT32.pack(correlation_id) + head + only
     if 5 <= version < 8:
         only = _SINGLE_RESULT.pack(partition, code, base_offset, log_append_time_ms, log_start_offset, throttle_time_ms)
-        return INT32.pack(correlation_id) + _single_topic(topic) + only
+        head = _single_topic(topic) if len(topic) <= _LONGEST_NAME else _single_topic.__wrapped__(topic)
+        return INT32.pack(correlation_id) + head + only
     return None
 
 
@@ -278,7 +285,8 @@ def _plain_result(result: ProduceResult, version: int) -> bytes:
     if version < 8:
         return head
     errors = b"".join(INT32.pack(index) + write_nullable_string(text) for index, text in record_errors)
-    return head + INT32.pack(len(record_errors)) + errors + write_nullable_string(message)
+    # It may quote a name that is as long as a text can be.
+    return head + INT32.pack(len(record_errors)) + errors + write_nullable_string(message and cut_short(message))
 
 
 def _flexible_result(result: ProduceResult) -> bytes:

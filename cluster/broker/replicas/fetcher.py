@@ -39,7 +39,9 @@ FETCH_VERSION = 12
 LIST_OFFSETS_VERSION = 7
 EARLIEST, LATEST = -2, -1
 
-_CLIENT_ID = re.compile(r"broker-\d+-epoch-(\d+)")
+_CLIENT_ID = re.compile(r"broker-[0-9]{1,10}-epoch-([0-9]{1,19})")
+#: The longest that this matches: what anybody else calls himself is not remembered.
+_LONGEST_CLIENT_ID = 43
 
 
 def client_id(broker_id: int, broker_epoch: int) -> str:
@@ -48,10 +50,14 @@ def client_id(broker_id: int, broker_epoch: int) -> str:
     return f"broker-{broker_id}-epoch-{broker_epoch}"
 
 
-@lru_cache(maxsize=256)
 def broker_epoch_in(client_id: str | None) -> int:
     """The broker epoch in a fetcher's client id; -1 if it tells none."""
-    found = _CLIENT_ID.fullmatch(client_id or "")
+    return -1 if client_id is None or len(client_id) > _LONGEST_CLIENT_ID else _epoch_in(client_id)
+
+
+@lru_cache(maxsize=256)
+def _epoch_in(client_id: str) -> int:
+    found = _CLIENT_ID.fullmatch(client_id)
     return -1 if found is None else int(found[1])
 
 

@@ -337,6 +337,13 @@ def test_a_fetchers_client_id_tells_its_life() -> None:
     assert broker_epoch_in(client_id(2, 77)) == 77
     assert broker_epoch_in("rdkafka") == -1
     assert broker_epoch_in(None) == -1
+    assert broker_epoch_in(client_id(2**31 - 1, 2**63 - 1)) == 2**63 - 1
+
+
+def test_a_client_id_that_only_looks_like_a_fetchers_tells_nothing() -> None:
+    """No number of more digits than a broker epoch has: Python refuses to read more than 4,300."""
+    assert broker_epoch_in("broker-1-epoch-" + "9" * 5000) == -1
+    assert broker_epoch_in("broker-1-epoch-\u0661") == -1
 
 
 def test_metadata_of_a_deleted_topic_is_gone() -> None:

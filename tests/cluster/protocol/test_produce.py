@@ -146,3 +146,29 @@ def test_only_malformed_request_comes_out(request, version, mutate):
     assert_only_malformed(
         lambda data: produce.parse_request(memoryview(data), version), mutate(encode(request, version))
     )
+
+
+@pytest.mark.parametrize("version", range(PRODUCE_MIN_VERSION, produce.MAX_VERSION + 1))
+@pytest.mark.parametrize("name", ["n" * 32_767, "\u20ac" * 10_922])
+def test_an_error_that_quotes_the_longest_name_is_cut_short(version, name):
+    """An int16 counts the text of versions below 9: what does not fit is left out, and the request is answered."""
+    refused = produce.ProduceResult(name, 0, 3, error_message=f"no partition {name}-0")
+    _, response = messages.decode_response(ApiKey.PRODUCE, version, produce.build_response(version, 1, [refused]))
+    assert response.responses[0].name == name
+    if version >= 8:
+        assert response.responses[0].partition_responses[0].error_message.startswith("no partition n"[:-1])
+
+
+@pytest.mark.parametrize("version", [7, 9])
+def test_what_is_no_topics_name_is_not_remembered(version):
+    """A thousand names of 32 KB would be 100 MB; those of topics are found again."""
+
+    def remembered() -> int:
+        return produce._single_topic.cache_info().currsize + produce._single_compact_topic.cache_info().currsize
+
+    before = remembered()
+    for index in range(10):
+        produce.build_response(version, 1, [produce.ProduceResult(f"{index}" * 250, 0, 3)])
+    assert remembered() == before
+    produce.build_response(version, 1, [produce.ProduceResult("a" * 249, 0, 0)])
+    assert remembered() == before + 1
