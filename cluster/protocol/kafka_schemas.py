@@ -49,11 +49,28 @@ _defer("kafka")
 with _reading_schemas():
     from kafka.protocol import admin, consumer, metadata, producer
     from kafka.protocol.api_message import ApiMessage
+    from kafka.protocol.schemas.fields.codecs import EncodeBufferPool
 
-__all__ = ["admin", "consumer", "define_message", "metadata", "producer"]
+__all__ = ["EncodeBufferPool", "admin", "consumer", "define_message", "encode_body", "metadata", "producer"]
+
+#: Of the buffer in which messages are encoded, from one to the next: what kafka-python begins with.
+_KEPT_BYTES = 65_536
 
 
 def define_message(name: str, package: ModuleType) -> Any:
     """A message class like kafka-python's own, from ``<name>.json`` in ``package``."""
     with _reading_schemas():
         return type(ApiMessage)(name, (ApiMessage,), {}, load_json=package)
+
+
+def encode_body(message: Any, version: int) -> bytes:
+    """The body of a message. Raises ``struct.error`` for what the version's layout has no room for.
+
+    kafka-python keeps a buffer for each thread, as large as the largest message that was encoded in it: not here.
+    """
+    try:
+        return bytes(message.encode(version=version))
+    finally:
+        with EncodeBufferPool.acquire() as kept:
+            if len(kept.buf) > _KEPT_BYTES:
+                kept.buf = bytearray(_KEPT_BYTES)

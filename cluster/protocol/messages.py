@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from cluster.protocol import interbroker, schema_decoder
 from cluster.protocol.apis import SUPPORTED, ApiKey, request_header_version, response_header_version
 from cluster.protocol.errors import ErrorCode, MalformedRequest
-from cluster.protocol.kafka_schemas import admin, consumer, metadata, producer
+from cluster.protocol.kafka_schemas import admin, consumer, encode_body, metadata, producer
 from cluster.protocol.primitives import (
     INT16,
     INT32,
@@ -131,7 +131,7 @@ def decode_request(api_key: int, version: int, body: Buffer) -> Any:
 def encode_request(message: Any, version: int, correlation_id: int, client_id: str | None) -> bytes:
     """A request with its header, without the size prefix."""
     header = encode_request_header(message.API_KEY, version, correlation_id, client_id)
-    return header + bytes(message.encode(version=version))
+    return header + encode_body(message, version)
 
 
 def encode_request_header(api_key: int, version: int, correlation_id: int, client_id: str | None) -> bytes:
@@ -152,11 +152,11 @@ def encode_response(api_key: int, version: int, correlation_id: int, message: An
     if response_header_version(api_key, version) > 0:
         header += b"\x00"
     try:
-        return header + bytes(message.encode(version=version))
+        return header + encode_body(message, version)
     except struct.error:
         # An error's text quotes what was asked for, which may have the length of the longest text itself.
         _shorten_texts(message._struct, message, version)
-        return header + bytes(message.encode(version=version))
+        return header + encode_body(message, version)
 
 
 def _shorten_texts(schema: Any, item: Any, version: int) -> None:

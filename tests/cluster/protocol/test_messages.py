@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cluster.protocol import messages
 from cluster.protocol.apis import INTER_BROKER, SUPPORTED, ApiKey
 from cluster.protocol.errors import ErrorCode, MalformedRequest
+from cluster.protocol.kafka_schemas import EncodeBufferPool
 from tests.cluster.protocol.malformed import assert_only_malformed
 from tests.cluster.protocol.strategies import INT16, INT32, TEXT
 from tests.cluster.protocol.strategies import messages as message_values
@@ -154,3 +155,16 @@ def test_numbers_without_room_are_no_texts():
     broken = messages.response_class(ApiKey.METADATA)(controller_id=1 << 40, brokers=[], topics=[], cluster_id=None)
     with pytest.raises(struct.error):
         messages.encode_response(3, 7, 1, broken)
+
+
+def test_a_large_answer_leaves_no_buffer_behind():
+    """Each thread that ever encoded one would keep as much: kafka-python's buffers only grow."""
+    response = messages.response_class(ApiKey.METADATA)
+    topics = [
+        response.MetadataResponseTopic(error_code=0, name="t" * 200, is_internal=False, partitions=[])
+        for _ in range(20_000)
+    ]
+    answer = response(brokers=[], controller_id=1, topics=topics)
+    assert len(messages.encode_response(ApiKey.METADATA, 1, 1, answer)) > 4_000_000
+    with EncodeBufferPool.acquire() as kept:
+        assert len(kept.buf) <= 65_536
