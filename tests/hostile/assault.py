@@ -55,12 +55,14 @@ class Course:
     def line(self) -> str:
         """The figures so far."""
         rate = self.counts.frames / self.took_s if self.took_s else 0.0
+        # Known when all is over.
+        turn = f" (longest turn {self.watch.turn_s * 1000:.0f} ms)" if self.watch.turn_s else ""
         return (
             f"{self.counts.frames} frames ({self.counts.answered.total()} answered) on {self.counts.outcome.sent} "
             f"connections, {rate:.0f}/s, broker {self.processor_s:.1f} s of processor; away "
-            f"{self.watch.longest_s * 1000:.0f} ms; memory {self.memory_bytes[-1] / MB:.1f} MB (at first "
-            f"{self.memory_bytes[0] / MB:.1f}), descriptors {self.descriptors[-1]}; beside it "
-            f"{len(self.producer.acknowledged)} acknowledged, p99 {self.producer.p99_ms():.0f} ms"
+            f"{self.watch.longest_s * 1000:.0f} ms{turn}; memory "
+            f"{self.memory_bytes[-1] / MB:.1f} MB (at first {self.memory_bytes[0] / MB:.1f}), descriptors "
+            f"{self.descriptors[-1]}; beside it {len(self.producer.acknowledged)} acknowledged, p99 {self.producer.p99_ms():.0f} ms"
         )
 
 
