@@ -62,7 +62,8 @@ class Course:
             f"connections, {rate:.0f}/s, broker {self.processor_s:.1f} s of processor; away "
             f"{self.watch.longest_s * 1000:.0f} ms{turn}; memory "
             f"{self.memory_bytes[-1] / MB:.1f} MB (at first {self.memory_bytes[0] / MB:.1f}), descriptors "
-            f"{self.descriptors[-1]}; beside it {len(self.producer.acknowledged)} acknowledged, p99 {self.producer.p99_ms():.0f} ms"
+            f"{self.descriptors[-1]}; beside it {len(self.producer.acknowledged)} acknowledged, p99 "
+            f"{self.producer.p99_ms():.0f} ms"
         )
 
 
