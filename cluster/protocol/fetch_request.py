@@ -13,6 +13,7 @@ from cluster.protocol.errors import MalformedRequest
 from cluster.protocol.primitives import (
     INT32,
     MAX_PARTITIONS,
+    MAX_TAGS,
     READ_ERRORS,
     read_compact_count,
     read_compact_string,
@@ -139,9 +140,9 @@ def _parse_flexible(body: memoryview) -> tuple[FetchRequest, int]:
         _check_total(topic_count + len(partitions) + count)
         for _ in range(count):
             fields = _PARTITION_V12.unpack_from(body, position)
-            position = skip_tags(body, position + _PARTITION_V12.size)
+            position = skip_tags(body, position + _PARTITION_V12.size, MAX_TAGS)
             partitions.append(FetchPartition(topic, *fields))
-        position = skip_tags(body, position)
+        position = skip_tags(body, position, MAX_TAGS)
     forgotten: list[tuple[str, int]] = []
     topic_count, position = read_compact_count(body, position, 3)
     _check_total(topic_count)
@@ -150,9 +151,9 @@ def _parse_flexible(body: memoryview) -> tuple[FetchRequest, int]:
         count, position = read_compact_count(body, position, 4)
         _check_total(topic_count + len(forgotten) + count)
         forgotten.extend((topic, INT32.unpack_from(body, position + 4 * index)[0]) for index in range(count))
-        position = skip_tags(body, position + 4 * count)
+        position = skip_tags(body, position + 4 * count, MAX_TAGS)
     rack_id, position = read_compact_string(body, position)
-    position = skip_tags(body, position)
+    position = skip_tags(body, position, MAX_TAGS)
     return _request(head, partitions, forgotten, rack_id), position
 
 

@@ -21,6 +21,7 @@ from cluster.protocol.kafka_schemas import admin, consumer, encode_body, metadat
 from cluster.protocol.primitives import (
     INT16,
     INT32,
+    MAX_TAGS,
     READ_ERRORS,
     Buffer,
     cut_short,
@@ -106,7 +107,7 @@ def parse_request_header(frame: Buffer) -> RequestHeader:
             return RequestHeader(api_key, api_version, correlation_id, None, _REQUEST_HEADER.size)
         client_id, position = read_nullable_string(frame, _REQUEST_HEADER.size)
         if version == 2:
-            position = skip_tags(frame, position)
+            position = skip_tags(frame, position, MAX_TAGS)
     except READ_ERRORS as error:
         raise MalformedRequest(f"request header: {error}") from error
     return RequestHeader(api_key, api_version, correlation_id, client_id, position)

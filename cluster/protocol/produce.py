@@ -15,6 +15,7 @@ from cluster.protocol.errors import MalformedRequest
 from cluster.protocol.primitives import (
     INT32,
     MAX_PARTITIONS,
+    MAX_TAGS,
     READ_ERRORS,
     cut_short,
     read_compact_count,
@@ -45,6 +46,8 @@ _COMPACT_NAME_AT = _ONE_COMPACT_TOPIC.size
 _COMPACT_PARTITION_BYTES = _ONE_COMPACT_PARTITION.size
 #: What ends the request: no tagged fields in the partition, in the topic and in the request.
 _NO_TAGS = b"\x00\x00\x00"
+#: What is made for a topic's name is kept for the next answer, for names that a topic can have.
+_LONGEST_NAME = 249
 _NAME_AT = _ONE_TOPIC.size
 _PARTITION_BYTES = _ONE_PARTITION.size
 #: index, error code, base offset, log append time (and from version 5 log start offset)
@@ -208,10 +211,10 @@ def parse_flexible(body: memoryview) -> tuple[ProduceRequest, int]:
                     raise MalformedRequest(f"records of {size - 1} bytes where {total - position} are left")
                 records = body[position:end]
                 position = end
-            position = position + 1 if body[position] == 0 else skip_tags(body, position)
+            position = position + 1 if body[position] == 0 else skip_tags(body, position, MAX_TAGS)
             partitions.append(ProducePartition(topic, partition, records))
-        position = skip_tags(body, position)
-    position = skip_tags(body, position)
+        position = skip_tags(body, position, MAX_TAGS)
+    position = skip_tags(body, position, MAX_TAGS)
     return ProduceRequest(transactional_id, acks, timeout_ms, partitions), position
 
 
@@ -251,6 +254,8 @@ def build_response(
 def _single_response(version: int, correlation_id: int, result: ProduceResult, throttle_time_ms: int) -> bytes | None:
     """The same bytes in one step, of the response that librdkafka usually gets: one partition, and no text."""
     topic, partition, code, base_offset, log_append_time_ms, log_start_offset, message, record_errors = result
+    if len(topic) > _LONGEST_NAME:
+        return None
     if version >= _FLEXIBLE_FROM and message is None and not record_errors:
         only = _SINGLE_FLEXIBLE_RESULT.pack(
             partition, code, base_offset, log_append_time_ms, log_start_offset, 1, 0, 0, 0, throttle_time_ms, 0

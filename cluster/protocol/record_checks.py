@@ -32,6 +32,7 @@ _PATIENCE = 8
 RECORDS_AT_ONCE = 10_000
 BYTES_AT_ONCE = 2_097_152
 HEADERS_AT_ONCE = 16
+ALL_HEADERS_AT_ONCE = 20_000
 
 
 class Postponed(Exception):
@@ -54,6 +55,11 @@ class Effort:
         """For another request: that costs less than a new one."""
         self.bytes_left = BYTES_AT_ONCE
         self.records_left = RECORDS_AT_ONCE
+
+    def most_headers(self, count: int) -> int:
+        """What each of so many records may have."""
+        most = self.headers_of_a_record
+        return most if self.is_all else min(most, ALL_HEADERS_AT_ONCE // max(count, 1))
 
     def __repr__(self) -> str:
         return f"Effort({self.bytes_left} bytes, {self.records_left} records{', at most' if self.is_all else ''})"
@@ -117,7 +123,7 @@ def walk_records(batch: Buffer, header: BatchHeader, effort: Effort) -> RecordFa
     if count * _LEAST_RECORD_BYTES > len(data):
         raise InvalidBatch(ErrorCode.INVALID_RECORD, f"{count} records in {len(data)} bytes")
     try:
-        return _walk(data, header, effort.headers_of_a_record)
+        return _walk(data, header, effort.most_headers(count))
     except (CorruptBatch, IndexError) as error:
         raise InvalidBatch(ErrorCode.INVALID_RECORD, f"a record that cannot be: {error}") from error
 

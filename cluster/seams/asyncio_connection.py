@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 #: who does not read answers may not ask for more of them.
 CHOKE_BYTES = 65_536
 UNCHOKE_BYTES = 16_384
+#: How long the requests that came together are taken one after the other; then others have their turn.
+TURN_S = 0.01
 #: How long a closing connection may take to hand over what is queued.
 LINGER_S = 5.0
 
@@ -69,6 +71,8 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         self._peer = "?"
         self._paused = False
         self._choked = False
+        #: Whether it has had its turn, and goes on in the next one.
+        self._rests = False
         #: Whether there is no room for the request that has begun.
         self._starved = False
         self._closing = False
@@ -242,8 +246,11 @@ class AsyncioConnection(asyncio.BufferedProtocol):
 
     def _go_on_reading(self) -> None:
         # What came before the pause goes first; it may pause again.
+        self._rests = False
         self._deliver(self._frames.frames())
-        if self._transport is not None and not (self._paused or self._choked or self._starved or self._closing):
+        if self._transport is not None and not (
+            self._paused or self._choked or self._starved or self._rests or self._closing
+        ):
             self._transport.resume_reading()
 
     def _deliver(self, frames: Iterator[memoryview]) -> None:
@@ -251,8 +258,13 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             return
         # What is answered at once is sent at once, but not one by one when several requests came together.
         self._outbox.cork()
+        now = self._loop.time
+        until_s = now() + TURN_S
         try:
             while not (self._paused or self._choked or self._closing or self._handler is None):
+                if now() >= until_s and self._frames.pending_bytes:
+                    self._rest()
+                    break
                 frame = next(frames, None)
                 if frame is None:
                     break
@@ -264,6 +276,12 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             log.exception("closing the connection from %s: its handler failed", self._peer)
             self._close(f"its handler failed: {error}")
         self._uncork()
+
+    def _rest(self) -> None:
+        """Go on when all others had their turn."""
+        self._rests = True
+        self._stop_reading()
+        self._loop.call_soon(self._go_on_reading)
 
     def _uncork(self) -> bool:
         """Send what has gathered; False if that failed, and the connection is aborted."""

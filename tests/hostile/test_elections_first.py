@@ -18,9 +18,10 @@ TOPICS = 100
 LATENCY_S = 0.02
 
 
-@pytest.mark.parametrize("what", ["create", "delete"])
-def test_a_leader_is_replaced_while_many_topics_are_made(what: str) -> None:
-    """Within the session's end and a second, where it waited for all of them; every topic is done in the end."""
+@pytest.mark.parametrize("what", ["create", "delete", "reassign"])
+def test_a_leader_is_replaced_while_much_is_administered(what: str) -> None:
+    """Topics are made, deleted, moved: within the session's end and a second, where it waited for all of them; every
+    topic is done in the end."""
 
     async def main() -> None:
         cluster = Cluster(LATENCY_S)
@@ -32,16 +33,28 @@ def test_a_leader_is_replaced_while_many_topics_are_made(what: str) -> None:
             names = [f"many-{number}" for number in range(TOPICS)]
             request = request_class(ApiKey.DELETE_TOPICS)(version=5, topic_names=names, topics=[], timeout_ms=60_000)
         loop = asyncio.get_running_loop()
+        if what == "reassign":
+            await cluster.controller.plane.serve(request, 7)
+            request = request_class(ApiKey.ALTER_PARTITION_REASSIGNMENTS)
+            topic_class = request.ReassignableTopic
+            moved = [topic_class.ReassignablePartition(partition_index=0, replicas=[1, 3])]
+            topics = [topic_class(name=f"many-{number}", partitions=moved) for number in range(TOPICS)]
+            request = request(topics=topics, timeout_ms=60_000)
+        version = {"create": 7, "delete": 5, "reassign": 0}[what]
         before = loop.time()
         await cluster.brokers[2].crash()
         await asyncio.sleep(SESSION_MS / 1000 - 0.1)
-        working = loop.create_task(cluster.controller.plane.serve(request, 7 if what == "create" else 5))
+        working = loop.create_task(cluster.controller.plane.serve(request, version))
         await cluster.until(lambda: cluster.leader() == 3)
         assert loop.time() - before < SESSION_MS / 1000 + 1
         assert not working.done()
         if what == "create":
             answer = await working
             assert [topic.error_code for topic in answer.topics] == [ErrorCode.NONE] * TOPICS
+        elif what == "reassign":
+            answer = await working
+            codes = [each.error_code for topic in answer.responses for each in topic.partitions]
+            assert codes == [ErrorCode.NONE] * TOPICS
         else:
             working.cancel()
         await cluster.stop()

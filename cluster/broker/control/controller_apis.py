@@ -119,12 +119,15 @@ class ControllerApis:
         return done
 
     async def _alter_reassignments(self, request: Any, _version: int) -> Any:
+        done = reassignments.AlterOutcome()
         try:
-            return await self._role.serve(
-                lambda office: office.reassignments.alter(request, office.shift()), patient=True
-            )
+            while not await self._role.serve(
+                lambda office: office.reassignments.alter(request, done, office.shift()), patient=True
+            ):
+                pass
         except NotController:
             return reassignments.alter_refused()
+        return await reassignments.altered(done.results, self._pauses())
 
     async def _list_reassignments(self, request: Any, _version: int) -> Any:
         async def read(office: Office) -> Any:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from cluster.broker.control.active_controller import ActiveController
@@ -39,6 +40,18 @@ from cluster.protocol.messages import response_class
 
 logger = logging.getLogger(__name__)
 
+#: Moves of which each event of the queue goes on with so many writes: nothing else is decided meanwhile.
+WRITES_AT_ONCE = 10
+
+
+@dataclass(slots=True)
+class AlterOutcome:
+    """What became of an AlterPartitionReassignments request. ``left`` are those not looked at yet with what is wanted,
+    in pieces, the first last; None before it has begun."""
+
+    results: dict[TopicPartition, ReassignmentError | None] = field(default_factory=dict)
+    left: list[list[tuple[TopicPartition, list[int] | None]]] | None = None
+
 
 class Reassignments:
     """For one controller. Its methods are called by the control plane's queue, one at a time."""
@@ -48,27 +61,32 @@ class Reassignments:
         self._context = controller.context
         self._post = post
         self._moving: set[TopicPartition] = set()
+        #: Whether an event is posted that goes on with what is ready.
+        self._goes_on = False
         #: What the topics' nodes still say of partitions whose former replicas are being deleted.
         self._ending: dict[TopicPartition, Placement] = {}
 
     def __repr__(self) -> str:
         return f"Reassignments(moving: {sorted(self._moving)})"
 
-    async def alter(self, request: Any, shift: Shift) -> Any:
-        """AlterPartitionReassignments. Each partition is begun, changed, cancelled or refused by itself."""
-        wanted: dict[TopicPartition, Placement] = {}
-        results: dict[TopicPartition, ReassignmentError | None] = {}
-        for topic in request.topics:
-            for asked in topic.partitions:
+    async def alter(self, request: Any, done: AlterOutcome, shift: Shift) -> bool:
+        """Go on with AlterPartitionReassignments, of which ``done`` is done; True if that is all. Each partition is
+        begun, changed, cancelled or refused by itself."""
+        if done.left is None:
+            done.left = await _asked(request, shift.pause)
+        while done.left:
+            wanted: dict[TopicPartition, Placement] = {}
+            for topic_partition, replicas in done.left.pop():
                 await shift.pause()
-                topic_partition = TopicPartition(topic.name, asked.partition_index)
+                done.results[topic_partition] = None
                 try:
-                    wanted[topic_partition] = plan_request(self._context, topic_partition, asked.replicas)
-                    results[topic_partition] = None
+                    wanted[topic_partition] = plan_request(self._context, topic_partition, replicas)
                 except ReassignmentError as error:
-                    results[topic_partition] = error
-        results.update(await self._go(wanted, "reassignment"))
-        return await _altered(results, shift.pause)
+                    done.results[topic_partition] = error
+            done.results |= await self._go(wanted, "reassignment")
+            if await shift.is_over():
+                break
+        return not done.left
 
     def list(self, request: Any) -> Any:
         """ListPartitionReassignments: what is moving, of the partitions asked for (None: of all)."""
@@ -105,10 +123,18 @@ class Reassignments:
         found = {tp: partition for tp, _, partition in self._context.partitions() if partition.is_moving}
         if found:
             logger.info("resuming the moves of %s", ", ".join(map(str, found)))
-            await self._go({tp: Placement.of(partition) for tp, partition in found.items()}, "reassignment resumed")
+            await self._resume(_pieces(found))
+
+    async def _resume(self, pieces: Sequence[Sequence[TopicPartition]]) -> None:
+        now, later = pieces[:WRITES_AT_ONCE], pieces[WRITES_AT_ONCE:]
+        moving = [(tp, self._context.partition(tp)) for piece in now for tp in piece]
+        placements = {tp: Placement.of(found) for tp, found in moving if found is not None and found.is_moving}
+        await self._go(placements, "reassignment resumed")
+        if later:
+            self._post(lambda: self._resume(later))
 
     async def advance(self) -> None:
-        """ISRs have changed: finish every move whose replicas are all in sync now."""
+        """ISRs have changed: finish every move whose replicas are all in sync now, some at once."""
         ready: dict[TopicPartition, Placement] = {}
         for topic_partition in sorted(self._moving):
             partition = self._context.partition(topic_partition)
@@ -116,24 +142,29 @@ class Reassignments:
                 self._moving.discard(topic_partition)
             elif is_complete(Placement.of(partition), partition.state):
                 ready[topic_partition] = Placement.of(partition)
-        await self._go(ready, "reassignment completed")
+        pieces = _pieces(ready)
+        await self._go({tp: ready[tp] for piece in pieces[:WRITES_AT_ONCE] for tp in piece}, "reassignment completed")
+        if len(pieces) > WRITES_AT_ONCE and not self._goes_on:
+            self._goes_on = True
+            self._post(self._go_on)
+
+    async def _go_on(self) -> None:
+        """An event that leaves everything to ``advance``, which follows each."""
+        self._goes_on = False
 
     async def _go(
         self, wanted: Mapping[TopicPartition, Placement], reason: str
     ) -> dict[TopicPartition, ReassignmentError]:
         """One step of each move; those that could not be written are returned, and are as they were."""
         refused: dict[TopicPartition, ReassignmentError] = {}
-        by_topic: dict[str, list[TopicPartition]] = defaultdict(list)
-        for topic_partition in wanted:
-            by_topic[topic_partition.topic].append(topic_partition)
-        for topic in sorted(by_topic):
-            for chunk in chunks(sorted(by_topic[topic]), CHUNK):
-                try:
-                    await self._step(topic, {tp: wanted[tp] for tp in chunk}, reason)
-                except TooLargeError as error:
-                    logger.error("%s: %d partitions of %s stay where they are: %s", reason, len(chunk), topic, error)
-                    text = f"It does not fit into ZooKeeper: {error}."
-                    refused |= dict.fromkeys(chunk, ReassignmentError(ErrorCode.POLICY_VIOLATION, text))
+        for piece in _pieces(wanted):
+            topic = piece[0].topic
+            try:
+                await self._step(topic, {tp: wanted[tp] for tp in piece}, reason)
+            except TooLargeError as error:
+                logger.error("%s: %d partitions of %s stay where they are: %s", reason, len(piece), topic, error)
+                text = f"It does not fit into ZooKeeper: {error}."
+                refused |= dict.fromkeys(piece, ReassignmentError(ErrorCode.POLICY_VIOLATION, text))
         return refused
 
     async def _step(self, topic: str, wanted: Mapping[TopicPartition, Placement], reason: str) -> None:
@@ -214,12 +245,36 @@ class Reassignments:
         return SetData(path, data, stat.version)
 
 
+async def _asked(request: Any, pause: Pauses) -> list[list[tuple[TopicPartition, list[int] | None]]]:
+    """In pieces as they are written, the first last. Of a partition that is named twice the last word counts."""
+    topics: dict[str, dict[int, list[int] | None]] = defaultdict(dict)
+    for topic in request.topics:
+        for each in topic.partitions:
+            await pause()
+            topics[topic.name][each.partition_index] = each.replicas
+    found: list[list[tuple[TopicPartition, list[int] | None]]] = []
+    for name, asked in topics.items():
+        for piece in chunks(sorted(asked), CHUNK):
+            await pause()
+            found.append([(TopicPartition(name, number), asked[number]) for number in piece])
+    return found[::-1]
+
+
+def _pieces(topic_partitions: Iterable[TopicPartition]) -> list[list[TopicPartition]]:
+    """In order, divided into what is written at once: at most ``CHUNK`` of one topic."""
+    by_topic: dict[str, list[TopicPartition]] = defaultdict(list)
+    for topic_partition in sorted(topic_partitions):
+        by_topic[topic_partition.topic].append(topic_partition)
+    return [piece for each in by_topic.values() for piece in chunks(each, CHUNK)]
+
+
 def _ending(step: Step) -> Placement:
     """A move that is done, but for the deletion of the data it leaves behind."""
     return Placement((*step.placement.replicas, *step.stop), removing=step.stop)
 
 
-async def _altered(results: Mapping[TopicPartition, ReassignmentError | None], pause: Pauses) -> Any:
+async def altered(results: Mapping[TopicPartition, ReassignmentError | None], pause: Pauses) -> Any:
+    """The answer to AlterPartitionReassignments."""
     response = response_class(ApiKey.ALTER_PARTITION_REASSIGNMENTS)
     topic_class = response.ReassignableTopicResponse
     topics: dict[str, list[Any]] = {}

@@ -8,18 +8,25 @@ Compressed or not, every batch of a producer comes here, as in Kafka's ``LogVali
 
 from __future__ import annotations
 
+from itertools import islice
+
 from cluster.log.config import LogConfig
 from cluster.log.partition_log import PartitionLog
 from cluster.log.sequence import VerdictKind, check_sequence
 from cluster.protocol.batch import BatchHeader, parse_header
 from cluster.protocol.errors import CorruptBatch, ErrorCode, InvalidBatch
-from cluster.protocol.record_checks import Effort, RecordFacts, walk_records
+from cluster.protocol.record_checks import Effort, Postponed, RecordFacts, walk_records
 from cluster.protocol.records import NewRecord, build_batch, decode_records
 from cluster.protocol.rewriting import recompress_batch
 
 INT64_MAX = 2**63 - 1
 #: The timestamp of a record that has none.
 NO_TIMESTAMP = -1
+#: Records that are built again, and bytes that are packed again, without leaving the event loop.
+BUILT_AT_ONCE = 1000
+PACKED_AT_ONCE = 262_144
+#: Of the records with something wrong as many are named: in a bad batch that is all of them, and each costs a text.
+NAMED = 20
 
 
 #: What a look inside a batch found: of its records, which times cannot be, and the batch to store instead, if any.
@@ -31,14 +38,21 @@ def look_inside(records: memoryview, header: BatchHeader, config: LogConfig, eff
 
     Raises ``InvalidBatch``, and ``Postponed`` for more than ``effort`` lets be looked at here.
     """
+    bytes_left = effort.bytes_left
     facts = walk_records(records, header, effort)
     least, greatest = facts.bounds
     if least < NO_TIMESTAMP or greatest >= INT64_MAX or header.base_timestamp < NO_TIMESTAMP:
         return facts, _impossible_times(facts.timestamps, header.base_timestamp), None
     codec = header.codec if config.codec is None else config.codec
     if not facts.has_offsets_in_order or greatest != header.max_timestamp:
+        if header.record_count > BUILT_AT_ONCE and not effort.is_all:
+            raise Postponed
         return facts, [], _rebuilt(records, header, codec)
-    return facts, [], recompress_batch(records, header, codec) if codec != header.codec else None
+    if codec == header.codec:
+        return facts, [], None
+    if bytes_left - effort.bytes_left > PACKED_AT_ONCE and not effort.is_all:
+        raise Postponed
+    return facts, [], recompress_batch(records, header, codec)
 
 
 def check_inside(
@@ -52,8 +66,8 @@ def check_inside(
     """The batch to store, with its header: the one that was sent, or a copy whose offsets, greatest time and codec are
     right. ``looked``: what was found, if that was looked for before.
 
-    Raises as ``look_inside`` does. All records with something wrong are named; if it is the time of any, the code is
-    INVALID_TIMESTAMP. A batch that the log has is no longer judged by its time: Kafka refuses a retry that has grown
+    Raises as ``look_inside`` does. The first records with something wrong are named; if it is the time of any, the code
+    is INVALID_TIMESTAMP. A batch that the log has is no longer judged by its time: Kafka refuses a retry that has grown
     too old, and its client takes for lost what is stored.
     """
     config = log.config
@@ -64,10 +78,11 @@ def check_inside(
             return records, header
     problems: list[tuple[int, str]] = []
     if config.is_compacted:
-        problems += [(index, "a record of a compacted topic needs a key") for index in facts.without_key]
+        without_key = facts.without_key[:NAMED]
+        problems += [(index, "a record of a compacted topic needs a key") for index in without_key]
     if problems or wrong_times:
         code = ErrorCode.INVALID_TIMESTAMP if wrong_times else ErrorCode.INVALID_RECORD
-        raise InvalidBatch(code, "records that cannot be accepted", sorted(problems + wrong_times))
+        raise InvalidBatch(code, "records that cannot be accepted", sorted(problems + wrong_times)[:NAMED])
     return (records, header) if instead is None else _instead(instead, config)
 
 
@@ -84,21 +99,23 @@ def _impossible_times(timestamps: list[int], base_timestamp: int) -> list[tuple[
     neither here nor by compaction. (The greatest of all is left out too: it is one too far from no timestamp.)"""
     if base_timestamp < NO_TIMESTAMP:
         return [(0, f"base timestamp {base_timestamp}")]
-    return [
+    wrong = (
         (index, f"timestamp {timestamp} cannot be")
         for index, timestamp in enumerate(timestamps)
         if not NO_TIMESTAMP <= timestamp < INT64_MAX
-    ]
+    )
+    return [*islice(wrong, NAMED)]
 
 
 def _wrong_times(timestamps: list[int], config: LogConfig, wall_ms: int) -> list[tuple[int, str]]:
     earliest = wall_ms - config.message_timestamp_before_max_ms
     latest = wall_ms + config.message_timestamp_after_max_ms
-    return [
+    wrong = (
         (index, f"timestamp {timestamp} is not between {earliest} and {latest}")
         for index, timestamp in enumerate(timestamps)
         if timestamp >= 0 and not earliest <= timestamp <= latest
-    ]
+    )
+    return [*islice(wrong, NAMED)]
 
 
 def _rebuilt(records: memoryview, header: BatchHeader, codec: int) -> bytes:
