@@ -51,9 +51,6 @@ _LONGEST_NAME = 249
 _NAME_AT = _ONE_TOPIC.size
 _PARTITION_BYTES = _ONE_PARTITION.size
 #: index, error code, base offset, log append time (and from version 5 log start offset)
-#: The longest name that a topic may have.
-_LONGEST_NAME = 249
-
 _RESULT_V3 = struct.Struct(">ihqq")
 _RESULT_V5 = struct.Struct(">ihqqq")
 #: The same and the throttle time, which follows the only result of a response.
@@ -255,18 +252,16 @@ def _single_response(version: int, correlation_id: int, result: ProduceResult, t
     """The same bytes in one step, of the response that librdkafka usually gets: one partition, and no text."""
     topic, partition, code, base_offset, log_append_time_ms, log_start_offset, message, record_errors = result
     if len(topic) > _LONGEST_NAME:
+        # No topic's name: it is not worth remembering, and a thousand of 32 KB would be too much.
         return None
     if version >= _FLEXIBLE_FROM and message is None and not record_errors:
         only = _SINGLE_FLEXIBLE_RESULT.pack(
             partition, code, base_offset, log_append_time_ms, log_start_offset, 1, 0, 0, 0, throttle_time_ms, 0
         )
-        # What is no topic's name is not remembered: a thousand texts of 32 KB would be.
-        head = _single_compact_topic(topic) if len(topic) <= _LONGEST_NAME else _single_compact_topic.__wrapped__(topic)
-        return INT32.pack(correlation_id) + head + only
+        return INT32.pack(correlation_id) + _single_compact_topic(topic) + only
     if 5 <= version < 8:
         only = _SINGLE_RESULT.pack(partition, code, base_offset, log_append_time_ms, log_start_offset, throttle_time_ms)
-        head = _single_topic(topic) if len(topic) <= _LONGEST_NAME else _single_topic.__wrapped__(topic)
-        return INT32.pack(correlation_id) + head + only
+        return INT32.pack(correlation_id) + _single_topic(topic) + only
     return None
 
 
