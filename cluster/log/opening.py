@@ -5,7 +5,7 @@ Owns the order of Kafka's LogLoader. Does not own the treatment of damage (``rec
 After a clean stop the log is what was noted then (``clean_state.py``), if every file is as noted. Else epochs are taken
 from the batches themselves: a ``leader-epoch-checkpoint`` that lags or was lost (KAFKA-16541) cannot mislead. It counts
 where batches are missing: in a compacted log, and in one whose records were all deleted. Producers
-are those that were noted at the newest roll that was synced (``histories.py``), and all batches after it. Without that
+are those that were noted at the newest roll that was synced (``snapshots.py``), and all batches after it. Without that
 note all batches are read; Kafka's snapshots matter only for producers whose batches the log no longer has.
 """
 
@@ -16,7 +16,6 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from uuid import UUID
 
-from cluster.log.adopting import restore
 from cluster.log.checkpoints import (
     LEADER_EPOCH_FILE,
     PARTITION_METADATA_FILE,
@@ -30,8 +29,9 @@ from cluster.log.epochs import EpochEntry, LeaderEpochCache
 from cluster.log.errors import CheckpointError, StorageFailed, not_opened
 from cluster.log.producers import ProducerStates
 from cluster.log.recovery import UNTIL_THE_END, Opening, StaleHistories, tidy
-from cluster.log.replay import Replay
+from cluster.log.replay import LogReplay
 from cluster.log.segment import Segment
+from cluster.log.segment_start import restore
 from cluster.log.segments import Segments
 from cluster.log.snapshots import SnapshotFiles
 from cluster.protocol.errors import CorruptBatch
@@ -88,7 +88,7 @@ def open_log(
                 _load_epochs(directory, storage, epochs)
             bases = tidy(directory, storage)
             trusted_below = UNTIL_THE_END if clean else recovery_point
-            replay = Replay(epochs, producers, holes_allowed=holes_allowed)
+            replay = LogReplay(epochs, producers, holes_allowed=holes_allowed)
             opening = Opening(directory, bases, config, storage, now_ms, trusted_below, replay, committed_to)
             # After a clean stop something is wrong, or it would have been restored: everything is read.
             synced = 0 if clean else max(0, bisect_right(bases, recovery_point) - 1)

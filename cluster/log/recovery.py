@@ -19,17 +19,15 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cluster.log.adopting import adopt
 from cluster.log.checkpoints import RECOVERY_POINT_FILE
 from cluster.log.config import LogConfig
 from cluster.log.errors import CheckpointError, StorageFailed
 from cluster.log.producers import ProducerStates
-from cluster.log.replay import Replay
+from cluster.log.replay import LogReplay
 from cluster.log.roll import INT32_MAX
-from cluster.log.scan import scan_batches
+from cluster.log.scan import scan_batches, sound_batch_behind
 from cluster.log.segment import CLEANED_SUFFIX, SWAP_SUFFIX, Segment, remove_segment
-from cluster.log.torn import sound_batch_behind
-from cluster.log.walk import walk
+from cluster.log.segment_start import adopt, walk
 from cluster.protocol.errors import CorruptBatch
 from cluster.seams.storage import Storage
 
@@ -103,7 +101,7 @@ class Opening:
     storage: Storage
     now_ms: int
     trusted_below: int
-    replay: Replay
+    replay: LogReplay
     committed_to: int | None = None
     verified_bytes: int = 0
 
@@ -152,7 +150,7 @@ class Opening:
 
     def _adopt(self, segment: Segment) -> str | None:
         # Producers are taken from what was noted of them later on.
-        aside = Replay(self.replay.epochs, ProducerStates(), holes_allowed=self.replay.holes_allowed)
+        aside = LogReplay(self.replay.epochs, ProducerStates(), holes_allowed=self.replay.holes_allowed)
         try:
             adopt(segment, aside)
         except (CheckpointError, CorruptBatch) as error:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from cluster.broker.control import reassignments
 from cluster.broker.control.channels import BrokerChannel
-from cluster.broker.replicas import partition
+from cluster.broker.replicas import produce_checks, replica
 from cluster.broker.replicas.follower_log import FollowerLog
 from cluster.broker.replicas.roles import Roles
 from cluster.controller import leadership, partitions, reassignment
-from cluster.log import local_log, opening
+from cluster.log import appending, opening
 from cluster.log.local_log import LocalLog
 from cluster.log.producers import ProducerStates
 from cluster.log.segment import Segment
@@ -143,10 +143,10 @@ SCENARIOS = {
     "an-epoch-bump-during-a-write": Scenario(refuses("m2"), without.answer_every_bump),
     "a-batch-that-claims-too-much": Scenario(
         leads_with("m1", "unreadable", "m3"),
-        patches=((partition, "check_inside", lambda records, header, *_: (records, header)),),
+        patches=((produce_checks, "check_inside", lambda records, header, *_: (records, header)),),
     ),
     "a-first-batch-beyond-32-bits": Scenario(
-        has_no_leader(2), patches=((local_log, "roll_reason", without.never_roll_what_is_empty),)
+        has_no_leader(2), patches=((appending, "roll_reason", without.never_roll_what_is_empty),)
     ),
     "a-cut-into-a-hole": Scenario(
         says("read from 1: no answer"),
@@ -160,7 +160,7 @@ SCENARIOS = {
     "a-producer-that-was-succeeded": Scenario(leads_with("a0", "b0", "a1"), without.obey_former_epochs),
     "five-in-flight": Scenario(refuses("m0"), without.remember_one_batch),
     "a-gap-after-an-unclean-election": Scenario(leads_with("m0", "m2"), without.take_gaps, loses_anyway=True),
-    "too-few-in-sync": Scenario(loses("m2"), patches=((partition, "LeaderState", without.one_is_enough),)),
+    "too-few-in-sync": Scenario(loses("m2"), patches=((replica, "LeaderState", without.one_is_enough),)),
     "a-watermark-that-waits-for-enough": Scenario(
         says("read from 0: 0:m1 1:m2", "read from 0: 0:m1 1:n2"),
         patches=((LeaderState, "advance", without.advance_alone),),

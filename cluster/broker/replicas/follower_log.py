@@ -1,7 +1,7 @@
 """FollowerLog: a follower's hold on its log: what it asks for, what it appends, where it cuts.
 
 Owns the high watermark that a follower has learned, and the effects of what ``cluster.replication.follower`` decides.
-Does not own the role (``Partition`` does), the connection or the pauses after errors (``Fetcher``).
+Does not own the role (``Replica`` does), the connection or the pauses after errors (``Fetcher``).
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 
 from cluster.broker.metrics import Counters
-from cluster.broker.replicas.values import TopicPartition
 from cluster.broker.rules import Rules
+from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import UnexpectedOffset
 from cluster.log.partition_log import PartitionLog
 from cluster.protocol.batch import parse_header

@@ -1,8 +1,8 @@
 """Writes: one produce request across its partitions, and when it is answered.
 
-Owns the checks before a partition's own (rows 2 to 7 of docs/produce-checks.md), the wait for acknowledgements, and the
-batches in which there is too much to look at on the event loop: they go to another thread, one request at a time, and
-nothing else of their connection is taken meanwhile. Does not own the append to one partition (``Partition``).
+Owns the way through a request's partitions, the wait for acknowledgements, and the batches in which there is too much
+to look at on the event loop: they go to another thread, one request at a time, and nothing else of their connection is
+taken meanwhile. Does not own the checks (``produce_checks``) nor the append to one partition (``Replica``).
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from functools import partial
 
 from cluster.broker.checkpoints import Blocking
 from cluster.broker.portions import Pauses
-from cluster.broker.replicas.batch_checks import Looked, look_inside
-from cluster.broker.replicas.partition import Partition
+from cluster.broker.replicas.host import RequestRefused
+from cluster.broker.replicas.produce_checks import INTERNAL_TOPICS, VALID_ACKS, Looked, admit, look_inside
 from cluster.broker.replicas.purgatory import DelayedProduce, TimerWheel, failed
-from cluster.broker.replicas.values import INTERNAL_TOPICS, Refused, TopicPartition
+from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.waiters import Acknowledgement
 from cluster.log.appending import AppendInfo
+from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import LogError
 from cluster.protocol.batch import only_batch
 from cluster.protocol.errors import ErrorCode, InvalidBatch
@@ -29,26 +30,21 @@ from cluster.seams.clock import Clock
 
 logger = logging.getLogger(__name__)
 
-#: The one client that may write to internal topics nevertheless (Kafka's AdminUtils.AdminClientId).
-ADMIN_CLIENT_ID = "__admin_client"
-
 #: Partitions of one request that are written before others have their turn.
 PARTITIONS_AT_ONCE = 500
 
-VALID_ACKS = frozenset({-1, 0, 1})
-
 Respond = Callable[[list[ProduceResult]], None]
 #: A part of a request that waits for its acknowledgement: (its index, partition, required offset, leader epoch).
-Waiting = tuple[int, Partition, int, int]
+Waiting = tuple[int, Replica, int, int]
 
 
 class Writes:
-    """Of one broker. ``find`` returns a replica of it or raises ``Refused``."""
+    """Of one broker. ``find`` returns a replica of it or raises ``RequestRefused``."""
 
     def __init__(
         self,
-        partitions: Mapping[TopicPartition, Partition],
-        find: Callable[[str, int], Partition],
+        partitions: Mapping[TopicPartition, Replica],
+        find: Callable[[str, int], Replica],
         partition_exists: Callable[[str, int], bool],
         acknowledgement: Acknowledgement,
         wheel: TimerWheel,
@@ -96,7 +92,7 @@ class Writes:
                     partition, records = self._admit(wanted, acks, client_id, zstd_allowed)
                 header = only_batch(records, zstd_allowed)
                 info, epoch = partition.append(records, header, acks, now_ms, wall_ms, effort)
-            except (Refused, InvalidBatch, LogError) as error:
+            except (RequestRefused, InvalidBatch, LogError) as error:
                 results.append(self._refused(wanted, error))
                 continue
             except Postponed:
@@ -142,7 +138,7 @@ class Writes:
                         partition = self._find(wanted.topic, wanted.partition)
                         now_ms, wall_ms = self._clock.monotonic_ms(), self._clock.wall_ms()
                         info, epoch = partition.append(records, header, request.acks, now_ms, wall_ms, effort, looked)
-                except (Refused, InvalidBatch, LogError) as error:
+                except (RequestRefused, InvalidBatch, LogError) as error:
                     results[index] = self._refused(wanted, error)
                 else:
                     results[index] = self._result(partition, request.acks, info, epoch, index, waiting)
@@ -166,7 +162,7 @@ class Writes:
         return found[0]
 
     def _result(
-        self, partition: Partition, acks: int, info: AppendInfo, epoch: int, index: int, waiting: list[Waiting]
+        self, partition: Replica, acks: int, info: AppendInfo, epoch: int, index: int, waiting: list[Waiting]
     ) -> ProduceResult:
         """The answer for a batch that was appended, as it will be if all goes well."""
         first_offset, _, log_append_time_ms, log_start_offset, must_commit_offset, _, error_code = info
@@ -192,27 +188,16 @@ class Writes:
 
     def _admit(
         self, wanted: ProducePartition, acks: int, client_id: str | None, zstd_allowed: bool
-    ) -> tuple[Partition, memoryview]:
-        """The checks before the partition's own, of what is not plainly right: rows 2 to 7 of docs/produce-checks.md.
-
-        Raises ``Refused`` and ``InvalidBatch``.
-        """
-        topic, number, records = wanted
+    ) -> tuple[Replica, memoryview]:
+        """The replica here, and the batch for it, of a part that is not plainly right. Raises ``RequestRefused`` and
+        ``InvalidBatch``."""
+        topic, number, _ = wanted
         partition = self._partitions.get((topic, number))
-        if partition is None and not self._partition_exists(topic, number):
-            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no partition {topic}-{number}")
-        if records is None:
-            raise Refused(ErrorCode.INVALID_RECORD, "no records")
-        only_batch(records, zstd_allowed)
-        if acks not in VALID_ACKS:
-            raise Refused(ErrorCode.INVALID_REQUIRED_ACKS, f"acks {acks}")
-        if topic in INTERNAL_TOPICS and client_id != ADMIN_CLIENT_ID:
-            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is internal")
-        if partition is None:
-            partition = self._find(topic, number)
-        return partition, records
+        exists = partition is not None or self._partition_exists(topic, number)
+        records = admit(wanted, acks, client_id, exists=exists, zstd_allowed=zstd_allowed)
+        return self._find(topic, number) if partition is None else partition, records
 
-    def _refused(self, wanted: ProducePartition, error: Refused | InvalidBatch | LogError) -> ProduceResult:
+    def _refused(self, wanted: ProducePartition, error: RequestRefused | InvalidBatch | LogError) -> ProduceResult:
         logger.debug("produce to %s-%d refused: %s", wanted.topic, wanted.partition, error)
         if error.error_code is ErrorCode.KAFKA_STORAGE_ERROR and isinstance(error, LogError):
             self._storage_failed(error)
