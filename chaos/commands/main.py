@@ -19,7 +19,7 @@ from cluster.process.invocation import NAME
 from cluster.process.one_line import guard_last_resort, printable
 from cluster.process.safe_path import keep_safe
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 HELP = ["-h", "--help"]
 #: Command -> the module that registers it, beside its like. In the order of the help.
@@ -102,7 +102,7 @@ def run_command(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _say("interrupted", Exit.INTERRUPTED)
     except Exception as error:
-        log.exception("the harness failed")
+        logger.exception("the harness failed")
         return _say(f"the harness itself failed: {type(error).__name__}: {error}{_log()}", Exit.HARNESS_FAILED)
     return status if isinstance(status, int) else Exit.VALID
 

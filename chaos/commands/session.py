@@ -39,7 +39,7 @@ from verifier.evidence.declared import DeclaredEvidence
 from verifier.evidence.run_directory import RunDirectory, read_json, update_latest, write_text_atomic
 from verifier.evidence.run_model import HarnessHealth, RunModel
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 RESULTS = "results"
 VERSIONED = ("gapless", "pyspark", "confluent-kafka", "locust", "kazoo", "kafka-python", "pyarrow")

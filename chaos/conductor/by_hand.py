@@ -30,7 +30,7 @@ from cluster.seams.storage import Storage
 from verifier.evidence.probes import probe_words
 from verifier.evidence.run_directory import RunDirectory
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 BIT, NO_BITE, CUT_SHORT, REFUSED, NOT_HEALED = "bit", "did not bite", "cut short", "refused", "not healed"
 ASK_TIMEOUT_MS = 5_000

@@ -35,7 +35,7 @@ from cluster.client import NewTopic
 from verifier.evidence.phases import CHAOS, FINAL_READ, FLUSH, HEAL, LOAD_STARTS, RECOVERY, START, STOP
 from verifier.evidence.run_model import TopicSpec
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 CREATE_TOPIC_MS = 20_000
 LOAD_STARTS_MS = 30_000
@@ -290,7 +290,7 @@ class Conductor:
             try:
                 await asyncio.to_thread(self._deployment.links.reset)
             except LinkError as error:
-                log.warning("the links could not be opened: %s", error)
+                logger.warning("the links could not be opened: %s", error)
 
     @contextmanager
     def _phase(self, name: str, detail: str = "") -> Iterator[None]:

@@ -21,7 +21,7 @@ from verifier.evidence.declared import DeclaredEvidence, DeclaredProcess
 if TYPE_CHECKING:
     from cluster.client.async_admin import AsyncAdmin
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 TOPIC_IDS_MS = 5_000
 
@@ -61,7 +61,7 @@ async def topic_ids(observer: Observer, topic: str) -> dict[str, str]:
     try:
         described = await admin.describe([topic])
     except (OSError, TimeoutError, AdminError) as error:
-        log.warning("the topic id at the end is not known: %r", error)
+        logger.warning("the topic id at the end is not known: %r", error)
         return {}
     finally:
         await admin.close()

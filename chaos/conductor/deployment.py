@@ -27,7 +27,7 @@ from verifier.evidence.run_directory import RunDirectory
 if TYPE_CHECKING:
     from chaos.links import Links
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: Where a proxy leads before its broker has bound its ports: nothing listens on port 1.
 NOWHERE = f"{HOST}:1"

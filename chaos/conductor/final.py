@@ -22,7 +22,7 @@ from cluster.seams.clock import Clock
 from cluster.seams.storage import Storage
 from verifier.evidence.run_model import FinalPartition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: How long the cluster is asked for its offsets at a time.
 ASK_MS = 3_000
@@ -53,7 +53,7 @@ class FinalState:
             try:
                 await self._look()
             except (OSError, AdminError) as error:
-                log.info("the final state is not there yet: %r", error)
+                logger.info("the final state is not there yet: %r", error)
                 return False
             return all(each.status == "ok" for each in self.partitions)
 
@@ -109,7 +109,7 @@ async def run_json_program(
     code = await asyncio.to_thread(child.wait, timeout_s)
     if code is None:
         await asyncio.to_thread(child.kill)
-        log.warning("%s did not end within %.0f s and was ended", name, timeout_s)
+        logger.warning("%s did not end within %.0f s and was ended", name, timeout_s)
     lines = [line for line in storage.read(log_path).decode(errors="replace").splitlines() if line.startswith("{")]
     try:
         found = json.loads(lines[-1]) if lines else {}

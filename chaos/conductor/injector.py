@@ -23,7 +23,7 @@ from cluster.seams.randomness import derive
 from verifier.evidence.live import MOST_PAST, ActiveFault, PastFault
 from verifier.evidence.probes import probe_words
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: How long a fault may wait for its precondition before it is skipped.
 PRECONDITION_MS = 8_000
@@ -127,7 +127,7 @@ class Injector:
             try:
                 await fault.heal()
             except Exception as error:
-                log.exception("healing %s failed", fault.name)
+                logger.exception("healing %s failed", fault.name)
                 self._over(fault, "not healed", str(error))
         for fault in tuple(self._lasting):
             self._over(fault, "cut short")
@@ -151,7 +151,7 @@ class Injector:
             held_s = (self._clock.monotonic_ns() - start_ns) / 1e9
             await asyncio.sleep(max(0.0, injection.duration_s - held_s))
         except Exception as error:
-            log.exception("fault %s on %s failed", injection.fault, target)
+            logger.exception("fault %s on %s failed", injection.fault, target)
             self._record(fault, target, "inject", start_ns, Probe(False, {"error": repr(error)}), False)
         heal_ns = self._clock.monotonic_ns()
         try:

@@ -16,7 +16,7 @@ from chaos.conductor.view import PartitionView
 from cluster.seams.clock import Clock
 from cluster.seams.storage import Storage
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: The verdict knows the time of an election only as well as this (docs/verifier.md); each look asks every broker.
 LOOK_EVERY_S = 0.25
@@ -46,7 +46,7 @@ class LeaderWatch:
         try:
             view = await self._observer.view()
         except OSError as error:
-            log.debug("the leaders could not be asked for: %r", error)
+            logger.debug("the leaders could not be asked for: %r", error)
             return
         told_ns = self._clock.monotonic_ns()
         for entry in self.changes(view.partitions, asked_ns, told_ns):

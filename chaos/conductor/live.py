@@ -19,7 +19,7 @@ from chaos.experiment.experiment import Experiment
 from chaos.schedules.model import Schedule
 from verifier.evidence.live import LiveState
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: People watch it: once a second is enough.
 EVERY_S = 1.0
@@ -72,7 +72,7 @@ class Live:
             self.state().write(self._bench.directory.live_json)
         except OSError as error:
             if not self._complained:
-                log.warning("the web interface is not told any more what the run does: %s", error)
+                logger.warning("the web interface is not told any more what the run does: %s", error)
             self._complained = True
 
     def state(self) -> LiveState:

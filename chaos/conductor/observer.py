@@ -21,7 +21,7 @@ from cluster.seams.transport import Transport
 if TYPE_CHECKING:
     from cluster.client.async_admin import AsyncAdmin
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: A broker that is asked and does not answer within this is left out of the view.
 ASK_TIMEOUT_MS = 700
@@ -96,7 +96,7 @@ class Observer:
                 async with asyncio.timeout(ASK_TIMEOUT_MS / 1000):
                     answer = await admin.metadata([self._topic])
             except OSError as error:
-                log.debug("broker %d does not answer: %r", broker_id, error)
+                logger.debug("broker %d does not answer: %r", broker_id, error)
                 return None
         topic = answer.topics.get(self._topic)
         partitions = {
@@ -145,7 +145,7 @@ def scrape(url: str) -> Samples | None:
             response.raise_for_status()
             text = str(response.text)
     except requests.RequestException as error:
-        log.debug("%s does not answer: %r", url, error)
+        logger.debug("%s does not answer: %r", url, error)
         return None
     samples: dict[str, list[tuple[Mapping[str, str], float]]] = {}
     for family in text_string_to_metric_families(text):

@@ -12,7 +12,7 @@ from cluster.metadata.paths import PRODUCER_ID_BLOCK
 from cluster.metadata.store import NoNodeError, StoreError
 from cluster.metadata.znodes import MalformedZnode, ProducerIdBlockNode
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: ZooKeeper may have been restarted just before, and without an answer the run cannot be judged.
 ASK_MS = 30_000
@@ -31,7 +31,7 @@ async def producer_ids_below(zookeeper: str) -> int | None:
     except NoNodeError:
         return 0
     except (StoreError, MalformedZnode, TimeoutError, OSError) as error:
-        log.warning("the producer ids that were handed out cannot be read: %r", error)
+        logger.warning("the producer ids that were handed out cannot be read: %r", error)
         return None
     finally:
         await store.close()

@@ -15,7 +15,7 @@ from rich.status import Status
 from cluster.process.one_line import printable
 from cluster.seams.clock import Clock
 
-log = logging.getLogger("gapless")
+logger = logging.getLogger("gapless")
 
 #: Without a terminal: one status line each this many seconds, besides those at phase changes.
 PLAIN_EVERY_MS = 10_000
@@ -54,7 +54,7 @@ class Progress:
     def note(self, text: str) -> None:
         """One line that stays."""
         elapsed_s = (self._clock.monotonic_ms() - self._started_ms) / 1000
-        log.info("%s", text)
+        logger.info("%s", text)
         if not self._is_silent:
             self._console.print(f"{elapsed_s:7.1f}s  {printable(text)}", markup=False)
 

@@ -16,7 +16,7 @@ from cluster.process.supervisor import Child
 from cluster.seams.clock import Clock
 from cluster.seams.storage import Storage
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: An hour of samples is a few hundred lines.
 EVERY_MS = 10_000
@@ -69,7 +69,7 @@ class Resources:
         try:
             self.sample(children, self._storage.free_bytes(os.path.dirname(self._path)))
         except OSError as error:
-            log.warning("the last sample of memory, disk and clocks could not be taken: %s", error)
+            logger.warning("the last sample of memory, disk and clocks could not be taken: %s", error)
 
 
 def resident_bytes(pid: int) -> int | None:

@@ -26,7 +26,7 @@ from cluster.process.supervisor import Child, Supervisor
 from cluster.seams.clock import Clock
 from verifier.evidence.run_directory import read_json, write_json_atomic, write_text_atomic
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: Start, final read, verification: what a cell needs beside its load, until one has shown it.
 BESIDE_THE_LOAD_S = 45.0

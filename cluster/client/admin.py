@@ -25,7 +25,7 @@ from cluster.protocol.errors import ErrorCode
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import SystemClock
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ class Admin(Closing):
     def __init__(self, config: Mapping[str, object]) -> None:
         typed = validate(config)
         for warning in typed.warnings:
-            log.warning("%s", warning)
+            logger.warning("%s", warning)
         bootstrap_servers(typed)
         self._admin = AsyncAdmin(
             typed["bootstrap.servers"],

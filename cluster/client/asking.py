@@ -20,7 +20,7 @@ from cluster.protocol.messages import request_class
 from cluster.seams.clock import Clock
 from cluster.seams.transport import Transport
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -138,7 +138,7 @@ class Asker:
                 async with asyncio.timeout(left_ms / 1000):
                     return await attempt()
             except (OSError, Retriable) as error:
-                log.debug("%s: %r; trying again", what, error)
+                logger.debug("%s: %r; trying again", what, error)
                 # What the deadline cut short says less than what failed before it.
                 last = error if str(error) or last is None else last
             left_ms = max(0, deadline_ms - self._clock.monotonic_ms())

@@ -18,7 +18,7 @@ from cluster.protocol.errors import ProtocolError
 from cluster.protocol.primitives import INT32, refusing_malformed
 from cluster.seams.transport import MAX_FRAME_BYTES, Connection, Transport
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
 

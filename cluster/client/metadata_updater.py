@@ -19,7 +19,7 @@ from cluster.protocol.apis import ApiKey
 from cluster.protocol.messages import request_class
 from cluster.seams.clock import Clock
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class MetadataUpdater:
@@ -63,7 +63,7 @@ class MetadataUpdater:
         try:
             self._network.send_message(node_id, self._request(question), question)
         except UnsupportedVersion as error:
-            log.warning("node %d cannot be asked for metadata: %s", node_id, error)
+            logger.warning("node %d cannot be asked for metadata: %s", node_id, error)
             self._metadata.failed(now_ms)
             return self._metadata.next_update_ms(now_ms)
         self._asked = question
@@ -107,7 +107,7 @@ class MetadataUpdater:
     def _take_loss(self, lost: LostConnection) -> None:
         """What is known may be why the connection was lost: ask again. An update that was to use it has failed."""
         if lost.node_id < 0 and not lost.was_ready:
-            log.warning("bootstrap broker %s cannot be reached: %s", self._address(lost.node_id), lost.reason)
+            logger.warning("bootstrap broker %s cannot be reached: %s", self._address(lost.node_id), lost.reason)
         if not lost.was_ready:
             self._metadata.unreachable(lost.node_id)
         now_ms = self._clock.monotonic_ms()

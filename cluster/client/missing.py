@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from cluster.client.cluster_view import ClusterView, TopicPartition
 from cluster.protocol.errors import ErrorCode
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: In the place of a partition's number: the whole topic.
 _ALL = -1
@@ -40,13 +40,13 @@ class Missing:
                 continue
             self._told.add((topic, found))
             if found == _ALL:
-                log.warning(
+                logger.warning(
                     "topic %s does not exist (UNKNOWN_TOPIC_OR_PARTITION); asking again until it does: "
                     "create it, or look at its name",
                     topic,
                 )
             else:
-                log.warning(
+                logger.warning(
                     "partition %s-%d does not exist: the topic has %d partition(s), counted from 0; "
                     "asking again until it does",
                     topic,

@@ -27,7 +27,7 @@ from cluster.seams.clock import Clock
 from cluster.seams.selector import Selector
 from cluster.seams.storage import Bytes
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class NetworkClient:
@@ -247,7 +247,7 @@ class NetworkClient:
         was_ready = self.nodes.state(node_id) is NodeState.READY
         in_flight_then = self.nodes.disconnected(node_id, self._clock.monotonic_ms())
         waiting = [in_flight.context for in_flight in in_flight_then]
-        log.debug("node %d: connection lost: %s; no response to %s", node_id, reason, waiting)
+        logger.debug("node %d: connection lost: %s; no response to %s", node_id, reason, waiting)
         for in_flight in in_flight_then:
             self._fail(node_id, in_flight, reason)
         unsent = self._unsent.pop(node_id, None)

@@ -21,7 +21,7 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Literal
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 OLDEST = 17
 #: A start takes 0.1 to 0.3 s; a loaded machine may need far more.
@@ -117,7 +117,7 @@ def _accept(
         home = probe.home if probe.has_vector else _shim(os.path.join(probe.home, "bin", "java"))
         return JavaHome(home, source, probe.version)
     tried.append(reason)
-    log.debug("%s", reason)
+    logger.debug("%s", reason)
     return None
 
 
@@ -175,7 +175,7 @@ def _shim(java: str) -> str:
         try:
             _make_shim(home, script)
         except OSError as error:
-            log.debug("no shim in %s: %s", base, error)
+            logger.debug("no shim in %s: %s", base, error)
             continue
         return home
     raise JavaNotFound("no directory for a small launcher script can be written; set XDG_CACHE_HOME to one that can")

@@ -37,7 +37,7 @@ from cluster.seams.randomness import fresh_seed
 
 __all__ = ["Child", "ChildChannel", "ChildRecord", "Supervisor"]
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: How long each of the two rounds of ``stop_all`` lets children end in their own way.
 GRACE_S = 5.0
@@ -257,7 +257,7 @@ class Supervisor:
             found = {pid: process for pid, process in found.items() if is_alive(process)}
             found |= {process.pid: process for process in marked(self._marker, "child")}
             for process in found.values():
-                log.warning("process %d was left behind and is killed", process.pid)
+                logger.warning("process %d was left behind and is killed", process.pid)
                 signal_quietly(process, signal.SIGKILL)
                 signal_quietly(process, signal.SIGCONT)
             return not found
@@ -278,7 +278,7 @@ def _stop_round(children: Sequence[Child], grace_s: float, held: Held) -> None:
     until(lambda: bool(held.received) or not any(child.is_running() for child in running), grace_s)
     for child in running:
         if child.is_running():
-            log.warning("%s did not end within %.1f s and is killed", child.name, grace_s)
+            logger.warning("%s did not end within %.1f s and is killed", child.name, grace_s)
             child.kill()
     for child in children:
         child.release()

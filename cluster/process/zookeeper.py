@@ -18,7 +18,7 @@ from cluster.process.java import JavaHome
 from cluster.process.processes import until
 from cluster.process.supervisor import Supervisor
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"
 #: So that a session of 2 s is possible: ZooKeeper rounds it to ticks and allows no less than two of them.
@@ -86,7 +86,7 @@ def start_zookeeper(supervisor: Supervisor, directory: str, java: JavaHome, tick
             child = _launch(supervisor, directory, java, port)
         if child is not None:
             return ZooKeeperHandle(HOST, port, child)
-        log.info("port %d was taken by somebody else; trying another", port)
+        logger.info("port %d was taken by somebody else; trying another", port)
     raise ZooKeeperFailure(f"ZooKeeper found no free port in {_ATTEMPTS} attempts; its log is {_log_path(directory)}")
 
 

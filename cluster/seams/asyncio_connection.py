@@ -21,7 +21,7 @@ from cluster.seams.outbox import Outbox
 from cluster.seams.storage import Payload, payload_size
 from cluster.seams.transport import AcceptHandler, FrameHandler
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: An accepted connection delivers no more frames while more than this is queued for its peer, until little is left:
 #: who does not read answers may not ask for more of them.
@@ -41,7 +41,7 @@ _WARN_EACH_S = 10.0
 def _warn_of_descriptors(now_s: float) -> None:
     if now_s - _warned_s[0] >= _WARN_EACH_S:
         _warned_s[0] = now_s
-        log.warning("connections are turned away: the file descriptors that are left are for logs (ulimit -n)")
+        logger.warning("connections are turned away: the file descriptors that are left are for logs (ulimit -n)")
 
 
 class AsyncioConnection(asyncio.BufferedProtocol):
@@ -158,7 +158,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         try:
             self._handler = self._accept(self)
         except Exception:
-            log.exception("no handler for the connection from %s", self._peer)
+            logger.exception("no handler for the connection from %s", self._peer)
             self._abort("its owner failed to accept it")
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -178,7 +178,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             try:
                 self._handler.on_eof()
             except Exception:
-                log.exception("the handler of %s failed at the end of its input", self._peer)
+                logger.exception("the handler of %s failed at the end of its input", self._peer)
                 self._close("its handler failed")
         # Half-closed: answers that are still owed can go out. The owner closes.
         return True
@@ -197,7 +197,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             if handler is not None:
                 handler.on_closed(self._reason if exc is None else str(exc))
         except Exception:
-            log.exception("the handler of %s failed as its connection closed", self._peer)
+            logger.exception("the handler of %s failed as its connection closed", self._peer)
         finally:
             self._gone.set()
             if self._on_gone is not None:
@@ -224,7 +224,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         return self._frames.trim()
 
     def stalled(self) -> None:
-        log.warning("closing the connection from %s: half a request, while others wait for its memory", self._peer)
+        logger.warning("closing the connection from %s: half a request, while others wait for its memory", self._peer)
         self._abort("half a request, while others wait for its memory")
 
     def go_on(self) -> None:
@@ -270,10 +270,10 @@ class AsyncioConnection(asyncio.BufferedProtocol):
                     break
                 self._handler.on_frame(frame)
         except ProtocolError as error:
-            log.warning("closing the connection from %s: %s", self._peer, error)
+            logger.warning("closing the connection from %s: %s", self._peer, error)
             self._close(str(error))
         except Exception as error:
-            log.exception("closing the connection from %s: its handler failed", self._peer)
+            logger.exception("closing the connection from %s: its handler failed", self._peer)
             self._close(f"its handler failed: {error}")
         self._uncork()
 

@@ -19,7 +19,7 @@ from cluster.seams.memory_wires import MemoryWires
 from cluster.seams.storage import FileRange, Payload
 from cluster.seams.transport import AcceptHandler, FrameHandler
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class MemoryConnection:
@@ -127,7 +127,7 @@ class MemoryConnection:
             try:
                 handler.on_closed(reason)
             except Exception:
-                log.exception("the handler of %s failed as its connection closed", self._peer)
+                logger.exception("the handler of %s failed as its connection closed", self._peer)
 
     def vanish(self) -> None:
         """The process of this end is gone: nobody here is told, and the peer hears of the end."""
@@ -174,10 +174,10 @@ class MemoryConnection:
                     raise FrameTooLarge(f"a frame of {len(frame)} bytes, the limit is {self._max_frame_bytes}")
                 self._handler.on_frame(memoryview(frame))
             except ProtocolError as error:
-                log.warning("closing the connection from %s: %s", self._peer, error)
+                logger.warning("closing the connection from %s: %s", self._peer, error)
                 self.close()
             except Exception:
-                log.exception("closing the connection from %s: its handler failed", self._peer)
+                logger.exception("closing the connection from %s: its handler failed", self._peer)
                 self.close()
 
     def _taken(self, size_bytes: int) -> None:

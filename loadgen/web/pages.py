@@ -17,7 +17,7 @@ from cluster.seams.clock import Clock
 from loadgen.web import view
 from verifier.evidence.live import LiveState
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 PREFIX = "/gapless"
 INDEX = "/"
@@ -61,7 +61,7 @@ class Watched:
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            log.debug("the state of the run cannot be read: %s", error)
+            logger.debug("the state of the run cannot be read: %s", error)
             return None
 
 

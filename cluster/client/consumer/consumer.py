@@ -31,7 +31,7 @@ from cluster.seams.selector import Selector
 from cluster.seams.socket_selector import SocketSelector
 from cluster.seams.transport import MAX_FRAME_BYTES
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ class Consumer(Closing):
         """The keyword arguments are seams, for tests."""
         self._config = typed = validate(config)
         for warning in typed.warnings:
-            log.warning("%s", warning)
+            logger.warning("%s", warning)
         settings = FetchSettings.of(typed)
         self._clock: Clock = clock or SystemClock()
         drawn = random or Random(fresh_seed())

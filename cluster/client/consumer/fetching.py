@@ -37,7 +37,7 @@ from cluster.client.offset_listing import LATEST_TIMESTAMP, ListedOffset
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchResponse, FetchResult
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: Codes that are not Kafka's InvalidMetadataException but after which metadata is asked for all the same. Kafka does
 #: not for an unknown epoch: that a topic was created again shows by its id, which Fetch carries from version 13 on.
@@ -95,7 +95,7 @@ class FetchCore(Positions):
         if self._settings.reset_timestamp is None:
             self.assignment.fail(partition, TopicRecreated(partition.key, partition.position or 0))
         else:
-            log.warning("topic %s was created again: resetting offset for partition %d", *partition.key)
+            logger.warning("topic %s was created again: resetting offset for partition %d", *partition.key)
             self._reset(partition)
         return True
 
@@ -174,7 +174,7 @@ class FetchCore(Positions):
                 # Nothing that young: the end is where it will come.
                 self._look_for(partition, LATEST_TIMESTAMP)
                 continue
-            log.info("resetting offset for partition %s-%d to %d", *key, listed.offset)
+            logger.info("resetting offset for partition %s-%d to %d", *key, listed.offset)
             self._place(partition, listed.offset, listed.leader_epoch, self.resets.topic_id(key))
         for key, code in answer.refused.items():
             partition = self.assignment.get(key)
@@ -199,7 +199,7 @@ class FetchCore(Positions):
         elif code is ErrorCode.CORRUPT_MESSAGE:
             self.assignment.fail(partition, CorruptRecord(partition.key, position, "the broker found it corrupt"))
         elif code.retriable or code is ErrorCode.UNKNOWN_SERVER_ERROR:
-            log.debug("fetch of %s-%d at %d: %s", *partition.key, position, code.name)
+            logger.debug("fetch of %s-%d at %d: %s", *partition.key, position, code.name)
             partition.retry_ms = now_ms + self._backoff.delay_ms(partition.failures)
             partition.failures += 1
             partition.failed_at = asked
@@ -232,7 +232,7 @@ class FetchCore(Positions):
         if self._settings.reset_timestamp is None:
             self.assignment.fail(partition, OffsetOutOfRange({partition.key: position}))
         else:
-            log.info("fetch position %d of %s-%d is out of range, resetting offset", position, *partition.key)
+            logger.info("fetch position %d of %s-%d is out of range, resetting offset", position, *partition.key)
             self._reset(partition)
 
     def _truncated(self, partition: AssignedPartition, position: int, epoch: int, end_offset: int) -> None:
@@ -243,5 +243,5 @@ class FetchCore(Positions):
             self._reset(partition)
         else:
             agreed = min(position, end_offset)
-            log.warning("truncation of %s-%d: going on at %d instead of %d", *partition.key, agreed, position)
+            logger.warning("truncation of %s-%d: going on at %d instead of %d", *partition.key, agreed, position)
             self._place(partition, agreed, epoch, partition.topic_id)

@@ -26,7 +26,7 @@ from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchResponse, build_request_body, parse_response
 from cluster.seams.clock import Clock
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: What takes an answer of ListOffsets: what was asked, what came, now. Returns the topics whose metadata is old.
 TakeListed = Callable[
@@ -88,7 +88,7 @@ class Reader:
         connections are given up, and everything is asked again.
         """
         if self._is_cut:
-            log.info("an exception has cut I/O short: reconnecting")
+            logger.info("an exception has cut I/O short: reconnecting")
             self._network.abandon()
             self._updater.abandon()
             self._core.abandoned()
@@ -156,7 +156,7 @@ class Reader:
         try:
             self._network.send_message(node_id, request, listing)
         except UnsupportedVersion as error:
-            log.warning("node %d cannot be asked for offsets: %s", node_id, error)
+            logger.warning("node %d cannot be asked for offsets: %s", node_id, error)
             refused = dict.fromkeys(listing.asked, ErrorCode.UNSUPPORTED_VERSION)
             listing.take(listing.asked, refused, self._clock.monotonic_ms())
 

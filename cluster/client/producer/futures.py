@@ -17,7 +17,7 @@ from functools import partial
 
 from cluster.client.producer.values import ProduceError, RecordMetadata
 
-LOG = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: Told of a record's outcome: (error, metadata). With an error, the metadata holds topic and partition alone.
 OnDelivery = Callable[[ProduceError | None, RecordMetadata], object]
@@ -201,7 +201,7 @@ class BatchDelivery:
             self._log_failure()
 
     def _log_failure(self) -> None:
-        LOG.exception("a callback for a record of %s-%d failed", self.topic, self.partition)
+        logger.exception("a callback for a record of %s-%d failed", self.topic, self.partition)
 
     def listen(self, future: RecordFuture, listener: Callable[[RecordFuture], object]) -> None:
         """Call ``listener`` with ``future`` when its outcome is known: at once, if it is."""

@@ -14,7 +14,7 @@ from cluster.client.producer.futures import OnDelivery
 from cluster.client.producer.values import ProduceError, RecordMetadata
 from cluster.protocol.records import Header
 
-LOG = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class ProducerRecord(NamedTuple):
@@ -53,7 +53,7 @@ class Interceptors:
             try:
                 record = method(record)
             except Exception:
-                LOG.exception("interceptor %r failed before a record for %s was sent", each, record.topic)
+                logger.exception("interceptor %r failed before a record for %s was sent", each, record.topic)
         return record
 
     def around(self, on_delivery: OnDelivery | None) -> OnDelivery:
@@ -75,7 +75,7 @@ class Interceptors:
             try:
                 method()
             except Exception:
-                LOG.exception("interceptor %r failed to close", each)
+                logger.exception("interceptor %r failed to close", each)
 
     def _acknowledged(self, metadata: RecordMetadata, error: ProduceError | None) -> None:
         for each in self._interceptors:
@@ -85,4 +85,4 @@ class Interceptors:
             try:
                 method(metadata, error)
             except Exception:
-                LOG.exception("interceptor %r failed to take a record's outcome", each)
+                logger.exception("interceptor %r failed to take a record's outcome", each)

@@ -33,7 +33,7 @@ from cluster.client.wiring import ClientIo
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.runner import Runner
 
-LOG = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: Told of every batch that is sent again, before what becomes of it; in the producer's own thread.
 OnRetry = Callable[[RetriedBatch], object]
@@ -90,7 +90,7 @@ class ProducerIo:
         try:
             is_last = not self._turn()
         except BaseException as error:
-            LOG.exception("the producer's thread failed")
+            logger.exception("the producer's thread failed")
             self._give_up(error)
         finally:
             if is_last:
@@ -141,7 +141,7 @@ class ProducerIo:
         try:
             self._on_retry(RetriedBatch(batch.topic, batch.partition, error_code, wanted))
         except Exception:
-            LOG.exception("the callback for a batch that is sent again failed")
+            logger.exception("the callback for a batch that is sent again failed")
 
     def _carry_out(self, actions: list[Action], now_ms: int) -> int | None:
         """What one turn wants done; returns when the next is due."""

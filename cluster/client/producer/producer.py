@@ -36,7 +36,7 @@ from cluster.seams.runner import Runner, ThreadRunner
 from cluster.seams.selector import Selector
 from cluster.seams.socket_selector import SocketSelector
 
-LOG = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: How long ``close`` waits for its thread once everything was given up.
 _LAST_WAIT_S = 5.0
@@ -63,7 +63,7 @@ class Producer(Closing):
         """The others are the seams, for tests; ``on_retry`` hears of batches sent again."""
         self._settings = settings = producer_settings(config)
         for warning in settings.config.warnings:
-            LOG.warning("%s", warning)
+            logger.warning("%s", warning)
         clock = SystemClock() if clock is None else clock
         random = Random(fresh_seed()) if random is None else random
         self._metrics = ProducerMetrics()

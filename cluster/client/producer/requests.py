@@ -23,7 +23,7 @@ from cluster.protocol.batch import CODEC_NONE, CODEC_ZSTD, INT32_MAX
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
 
-LOG = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: The least version whose brokers know zstd.
 _ZSTD_VERSION = 7
@@ -119,7 +119,7 @@ class ProducerRequests:
         try:
             network.send_message(node, question, AskProducerId(node))
         except UnsupportedVersion as error:
-            LOG.error("node %d gives no producer id: %s", node, error)
+            logger.error("node %d gives no producer id: %s", node, error)
             self._id_error = ErrorCode.UNSUPPORTED_VERSION
         return None
 
@@ -139,7 +139,7 @@ class ProducerRequests:
             version = -1
         code = _refusal(version, action)
         if code is not ErrorCode.NONE:
-            LOG.error("node %d takes no such batches: Produce %d: %s", action.node, version, code.name)
+            logger.error("node %d takes no such batches: Produce %d: %s", action.node, version, code.name)
             self._failed.append((action, code))
             return
         body = encode_request(version, action.acks, action.timeout_ms, batches)
