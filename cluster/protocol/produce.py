@@ -46,7 +46,7 @@ _COMPACT_NAME_AT = _ONE_COMPACT_TOPIC.size
 _COMPACT_PARTITION_BYTES = _ONE_COMPACT_PARTITION.size
 #: What ends the request: no tagged fields in the partition, in the topic and in the request.
 _NO_TAGS = b"\x00\x00\x00"
-#: What is made for a topic's name is kept for the next answer, for names that a topic can have.
+#: The longest name of a topic. What is made for such names is kept for the next answer; a thousand of 32 KB are not.
 _LONGEST_NAME = 249
 _NAME_AT = _ONE_TOPIC.size
 _PARTITION_BYTES = _ONE_PARTITION.size
@@ -252,7 +252,6 @@ def _single_response(version: int, correlation_id: int, result: ProduceResult, t
     """The same bytes in one step, of the response that librdkafka usually gets: one partition, and no text."""
     topic, partition, code, base_offset, log_append_time_ms, log_start_offset, message, record_errors = result
     if len(topic) > _LONGEST_NAME:
-        # No topic's name: it is not worth remembering, and a thousand of 32 KB would be too much.
         return None
     if version >= _FLEXIBLE_FROM and message is None and not record_errors:
         only = _SINGLE_FLEXIBLE_RESULT.pack(

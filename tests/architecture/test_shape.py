@@ -11,9 +11,10 @@ LONGEST_FUNCTION = 69
 
 #: Modules that are longer, how long at most, and why.
 LONG_MODULES: dict[str, tuple[int, str]] = {
+    "cluster.broker.control.reassignments": (310, "moves: asked for, resumed, gone on with; their answers beside them"),
     "cluster.broker.node": (335, "the wiring of one broker, and the order in which it starts and stops"),
     "cluster.broker.replicas.replica": (330, "one replica's face towards requests, roles and settings"),
-    "cluster.seams.asyncio_connection": (320, "one socket: reading, sending, pausing and ending share its state"),
+    "cluster.seams.asyncio_connection": (340, "one socket: reading, sending, pausing and ending share its state"),
     "cluster.log.manager": (370, "all replicas of one broker: opening, checkpoints and deletion share their state"),
     "cluster.log.partition_log": (492, "the one face of a replica's log; the work is in the modules beside it"),
     "cluster.log.segment": (370, "one file with its indexes: lookups, appends and cuts share their positions"),
