@@ -82,3 +82,39 @@ def test_topics_that_are_only_asked_for_are_few_at_a_time() -> None:
         assert asked[-1] == "another"
 
     run(main())
+
+
+@pytest.mark.parametrize("what", ["partitions", "deletion"])
+def test_a_leader_is_replaced_while_one_thing_is_large(what: str) -> None:
+    """One topic of thousands of partitions is made or deleted: the same."""
+
+    async def main() -> None:
+        cluster = Cluster(LATENCY_S)
+        await cluster.start(1, 2, 3)
+        await cluster.create_topic("t", assignments={0: [2, 3, 1]}, partitions=-1, factor=-1)
+        placed = {number: [1, 3] for number in range(10_000 if what == "partitions" else 5_000)}
+        large = create_topics_request([("large", -1, -1)], assignments=placed, timeout_ms=60_000)
+        if what == "deletion":
+            await cluster.controller.plane.serve(large, 7)
+        plane, loop = cluster.controller.plane, asyncio.get_running_loop()
+        if what == "deletion":
+            request = request_class(ApiKey.DELETE_TOPICS)(topic_names=["large"], topics=[], timeout_ms=60_000)
+            working = loop.create_task(plane.serve(request, 5))
+            await asyncio.sleep(0.3)
+        before = loop.time()
+        await cluster.brokers[2].crash()
+        await asyncio.sleep(SESSION_MS / 1000 - 0.4)
+        if what == "partitions":
+            working = loop.create_task(plane.serve(large, 7))
+        await cluster.until(lambda: cluster.leader() == 3)
+        assert loop.time() - before < SESSION_MS / 1000 + 1
+        answer = await working
+        if what == "partitions":
+            assert answer.topics[0].error_code == ErrorCode.NONE
+            assert all(cluster.leader("large", number) in (1, 3) for number in placed)
+        else:
+            assert answer.responses[0].error_code == ErrorCode.NONE
+            assert cluster.state("large", 0) is None
+        await cluster.stop()
+
+    run(main())

@@ -40,6 +40,9 @@ from cluster.protocol.messages import response_class
 
 logger = logging.getLogger(__name__)
 
+#: New partitions that are given leaders before others have their turn.
+PLACED_AT_ONCE = 500
+
 
 @dataclass(frozen=True, slots=True)
 class ControllerParts:
@@ -184,12 +187,17 @@ class ActiveController:
         self.send(outbox)
 
     async def place_new_partitions(self) -> list[asyncio.Future[Any]]:
-        """Leaders for partitions that were added to the context. The futures are the brokers' answers."""
-        changes = plan_new(self.context)
+        """Leaders for some of the partitions that were added to the context. The futures are the brokers' answers."""
+        changes = plan_new(self.context)[:PLACED_AT_ONCE]
         await self.writer.write(changes)
         outbox = Outbox(self.context)
         outbox.add_changes(changes)
         return self.send(outbox)
+
+    @property
+    def has_new_partitions(self) -> bool:
+        """Whether ``place_new_partitions`` has left some."""
+        return bool(plan_new(self.context))
 
     def send(self, outbox: Outbox) -> list[asyncio.Future[Any]]:
         """Queue what was collected. Each future yields a broker's response, or None if the broker went away."""

@@ -72,6 +72,8 @@ class AdminOutcome:
 
     topics: list[TopicOutcome] = field(default_factory=list)
     answers: list[asyncio.Future[Any]] = field(default_factory=list)
+    #: Whether what was made has partitions without a leader yet.
+    is_placing: bool = False
 
     @property
     def room(self) -> int:
@@ -120,9 +122,17 @@ class TopicAdmin:
                 break
         for outcome in created:
             logger.info("topic %s created: %d partitions", outcome.name, len(outcome.assignment))
-        if created:
+        return await self._place(request, done, shift, has_new=bool(created))
+
+    async def _place(self, request: Any, done: AdminOutcome, shift: Shift, *, has_new: bool) -> bool:
+        """Give leaders to what is new, as far as the shift reaches; True if the whole request is done."""
+        done.is_placing |= has_new
+        while done.is_placing:
             done.answers += await self._controller.place_new_partitions()
-        return len(done.topics) == len(request.topics)
+            done.is_placing = self._controller.has_new_partitions
+            if await shift.is_over():
+                break
+        return not done.is_placing and len(done.topics) == len(request.topics)
 
     def _plan(self, topic: Any, outcome: TopicOutcome, room: int) -> None:
         check_name(topic.name, self._context.topics)
@@ -198,9 +208,7 @@ class TopicAdmin:
                 outcome.fail(error.error_code, error.message)
             if await shift.is_over():
                 break
-        if has_grown:
-            done.answers += await self._controller.place_new_partitions()
-        return len(done.topics) == len(request.topics)
+        return await self._place(request, done, shift, has_new=has_grown)
 
     async def _grow(self, wanted: Any, outcome: TopicOutcome, room: int, *, validate_only: bool) -> None:
         topic = self._context.topics.get(wanted.name)
@@ -250,6 +258,8 @@ class TopicAdmin:
                 logger.info("topics found: %s", sorted(found))
                 self._context.topics.update(found)
                 await self._controller.place_new_partitions()
+                while self._controller.has_new_partitions:
+                    await self._controller.place_new_partitions()
 
 
 def _unwritable(error: StoreError) -> TopicError:

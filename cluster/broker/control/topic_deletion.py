@@ -39,6 +39,8 @@ RETRY_S = 1.0
 
 #: Partitions whose nodes are deleted in one multi.
 CHUNK = 50
+#: How many of them before others have their turn.
+CHUNKS_AT_ONCE = 5
 
 
 class TopicDeletion:
@@ -155,9 +157,15 @@ class TopicDeletion:
 
     async def _finish(self, topic: Topic) -> None:
         """All replicas are erased: the nodes go, children first, the request for deletion last."""
-        for chunk in chunks(sorted(topic.partitions), CHUNK):
+        await self._finish_from(topic, [*chunks(sorted(topic.partitions), CHUNK)])
+
+    async def _finish_from(self, topic: Topic, pieces: list[list[int]]) -> None:
+        for chunk in pieces[:CHUNKS_AT_ONCE]:
             paths = [path for p in chunk for path in (state_path(topic.name, p), partition_path(topic.name, p))]
             await self._remove(*paths)
+        if later := pieces[CHUNKS_AT_ONCE:]:
+            self._post(lambda: self._finish_from(topic, later))
+            return
         await self._remove(
             partitions_path(topic.name), topic_path(topic.name), topic_config_path(topic.name),
             delete_topic_path(topic.name),
