@@ -26,11 +26,13 @@ from cluster.log.checkpoints import (
     clean_shutdown_text,
     read_text,
 )
-from cluster.log.claiming import claim_directory, lock_directory, make_directory
 from cluster.log.clean_state import CLEAN_STATE_FILE, LogState, clean_state_text, parse_clean_state
 from cluster.log.config import LogConfig
-from cluster.log.directories import (
+from cluster.log.data_directory import (
+    claim_directory,
     is_going_away,
+    lock_directory,
+    make_directory,
     parse_replica_directory_name,
     replica_directory_name,
     retire_directory,

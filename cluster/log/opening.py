@@ -5,7 +5,7 @@ Owns the order of Kafka's LogLoader. Does not own the treatment of damage (``rec
 After a clean stop the log is what was noted then (``clean_state.py``), if every file is as noted. Else epochs are taken
 from the batches themselves: a ``leader-epoch-checkpoint`` that lags or was lost (KAFKA-16541) cannot mislead. It counts
 where batches are missing: in a compacted log, and in one whose records were all deleted. Producers
-are those that were noted at the newest roll that was synced (``histories.py``), and all batches after it. Without that
+are those that were noted at the newest roll that was synced (``snapshots.py``), and all batches after it. Without that
 note all batches are read; Kafka's snapshots matter only for producers whose batches the log no longer has.
 """
 
@@ -16,7 +16,6 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from uuid import UUID
 
-from cluster.log.adopting import restore
 from cluster.log.checkpoints import (
     LEADER_EPOCH_FILE,
     PARTITION_METADATA_FILE,
@@ -32,6 +31,7 @@ from cluster.log.producers import ProducerStates
 from cluster.log.recovery import UNTIL_THE_END, Opening, StaleHistories, tidy
 from cluster.log.replay import Replay
 from cluster.log.segment import Segment
+from cluster.log.segment_start import restore
 from cluster.log.segments import Segments
 from cluster.log.snapshots import SnapshotFiles
 from cluster.protocol.errors import CorruptBatch

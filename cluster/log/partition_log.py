@@ -16,7 +16,7 @@ from cluster.log.clean_state import LogState
 from cluster.log.cleaner import Cleaning, cleanable_of, plan_cleaning
 from cluster.log.compaction import Cleanable
 from cluster.log.config import INT64_MAX, LogConfig
-from cluster.log.directories import retire_directory
+from cluster.log.data_directory import retire_directory
 from cluster.log.errors import OffsetOutOfRange, StorageFailed
 from cluster.log.flush import PendingFlush
 from cluster.log.local_log import LocalLog, ReadResult

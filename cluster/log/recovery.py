@@ -19,17 +19,15 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cluster.log.adopting import adopt
 from cluster.log.checkpoints import RECOVERY_POINT_FILE
 from cluster.log.config import LogConfig
 from cluster.log.errors import CheckpointError, StorageFailed
 from cluster.log.producers import ProducerStates
 from cluster.log.replay import Replay
 from cluster.log.roll import INT32_MAX
-from cluster.log.scan import scan_batches
+from cluster.log.scan import scan_batches, sound_batch_behind
 from cluster.log.segment import CLEANED_SUFFIX, SWAP_SUFFIX, Segment, remove_segment
-from cluster.log.torn import sound_batch_behind
-from cluster.log.walk import walk
+from cluster.log.segment_start import adopt, walk
 from cluster.protocol.errors import CorruptBatch
 from cluster.seams.storage import Storage
 

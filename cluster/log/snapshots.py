@@ -1,25 +1,86 @@
-"""SnapshotFiles: the producer snapshots in a log's directory, each with the producers' whole histories beside it.
+"""What a log notes of its producers at each roll: Kafka's snapshot, and the producers' whole histories beside it.
 
-Owns their names, when one is worth writing, and which ones must go. Does not own their bytes (``producers.py``,
-``histories.py``). ``%020d.snapshot`` and ``%020d.producers`` are the state for records below that offset. They are not
-synced: what they say is made again from the log, as far as the log still has it.
+Owns both files' names, when one is worth writing, which ones must go, and the bytes of the histories. Does not own the
+bytes of a snapshot (``producers.py``). ``%020d.snapshot`` and ``%020d.producers`` are the state for records below that
+offset. They are not synced: what they say is made again from the log, as far as the log still has it.
+
+``%020d.producers`` is a file of ours, whose name Kafka's loader passes over. A snapshot has only the newest batch of
+each producer; with the histories the next start goes on with the last five, and with what is known of the sequences
+before, without reading the batches below.
+
+The histories carry the leader epoch of the record before their offset. An offset and its epoch name one record in all
+replicas' logs forever, so a file that a power loss brought back, of records that were cut off since, is found out.
+
+version int16, CRC-32C of what follows it, leader epoch int32, producers int32; then int64s, for each producer: id,
+epoch, 1 if complete + 2 if wrapped, last timestamp, batches, and of each batch its five numbers. All big-endian. A roll
+waits for it, so what is most of it is made in one go.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Collection
+import struct
+import sys
+from array import array
+from collections.abc import Collection, Iterable
+from itertools import chain
+
+from crc32c import crc32c
 
 from cluster.log.checkpoints import write_unsynced
 from cluster.log.epochs import LeaderEpochCache
 from cluster.log.errors import CheckpointError
-from cluster.log.histories import histories_bytes, parse_histories
 from cluster.log.producers import ProducerStates
-from cluster.log.sequence import ProducerEntry
+from cluster.log.sequence import BatchMetadata, ProducerEntry
 from cluster.seams.storage import Storage
 
 logger = logging.getLogger(__name__)
+
+_HISTORIES_VERSION = 1
+_HEAD = struct.Struct(">hIii")
+#: The checksum covers everything after itself.
+_CRC_FROM = 6
+_FIELDS = len(BatchMetadata._fields)
+
+
+def histories_bytes(leader_epoch: int, entries: Iterable[ProducerEntry]) -> bytes:
+    """The file. ``leader_epoch`` is -1 if there is none."""
+    numbers, count = array("q"), 0
+    for producer_id, producer_epoch, batches, complete, last_timestamp, wrapped in entries:
+        numbers.extend((producer_id, producer_epoch, complete + 2 * wrapped, last_timestamp, len(batches)))
+        numbers.extend(chain.from_iterable(batches))
+        count += 1
+    if sys.byteorder == "little":
+        numbers.byteswap()
+    data = bytearray(_HEAD.pack(_HISTORIES_VERSION, 0, leader_epoch, count) + numbers.tobytes())
+    struct.pack_into(">I", data, 2, crc32c(memoryview(data)[_CRC_FROM:]))
+    return bytes(data)
+
+
+def parse_histories(data: bytes) -> tuple[int, list[ProducerEntry]]:
+    """(leader epoch, entries). Raises ``CheckpointError``."""
+    if len(data) < _HEAD.size:
+        raise CheckpointError(f"producers' histories of {len(data)} bytes")
+    version, crc, leader_epoch, count = _HEAD.unpack_from(data)
+    if version != _HISTORIES_VERSION or crc32c(data[_CRC_FROM:]) != crc:
+        raise CheckpointError(f"producers' histories of version {version} whose checksum does not hold, or not known")
+    numbers = array("q", data[_HEAD.size :])
+    if sys.byteorder == "little":
+        numbers.byteswap()
+    entries = []
+    at = 0
+    for _ in range(count):
+        producer_id, producer_epoch, flags, last_timestamp, known = numbers[at : at + 5]
+        at += 5
+        end = at + known * _FIELDS
+        batches = tuple(BatchMetadata(*numbers[start : start + _FIELDS]) for start in range(at, end, _FIELDS))
+        entries.append(
+            ProducerEntry(producer_id, producer_epoch, batches, bool(flags & 1), last_timestamp, bool(flags & 2))
+        )
+        at = end
+    return leader_epoch, entries
+
 
 _NAME = re.compile(r"(\d{20})\.(snapshot|producers)")
 

@@ -15,10 +15,10 @@ from chaos.commands.main import run_command
 from cluster.log import checkpoints
 from cluster.log.clean_state import LogState, SegmentRecord, clean_state_text
 from cluster.log.config import LogConfig
-from cluster.log.histories import histories_bytes
 from cluster.log.partition_log import PartitionLog
 from cluster.log.producers import snapshot_bytes
 from cluster.log.sequence import BatchMetadata, ProducerEntry
+from cluster.log.snapshots import histories_bytes
 from cluster.protocol.batch import parse_header
 from cluster.protocol.records import NewRecord, build_batch
 from cluster.seams.clock import ManualClock

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from chaos.commands.dump.entries import Damage, Entry, Lines, readable
 from cluster.log.errors import CheckpointError
-from cluster.log.histories import parse_histories
 from cluster.log.index import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, OffsetIndex, TimeIndex
 from cluster.log.producers import parse_snapshot
 from cluster.log.sequence import ProducerEntry
+from cluster.log.snapshots import parse_histories
 from cluster.protocol.batch import BatchHeader, crc_ok, parse_header
 from cluster.protocol.errors import ProtocolError
 from cluster.protocol.records import Record, decode_records

@@ -16,7 +16,7 @@ from pathlib import Path
 from chaos.commands.dump import files, segments
 from chaos.commands.dump.entries import Damage, Entry, Lines
 from chaos.exits import BadRequest
-from cluster.log.directories import parse_replica_directory_name
+from cluster.log.data_directory import parse_replica_directory_name
 from cluster.protocol.batch import BatchHeader
 from cluster.protocol.errors import ProtocolError
 from cluster.protocol.records import decode_records

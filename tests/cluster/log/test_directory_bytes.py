@@ -12,8 +12,8 @@ import pytest
 from crc32c import crc32c
 
 from cluster.log.config import LogConfig
-from cluster.log.histories import parse_histories
 from cluster.log.manager import LogManager
+from cluster.log.snapshots import parse_histories
 from tests.cluster.log.builders import NOW_MS, Bench, append, bench, make_batch
 
 TOPIC_ID = UUID("f3b1c0de-0000-4000-8000-0123456789ab")

@@ -1,22 +1,32 @@
-"""Whose a data directory is: the lock of the broker that runs on it, and ``meta.properties``.
+"""A broker's data directory as a whole: whose it is, and what the directories in it are called.
 
-Owns both files. Does not own what else is in the directory (``manager.py``).
+Owns the lock of the broker that runs on it, ``meta.properties``, ``<topic>-<partition>`` (Kafka's LocalLog) and the
+names of directories that are going away. Removing them is ``removal.py``'s; what else is in the directory is
+``manager.py``'s.
 """
 
 from __future__ import annotations
 
 import posixpath
+import re
 
 from cluster.log.checkpoints import (
     LOCK_FILE,
     META_PROPERTIES_FILE,
+    TopicPartition,
     meta_properties_text,
     parse_meta_properties,
     read_text,
 )
 from cluster.log.errors import LogError, StorageFailed
 from cluster.protocol.errors import ErrorCode
+from cluster.seams.randomness import derive
 from cluster.seams.storage import Lock, Storage
+
+_REPLICA = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")
+_GOING = re.compile(r".+\.[0-9a-f]{32}-(?:delete|future|stray)")
+#: The longest name a file system takes.
+_NAME_BYTES = 255
 
 
 def make_directory(data_dir: str, storage: Storage) -> None:
@@ -65,3 +75,41 @@ def claim_directory(data_dir: str, storage: Storage, broker_id: int, cluster_id:
         )
     if stored_broker != broker_id:
         raise StorageFailed(f"{data_dir} belongs to broker {stored_broker}, not to {broker_id}")
+
+
+def replica_directory_name(topic: str, partition: int) -> str:
+    return f"{topic}-{partition}"
+
+
+def parse_replica_directory_name(name: str) -> TopicPartition | None:
+    """(topic, partition), or None for what is no replica (also one that is being deleted)."""
+    if is_going_away(name):
+        return None
+    match = _REPLICA.fullmatch(name)
+    return (match[1], int(match[2])) if match else None
+
+
+def is_going_away(name: str) -> bool:
+    """Whether a directory was renamed for deletion, or is of a kind that we never make."""
+    return _GOING.fullmatch(name) is not None
+
+
+def doomed_directory(directory: str, salt: int) -> str:
+    """Where a replica's directory goes to be deleted: its name (cut if need be), 32 hex digits, ``-delete``."""
+    parent, name = posixpath.split(directory)
+    digits = f"{derive(salt, name).getrandbits(128):032x}"
+    suffix = f".{digits}-delete"
+    return posixpath.join(parent, name[: _NAME_BYTES - len(suffix)] + suffix)
+
+
+def retire_directory(directory: str, storage: Storage, salt: int) -> str:
+    """Give a replica's directory its last name and return that; a crash before its removal leaves no half a log.
+
+    Raises ``StorageFailed``.
+    """
+    doomed = doomed_directory(directory, salt)
+    try:
+        storage.rename(directory, doomed)
+    except OSError as error:
+        raise StorageFailed(f"deleting {directory}: {error}") from error
+    return doomed

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.log import walk as walk_module
+from cluster.log import segment_start
 from cluster.log.config import LogConfig
 from cluster.log.epochs import LeaderEpochCache
 from cluster.log.producers import ProducerStates
 from cluster.log.replay import Replay
 from cluster.log.segment import Segment
-from cluster.log.walk import walk
+from cluster.log.segment_start import walk
 from cluster.protocol.batch import parse_header
 from cluster.seams.memory_storage import MemoryStorage
 from tests.cluster.log.builders import NOW_MS, make_batch
@@ -107,8 +107,8 @@ def test_a_walk_makes_what_appending_made(rows, check_crc, chunk) -> None:
     walked = Segment("data", 0, CONFIG, storage, NOW_MS)
     replay = Replay(LeaderEpochCache(), ProducerStates(), holes_allowed=False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(walk_module, "CRC_CHUNK_BYTES", chunk)
-        patch.setattr(walk_module, "SCAN_CHUNK_BYTES", chunk)
+        patch.setattr(segment_start, "CRC_CHUNK_BYTES", chunk)
+        patch.setattr(segment_start, "SCAN_CHUNK_BYTES", chunk)
         assert walk(walked, replay, check_crc=check_crc) is None
     replay.settle()
     replay.settle()  # as at each segment: what was settled is not settled again

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.log.directories import doomed_directory, is_going_away, parse_replica_directory_name
+from cluster.log.data_directory import doomed_directory, is_going_away, parse_replica_directory_name
 
 HEX = "0123456789abcdef0123456789abcdef"
 
