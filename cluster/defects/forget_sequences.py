@@ -13,13 +13,15 @@ from cluster.broker.rules import Rules
 from cluster.defects.firings import Firings
 from cluster.log.appending import AppendInfo
 from cluster.log.partition_log import PartitionLog
-from cluster.log.sequence import ACCEPTED, ProducerEntry, Verdict, VerdictKind
+from cluster.log.sequence import ACCEPTED, ProducerEntry, SequenceVerdict, VerdictKind
 from cluster.protocol.batch import BatchHeader
 
 NAME = "forget-sequences"
 
 
-def accept(_entry: ProducerEntry | None, _header: BatchHeader, _log_start_offset: int, _unknown: str) -> Verdict:
+def accept(
+    _entry: ProducerEntry | None, _header: BatchHeader, _log_start_offset: int, _unknown: str
+) -> SequenceVerdict:
     """The check that checks nothing."""
     return ACCEPTED
 

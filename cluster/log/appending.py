@@ -1,7 +1,7 @@
-"""Appender: how a batch gets into a log, as its leader and as a follower.
+"""LogAppends: how a batch gets into a log, as its leader and as a follower. Nothing else appends.
 
 Owns the order in which a batch is judged and then changes file, epochs and producers, and the roll before it. Does not
-own the file (``local_log.py``) or the checks themselves (``sequence.py``, ``timestamps.py``, ``replicated.py``).
+own the files (``local_log.py``) or the checks themselves (``sequence.py``, ``timestamps.py``, ``replicated.py``).
 
 The sequence is judged before the segment is rolled, unlike in Kafka (docs/produce-checks.md, rows 18 and 19): a batch
 that is not appended leaves no trace. Nothing is noted of a batch before it is wholly in the file. Its records are not
@@ -22,7 +22,8 @@ from cluster.log.local_log import LocalLog
 from cluster.log.producers import ProducerStates
 from cluster.log.replicated import PlacedBatch, verify_replicated
 from cluster.log.roll import RollState, roll_reason
-from cluster.log.sequence import ACCEPTED, CheckSequence, Verdict, VerdictKind
+from cluster.log.segment import Segment
+from cluster.log.sequence import ACCEPTED, CheckSequence, SequenceVerdict, VerdictKind
 from cluster.log.snapshots import SnapshotFiles
 from cluster.log.timestamps import timestamp_problem
 from cluster.protocol.batch import LOG_APPEND_TIME_BIT, BatchHeader, set_log_append_time, set_offset_and_epoch
@@ -53,38 +54,47 @@ class AppendInfo(NamedTuple):
 _new_info: Callable[[tuple[Any, ...]], AppendInfo] = partial(tuple.__new__, AppendInfo)
 
 
-class Appender:
-    """The appends of one log. The parts are shared with the ``PartitionLog`` that it belongs to."""
+class LogAppends:
+    """What a ``PartitionLog`` is to those who append to it. ``check_sequence`` is the broker's rule."""
 
     def __init__(
         self,
         local: LocalLog,
+        log_start_offset: int,
         epochs: LeaderEpochCache,
         producers: ProducerStates,
         snapshots: SnapshotFiles,
         clock: Clock,
         check_sequence: CheckSequence,
     ) -> None:
+        self.log_start_offset = log_start_offset
+        self.epochs = epochs
+        self.producers = producers
         self._local = local
-        self._epochs = epochs
-        self._producers = producers
         self._snapshots = snapshots
         self._clock = clock
         self._check_sequence = check_sequence
 
     def __repr__(self) -> str:
-        return f"Appender({self._local})"
+        return f"LogAppends({self._local})"
+
+    def verdict_on(self, header: BatchHeader) -> SequenceVerdict:
+        """What becomes of a producer's batch by its sequence, if it is appended now. Changes nothing."""
+        if header.producer_id < 0:
+            return ACCEPTED
+        entry = self.producers.get(header.producer_id)
+        return self._check_sequence(entry, header, self.log_start_offset, self._local.config.unknown_producer)
 
     def append_as_leader(
-        self,
-        batch: memoryview | bytearray,
-        header: BatchHeader,
-        leader_epoch: int,
-        now_ms: int,
-        log_start_offset: int,
+        self, batch: memoryview | bytearray, header: BatchHeader, leader_epoch: int, now_ms: int
     ) -> AppendInfo:
-        """See ``PartitionLog.append_as_leader``."""
-        local = self._local
+        """Append one validated batch of a producer; its offset and epoch are written into ``batch`` in place.
+
+        These are rows 16 to 22 of docs/produce-checks.md. ``now_ms`` is wall time. Raises ``LogError`` with the code
+        for the client; then nothing was appended, unless it is ``StorageFailed`` from a flush that the settings ask
+        for.
+        """
+        local, log_start_offset = self._local, self.log_start_offset
         config = local.config
         stamps = config.is_log_append_time
         if local.failure is not None:
@@ -92,14 +102,14 @@ class Appender:
         size = len(batch)
         _, _, _, _, _, attributes, last_offset_delta, _, max_timestamp, producer_id, _, _, _ = header
         if producer_id >= 0:
-            entry = self._producers.entries.get(producer_id)
+            entry = self.producers.entries.get(producer_id)
             verdict = self._check_sequence(entry, header, log_start_offset, config.unknown_producer)
             if verdict is not ACCEPTED and verdict.kind is not VerdictKind.ACCEPT:
                 if verdict.kind is VerdictKind.REJECT:
                     # What Kafka judges first is told first. A duplicate was judged when it was new.
                     _check_batch(size, header, config, now_ms)
                 return _answer_without_append(verdict, log_start_offset, stamps=stamps)
-            if entry is None and not self._producers.has_room(
+            if entry is None and not self.producers.has_room(
                 config.max_producers, local.log_end_offset, self._clock.monotonic_ms()
             ):
                 raise LogError(
@@ -114,7 +124,7 @@ class Appender:
             header = header._replace(max_timestamp=now_ms)
         base_offset = local.log_end_offset
         last_offset = base_offset + last_offset_delta
-        if leader_epoch != self._epochs.latest_number:
+        if leader_epoch != self.epochs.latest_number:
             self._begin_epoch(leader_epoch, base_offset)
         segment = local.segments.active
         reason = roll_reason(segment, config, local.jitter_ms, size, last_offset, max_timestamp, now_ms)
@@ -123,10 +133,8 @@ class Appender:
             segment = local.segments.active
         set_offset_and_epoch(batch, 0, base_offset, leader_epoch)
         segment.write(batch)
-        segment.note(last_offset, max_timestamp, size)
-        local.log_end_offset = last_offset + 1
-        self._producers.update(header, base_offset)
-        if local.log_end_offset - local.recovery_point >= config.flush_messages:
+        self._take_note(segment, header, base_offset, last_offset, max_timestamp, size)
+        if last_offset + 1 - local.recovery_point >= config.flush_messages:
             local.flush()
         log_append_time_ms = now_ms if stamps else -1
         return _new_info(
@@ -135,18 +143,22 @@ class Appender:
 
     def _begin_epoch(self, leader_epoch: int, base_offset: int) -> None:
         """A leader's first batch in its epoch, unless it told the cache when it was elected."""
-        if leader_epoch < self._epochs.latest_number:
+        if leader_epoch < self.epochs.latest_number:
             raise LogError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                f"an append in leader epoch {leader_epoch} after epoch {self._epochs.latest_number}",
+                f"an append in leader epoch {leader_epoch} after epoch {self.epochs.latest_number}",
             )
-        self._epochs.assign(leader_epoch, base_offset)
+        self.epochs.assign(leader_epoch, base_offset)
 
-    def append_as_follower(self, records: memoryview, log_start_offset: int) -> AppendInfo | None:
-        """See ``PartitionLog.append_as_follower``."""
+    def append_as_follower(self, records: memoryview) -> AppendInfo | None:
+        """Append what the leader sent: batches that keep their offsets and epochs, continuing the log without a hole.
+
+        A partial batch at the end is passed over; None if there is no whole one. All are verified before the first is
+        written. Raises ``LogError``: CORRUPT_MESSAGE, ``UnexpectedOffset``, ``StorageFailed``.
+        """
         local = self._local
         local.check()
-        newest = self._epochs.entries[-1:]
+        newest = self.epochs.entries[-1:]
         # Nothing was written yet in an epoch that begins at the log's end, so an older one may still follow.
         latest_epoch = newest[0].epoch if newest and newest[0].start_offset < local.log_end_offset else -1
         batches = verify_replicated(records, local.log_end_offset, latest_epoch, holes_allowed=local.holes_allowed)
@@ -154,46 +166,59 @@ class Appender:
             return None
         rest = batches
         while rest:
-            rest = self._append_run(records, rest)
+            rest = self._append_to_one_segment(records, rest)
         if local.log_end_offset - local.recovery_point >= local.config.flush_messages:
             local.flush()
         last_offset = batches[-1].header.last_offset
-        return AppendInfo(batches[0].header.base_offset, last_offset, -1, log_start_offset, last_offset)
+        return AppendInfo(batches[0].header.base_offset, last_offset, -1, self.log_start_offset, last_offset)
 
-    def _append_run(self, records: memoryview, batches: list[PlacedBatch]) -> list[PlacedBatch]:
+    def _append_to_one_segment(self, records: memoryview, batches: list[PlacedBatch]) -> list[PlacedBatch]:
         """Write as many of ``batches`` as belong to one segment, in one go; returns those that are left."""
         local = self._local
         start, first = batches[0]
         now_ms = self._clock.wall_ms()
         if reason := self._reason_to_roll(local.segments.active, first, now_ms):
             self.roll(reason, first)
-        segment = local.segments.active.state
-        if segment.size_bytes == 0:
-            segment = segment._replace(first_timestamp=first.max_timestamp)
+        segment = local.segments.active
+        state = segment.state
+        if state.size_bytes == 0:
+            state = state._replace(first_timestamp=first.max_timestamp)
         count = 1
         for position, header in batches[1:]:
-            after = segment._replace(size_bytes=segment.size_bytes + position - start)
+            after = state._replace(size_bytes=state.size_bytes + position - start)
             if self._reason_to_roll(after, header, now_ms):
                 break
             count += 1
         headers = [batch.header for batch in batches[:count]]
         for header in headers:
-            if header.leader_epoch != self._epochs.latest_number:
-                self._epochs.assign(header.leader_epoch, header.base_offset)
-        local.append_many(records[start : batches[count - 1].end], headers)
+            if header.leader_epoch != self.epochs.latest_number:
+                self.epochs.assign(header.leader_epoch, header.base_offset)
+        segment.write(records[start : batches[count - 1].end])
         for header in headers:
-            self._producers.update(header, header.base_offset)
+            base_offset, last_offset = header.base_offset, header.last_offset
+            self._take_note(segment, header, base_offset, last_offset, header.max_timestamp, header.size_bytes)
         return batches[count:]
 
     def _reason_to_roll(self, segment: RollState, header: BatchHeader, now_ms: int) -> str | None:
-        return self._local.roll_reason(segment, header.size_bytes, header.last_offset, header.max_timestamp, now_ms)
+        local, size = self._local, header.size_bytes
+        return roll_reason(
+            segment, local.config, local.jitter_ms, size, header.last_offset, header.max_timestamp, now_ms
+        )
+
+    def _take_note(
+        self, segment: Segment, header: BatchHeader, base_offset: int, last_offset: int, max_timestamp: int, size: int
+    ) -> None:
+        """A batch is wholly in the file."""
+        segment.note(last_offset, max_timestamp, size)
+        self._local.log_end_offset = last_offset + 1
+        self.producers.update(header, base_offset)
 
     def roll(self, reason: str, first: BatchHeader | None = None) -> None:
         """Begin a new segment, with a snapshot of the producers at its base. Raises ``StorageFailed``."""
         base_offset = self._local.roll(reason, first)
-        self._producers.mark(base_offset)
+        self.producers.mark(base_offset)
         try:
-            self._snapshots.write(base_offset, self._producers)
+            self._snapshots.write(base_offset, self.producers)
         except OSError as error:  # it can be made again from the log, as it is at every start
             logger.warning("%s: cannot write the snapshot at %d: %s", self._local.directory, base_offset, error)
 
@@ -209,7 +234,7 @@ def _check_batch(size_bytes: int, header: BatchHeader, config: LogConfig, now_ms
         )
 
 
-def _answer_without_append(verdict: Verdict, log_start_offset: int, *, stamps: bool) -> AppendInfo:
+def _answer_without_append(verdict: SequenceVerdict, log_start_offset: int, *, stamps: bool) -> AppendInfo:
     if verdict.kind is VerdictKind.REJECT:
         raise LogError(verdict.error_code, verdict.message)
     original = verdict.batch

@@ -1,7 +1,7 @@
 """LocalLog: the segments of one log as a whole: where it ends, what is synced, rolling, reading, cutting.
 
-Owns the log end offset and the recovery point. Does not own what a batch means to producers, epochs or clients
-(``partition_log.py``).
+Owns the files, the log end offset and the recovery point. Does not own appends, which move the log end
+(``appending.py``), nor what a batch means to producers, epochs or clients (``partition_log.py``).
 
 After a failed fsync the kernel may have dropped the pages and would report success the next time, so such a log is
 failed for good: it answers KAFKA_STORAGE_ERROR until it is opened again. A failed write only fails that append.
@@ -19,13 +19,13 @@ from cluster.log.errors import OffsetOutOfRange, StorageFailed, not_opened
 from cluster.log.flush import PendingFlush
 from cluster.log.removal import Doomed
 from cluster.log.retention import SegmentFacts
-from cluster.log.roll import RollState, next_base_offset, roll_reason
+from cluster.log.roll import next_base_offset
 from cluster.log.segment import SWAP_SUFFIX, Segment
 from cluster.log.segments import Segments
 from cluster.protocol.batch import BatchHeader
 from cluster.seams.clock import Clock
 from cluster.seams.randomness import derive
-from cluster.seams.storage import Bytes, FileRange, Storage
+from cluster.seams.storage import FileRange, Storage
 
 logger = logging.getLogger(__name__)
 
@@ -89,24 +89,7 @@ class LocalLog:
         if self.failure is not None:
             raise StorageFailed(f"{self.directory} failed before: {self.failure}")
 
-    # -- appending ----------------------------------------------------------------------------------------------------
-
-    def roll_reason(
-        self, segment: RollState, size: int, last_offset: int, max_timestamp: int, now_ms: int
-    ) -> str | None:
-        """Why a batch of ``size`` bytes may not go to ``segment``, or None."""
-        return roll_reason(segment, self.config, self.jitter_ms, size, last_offset, max_timestamp, now_ms)
-
-    def append_many(self, data: Bytes, headers: Sequence[BatchHeader]) -> None:
-        """Write several batches, which have their offsets already, in one go.
-
-        Raises ``StorageFailed``, and then nothing was appended.
-        """
-        segment = self.segments.active
-        segment.write(data)
-        for header in headers:
-            segment.note(header.last_offset, header.max_timestamp, header.size_bytes)
-        self.log_end_offset = segment.next_offset
+    # -- rolling ------------------------------------------------------------------------------------------------------
 
     def roll(self, reason: str, first: BatchHeader | None = None) -> int:
         """Begin a new segment, for a next batch ``first``, and return its base offset. Raises ``StorageFailed``.

@@ -1,7 +1,7 @@
 """PartitionLog: the log of one replica of one partition, as the broker sees it.
 
-Owns the log start, and that files, epochs and producers go back together when the log is cut. Appends are decided in
-``appending.py``, files are kept by ``local_log.py``. Does not own high watermarks, who leads, retention, or the
+Owns the log start, and that files, epochs and producers go back together when the log is cut. Appends are its base,
+``appending.py``; files are kept by ``local_log.py``. Does not own high watermarks, who leads, retention, or the
 answers to clients. One thread only, except that a flush may run elsewhere (``flush.py``).
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from uuid import UUID
 
-from cluster.log.appending import Appender, AppendInfo
+from cluster.log.appending import LogAppends
 from cluster.log.checkpoints import PARTITION_METADATA_FILE, partition_metadata_text
 from cluster.log.clean_state import LogState
 from cluster.log.cleaner import Cleaning, cleanable_of, plan_cleaning
@@ -25,13 +25,12 @@ from cluster.log.removal import Doomed
 from cluster.log.retention import Expired, expired_segments
 from cluster.log.sequence import CheckSequence, check_sequence
 from cluster.log.timestamps import FoundTime, Look, batch_for_timestamp
-from cluster.protocol.batch import BatchHeader
 from cluster.protocol.errors import CorruptBatch
 from cluster.seams.clock import Clock
 from cluster.seams.storage import Storage
 
 
-class PartitionLog:
+class PartitionLog(LogAppends):
     """See the module's text. Made by ``open``; a sequence check of another make may be given to it."""
 
     def __init__(
@@ -50,13 +49,25 @@ class PartitionLog:
         holes_allowed: bool,
         names_synced: bool,
     ) -> None:
+        local = LocalLog(
+            directory,
+            opened.segments,
+            config,
+            storage,
+            clock,
+            recovery_point,
+            doomed,
+            cleaned_to,
+            holes_allowed,
+            names_synced,
+        )
+        super().__init__(
+            local, opened.log_start_offset, opened.epochs, opened.producers, opened.snapshots, clock, check_sequence
+        )
         self.directory = directory
         self.topic = topic
         self.partition = partition
         self.topic_id: UUID | None = opened.topic_id
-        self.epochs = opened.epochs
-        self.producers = opened.producers
-        self.log_start_offset = opened.log_start_offset
         #: How much of it was not known to be synced when it was opened.
         self.verified_bytes = opened.verified_bytes
         #: Called after a truncation that took back what a recovery-point checkpoint may call synced, or synced the log.
@@ -71,23 +82,8 @@ class PartitionLog:
         self.on_log_start_moved: Callable[[int, str], None] | None = None
         #: Whether a compaction could not be carried out; none is tried again while the broker runs.
         self.is_uncleanable = False
-        self._snapshots = opened.snapshots
         self._doomed = doomed
-        self._local = LocalLog(
-            directory,
-            opened.segments,
-            config,
-            storage,
-            clock,
-            recovery_point,
-            doomed,
-            cleaned_to,
-            holes_allowed,
-            names_synced,
-        )
-        self._appender = Appender(self._local, self.epochs, self.producers, self._snapshots, clock, check_sequence)
         self._storage = storage
-        self._clock = clock
 
     @classmethod
     def open(
@@ -188,26 +184,6 @@ class PartitionLog:
             self.on_may_have_holes()
         self._local.had_holes = self._local.holes_allowed
         self._local.config = config
-
-    # -- appending ----------------------------------------------------------------------------------------------------
-
-    def append_as_leader(
-        self, batch: memoryview | bytearray, header: BatchHeader, leader_epoch: int, now_ms: int
-    ) -> AppendInfo:
-        """Append one validated batch of a producer; its offset and epoch are written into ``batch`` in place.
-
-        ``now_ms`` is wall time. Raises ``LogError`` with the code for the client; then nothing was appended, unless
-        it is ``StorageFailed`` from a flush that the settings ask for.
-        """
-        return self._appender.append_as_leader(batch, header, leader_epoch, now_ms, self.log_start_offset)
-
-    def append_as_follower(self, records: memoryview) -> AppendInfo | None:
-        """Append what the leader sent: batches that keep their offsets and epochs, continuing the log without a hole.
-
-        A partial batch at the end is passed over; None if there is no whole one. All are verified before the first is
-        written. Raises ``LogError``: CORRUPT_MESSAGE, ``UnexpectedOffset``, ``StorageFailed``.
-        """
-        return self._appender.append_as_follower(records, self.log_start_offset)
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
@@ -329,7 +305,7 @@ class PartitionLog:
         if not gone:
             return gone
         if len(gone) == len(facts):
-            self._appender.roll("all before has expired")
+            self.roll("all before has expired")
         end_offset = gone[-1].segment.end_offset
         if end_offset > self.log_start_offset:
             self.advance_log_start_offset(end_offset, gone[-1].reason)

@@ -82,7 +82,7 @@ class VerdictKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class SequenceVerdict:
     """The outcome of a check.
 
     DUPLICATE carries the ``batch`` that was appended before. ``must_commit_offset`` is for both duplicates the
@@ -96,15 +96,15 @@ class Verdict:
     message: str = ""
 
 
-ACCEPTED = Verdict(VerdictKind.ACCEPT)
+ACCEPTED = SequenceVerdict(VerdictKind.ACCEPT)
 
-#: (entry or None, the batch's header, log start offset, the setting for unknown producers) -> Verdict
-CheckSequence = Callable[[ProducerEntry | None, BatchHeader, int, str], Verdict]
+#: (entry or None, the batch's header, log start offset, the setting for unknown producers) -> SequenceVerdict
+CheckSequence = Callable[[ProducerEntry | None, BatchHeader, int, str], SequenceVerdict]
 
 
 def check_sequence(
     entry: ProducerEntry | None, header: BatchHeader, log_start_offset: int, unknown_producer: str
-) -> Verdict:
+) -> SequenceVerdict:
     """Judge a client's batch that carries a producer id and a sequence; ``entry`` is what the log knows of it."""
     if entry is None:
         return _check_unknown(header, log_start_offset, unknown_producer)
@@ -118,11 +118,11 @@ def check_sequence(
     last_sequence = (base_sequence + header.last_offset_delta) & SEQUENCE_MASK
     for batch in batches:
         if batch.base_sequence == base_sequence and batch.last_sequence == last_sequence:
-            return Verdict(VerdictKind.DUPLICATE, batch, batch.last_offset)
+            return SequenceVerdict(VerdictKind.DUPLICATE, batch, batch.last_offset)
     # Kafka does not tell what is older than its cache from what never came.
     if unknown_producer == "gapless" and is_below_window(entry, base_sequence, header.last_offset_delta + 1):
         # All that is older than the window lies before its first batch, so this is what must be committed.
-        return Verdict(VerdictKind.DUPLICATE_BELOW_WINDOW, None, batches[0].base_offset - 1)
+        return SequenceVerdict(VerdictKind.DUPLICATE_BELOW_WINDOW, None, batches[0].base_offset - 1)
     return _reject(
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
         f"producer {header.producer_id} epoch {header.producer_epoch} sent sequence {base_sequence}, "
@@ -146,7 +146,7 @@ def is_below_window(entry: ProducerEntry, base_sequence: int, count: int) -> boo
     return window + count <= behind <= HALF
 
 
-def _check_unknown(header: BatchHeader, log_start_offset: int, unknown_producer: str) -> Verdict:
+def _check_unknown(header: BatchHeader, log_start_offset: int, unknown_producer: str) -> SequenceVerdict:
     if header.base_sequence == 0 or unknown_producer == "kafka":
         return ACCEPTED
     if unknown_producer == "seed":
@@ -163,7 +163,7 @@ def _check_unknown(header: BatchHeader, log_start_offset: int, unknown_producer:
     )
 
 
-def _check_other_epoch(entry: ProducerEntry, header: BatchHeader) -> Verdict:
+def _check_other_epoch(entry: ProducerEntry, header: BatchHeader) -> SequenceVerdict:
     if header.producer_epoch < entry.producer_epoch:
         return _reject(
             ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -178,5 +178,5 @@ def _check_other_epoch(entry: ProducerEntry, header: BatchHeader) -> Verdict:
     )
 
 
-def _reject(error_code: ErrorCode, message: str) -> Verdict:
-    return Verdict(VerdictKind.REJECT, error_code=error_code, message=message)
+def _reject(error_code: ErrorCode, message: str) -> SequenceVerdict:
+    return SequenceVerdict(VerdictKind.REJECT, error_code=error_code, message=message)

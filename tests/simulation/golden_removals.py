@@ -17,7 +17,7 @@ from cluster.controller.election import Election, elect_offline
 from cluster.log.producers import ProducerStates
 from cluster.log.roll import roll_reason
 from cluster.log.segment import Segment
-from cluster.log.sequence import ACCEPTED, ProducerEntry, Verdict
+from cluster.log.sequence import ACCEPTED, ProducerEntry, SequenceVerdict
 from cluster.protocol.batch import BatchHeader
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.isr import InSyncReplicas, IsrProposal
@@ -171,7 +171,7 @@ def keep_marks_of_the_expired(states: ProducerStates, offset: int) -> None:
 def obey_former_epochs(rules: Rules) -> Rules:
     """A producer that was succeeded by another of its id goes on writing."""
 
-    def check(entry: ProducerEntry | None, header: BatchHeader, log_start_offset: int, unknown: str) -> Verdict:
+    def check(entry: ProducerEntry | None, header: BatchHeader, log_start_offset: int, unknown: str) -> SequenceVerdict:
         if entry is not None and header.producer_epoch < entry.producer_epoch:
             return ACCEPTED
         return rules.check_sequence(entry, header, log_start_offset, unknown)
@@ -182,7 +182,7 @@ def obey_former_epochs(rules: Rules) -> Rules:
 def remember_one_batch(rules: Rules) -> Rules:
     """Only the newest batch of a producer is known again (Redpanda issue 3077), as Kafka's snapshots hold it."""
 
-    def check(entry: ProducerEntry | None, header: BatchHeader, log_start_offset: int, unknown: str) -> Verdict:
+    def check(entry: ProducerEntry | None, header: BatchHeader, log_start_offset: int, unknown: str) -> SequenceVerdict:
         if entry is not None:
             entry = entry._replace(batches=entry.batches[-1:], complete=False)
         return rules.check_sequence(entry, header, log_start_offset, unknown)
@@ -193,7 +193,7 @@ def remember_one_batch(rules: Rules) -> Rules:
 def take_gaps(rules: Rules) -> Rules:
     """What a producer sent before need not be there."""
 
-    def check(entry: ProducerEntry | None, header: BatchHeader, log_start_offset: int, unknown: str) -> Verdict:
+    def check(entry: ProducerEntry | None, header: BatchHeader, log_start_offset: int, unknown: str) -> SequenceVerdict:
         verdict = rules.check_sequence(entry, header, log_start_offset, unknown)
         return ACCEPTED if verdict.error_code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER else verdict
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from cluster.broker.control import reassignments
 from cluster.broker.control.channels import BrokerChannel
-from cluster.broker.replicas import partition
+from cluster.broker.replicas import partition, produce_checks
 from cluster.broker.replicas.follower_log import FollowerLog
 from cluster.broker.replicas.roles import Roles
 from cluster.controller import leadership, partitions, reassignment
-from cluster.log import local_log, opening
+from cluster.log import appending, opening
 from cluster.log.local_log import LocalLog
 from cluster.log.producers import ProducerStates
 from cluster.log.segment import Segment
@@ -143,10 +143,10 @@ SCENARIOS = {
     "an-epoch-bump-during-a-write": Scenario(refuses("m2"), without.answer_every_bump),
     "a-batch-that-claims-too-much": Scenario(
         leads_with("m1", "unreadable", "m3"),
-        patches=((partition, "check_inside", lambda records, header, *_: (records, header)),),
+        patches=((produce_checks, "check_inside", lambda records, header, *_: (records, header)),),
     ),
     "a-first-batch-beyond-32-bits": Scenario(
-        has_no_leader(2), patches=((local_log, "roll_reason", without.never_roll_what_is_empty),)
+        has_no_leader(2), patches=((appending, "roll_reason", without.never_roll_what_is_empty),)
     ),
     "a-cut-into-a-hole": Scenario(
         says("read from 1: no answer"),

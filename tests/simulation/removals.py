@@ -21,7 +21,7 @@ from cluster.log.appending import AppendInfo
 from cluster.log.epochs import LeaderEpochCache
 from cluster.log.local_log import LocalLog, ReadResult
 from cluster.log.partition_log import PartitionLog
-from cluster.log.sequence import ProducerEntry, Verdict, VerdictKind
+from cluster.log.sequence import ProducerEntry, SequenceVerdict, VerdictKind
 from cluster.protocol.batch import BatchHeader
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.isr import InSyncReplicas
@@ -91,7 +91,7 @@ def forget_on_failover(rules: Rules) -> Rules:
         forgot = leader_epoch > 0 and log.producers.get(header.producer_id) is None
         return rules.append(log, batch, header, leader_epoch, now_ms)
 
-    def check(entry: ProducerEntry | None, header: BatchHeader, log_start_offset: int, unknown: str) -> Verdict:
+    def check(entry: ProducerEntry | None, header: BatchHeader, log_start_offset: int, unknown: str) -> SequenceVerdict:
         return rules.check_sequence(entry, header, log_start_offset, "kafka" if forgot else unknown)
 
     return replace(rules, append=append, check_sequence=check)
@@ -117,10 +117,10 @@ def keep_the_log_start(rules: Rules) -> Rules:
 def refuse_duplicates(rules: Rules) -> Rules:
     """A batch that was stored before is out of order (Redpanda issue 3039)."""
 
-    def check(entry: ProducerEntry | None, header: BatchHeader, log_start_offset: int, unknown: str) -> Verdict:
+    def check(entry: ProducerEntry | None, header: BatchHeader, log_start_offset: int, unknown: str) -> SequenceVerdict:
         verdict = rules.check_sequence(entry, header, log_start_offset, unknown)
         if verdict.kind is VerdictKind.DUPLICATE:
-            return Verdict(VerdictKind.REJECT, error_code=ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+            return SequenceVerdict(VerdictKind.REJECT, error_code=ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
         return verdict
 
     return replace(rules, check_sequence=check)

@@ -9,15 +9,15 @@ from __future__ import annotations
 import logging
 from uuid import UUID
 
-from cluster.broker.replicas.batch_checks import Looked, check_inside
 from cluster.broker.replicas.fetch_checks import Found, answer, check_follower, check_position, proves_its_end
 from cluster.broker.replicas.follower_log import FollowerLog
+from cluster.broker.replicas.produce_checks import Looked, check_batch, check_leadership
 from cluster.broker.replicas.values import Host, Reader, Refused, Role, TopicPartition, TopicSettings, fetch_error
 from cluster.broker.replicas.waiters import Waiters
 from cluster.log.appending import AppendInfo
 from cluster.log.errors import LogError
 from cluster.log.partition_log import PartitionLog
-from cluster.protocol.batch import TRANSACTIONAL_BIT, BatchHeader, validate_from_client
+from cluster.protocol.batch import BatchHeader
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchResult
 from cluster.protocol.record_checks import Effort
@@ -173,22 +173,11 @@ class Partition:
         """Append a client's batch: what became of it, and in which leader epoch. The checks are rows 7-22 of
         docs/produce-checks.md, in this order. Raises ``Refused``, ``InvalidBatch`` or ``LogError``; and ``Postponed``,
         nothing having been done, unless it was ``looked`` inside before."""
-        leader = self.leader
-        if leader is None:
-            raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {self.leader_id} leads")
-        if acks == -1 and not leader.has_enough_in_sync:
-            raise Refused(
-                ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{len(leader.isr.committed)} in sync, {leader.min_insync_replicas} wanted",
-            )
-        config = self.settings.log
-        validate_from_client(records, header, config.max_message_bytes)
-        records, header = check_inside(records, header, self.log, wall_ms, effort, looked)
-        if header.attributes & TRANSACTIONAL_BIT:
-            raise Refused(ErrorCode.INVALID_TXN_STATE, "there is no transaction")
+        leader, log = check_leadership(self.leader, self.leader_id, acks), self.log
+        records, header = check_batch(records, header, log, wall_ms, effort, looked)
         counters, epoch = self._host.counters, leader.leader_epoch
         try:
-            info = self._host.rules.append(self.log, records, header, epoch, wall_ms)
+            info = self._host.rules.append(log, records, header, epoch, wall_ms)
         except LogError:
             counters.batch_arrived(header, records, is_appended=False)
             raise
@@ -201,7 +190,7 @@ class Partition:
         traffic.messages_in += header.record_count
         traffic.bytes_in += len(records)
         self.waiters.wake_followers()
-        if leader.advance(self.log.log_end_offset, now_ms):
+        if leader.advance(log.log_end_offset, now_ms):
             self.waiters.committed(leader)
         return info, epoch
 

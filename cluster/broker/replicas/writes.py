@@ -1,8 +1,8 @@
 """Writes: one produce request across its partitions, and when it is answered.
 
-Owns the checks before a partition's own (rows 2 to 7 of docs/produce-checks.md), the wait for acknowledgements, and the
-batches in which there is too much to look at on the event loop: they go to another thread, one request at a time, and
-nothing else of their connection is taken meanwhile. Does not own the append to one partition (``Partition``).
+Owns the way through a request's partitions, the wait for acknowledgements, and the batches in which there is too much
+to look at on the event loop: they go to another thread, one request at a time, and nothing else of their connection is
+taken meanwhile. Does not own the checks (``produce_checks``) nor the append to one partition (``Partition``).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from functools import partial
 
 from cluster.broker.checkpoints import Blocking
 from cluster.broker.portions import Pauses
-from cluster.broker.replicas.batch_checks import Looked, look_inside
 from cluster.broker.replicas.partition import Partition
+from cluster.broker.replicas.produce_checks import VALID_ACKS, Looked, admit, look_inside
 from cluster.broker.replicas.purgatory import DelayedProduce, TimerWheel, failed
 from cluster.broker.replicas.values import INTERNAL_TOPICS, Refused, TopicPartition
 from cluster.broker.replicas.waiters import Acknowledgement
@@ -29,13 +29,8 @@ from cluster.seams.clock import Clock
 
 logger = logging.getLogger(__name__)
 
-#: The one client that may write to internal topics nevertheless (Kafka's AdminUtils.AdminClientId).
-ADMIN_CLIENT_ID = "__admin_client"
-
 #: Partitions of one request that are written before others have their turn.
 PARTITIONS_AT_ONCE = 500
-
-VALID_ACKS = frozenset({-1, 0, 1})
 
 Respond = Callable[[list[ProduceResult]], None]
 #: A part of a request that waits for its acknowledgement: (its index, partition, required offset, leader epoch).
@@ -193,24 +188,13 @@ class Writes:
     def _admit(
         self, wanted: ProducePartition, acks: int, client_id: str | None, zstd_allowed: bool
     ) -> tuple[Partition, memoryview]:
-        """The checks before the partition's own, of what is not plainly right: rows 2 to 7 of docs/produce-checks.md.
-
-        Raises ``Refused`` and ``InvalidBatch``.
-        """
-        topic, number, records = wanted
+        """The replica here, and the batch for it, of a part that is not plainly right. Raises ``Refused`` and
+        ``InvalidBatch``."""
+        topic, number, _ = wanted
         partition = self._partitions.get((topic, number))
-        if partition is None and not self._partition_exists(topic, number):
-            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no partition {topic}-{number}")
-        if records is None:
-            raise Refused(ErrorCode.INVALID_RECORD, "no records")
-        only_batch(records, zstd_allowed)
-        if acks not in VALID_ACKS:
-            raise Refused(ErrorCode.INVALID_REQUIRED_ACKS, f"acks {acks}")
-        if topic in INTERNAL_TOPICS and client_id != ADMIN_CLIENT_ID:
-            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is internal")
-        if partition is None:
-            partition = self._find(topic, number)
-        return partition, records
+        exists = partition is not None or self._partition_exists(topic, number)
+        records = admit(wanted, acks, client_id, exists=exists, zstd_allowed=zstd_allowed)
+        return self._find(topic, number) if partition is None else partition, records
 
     def _refused(self, wanted: ProducePartition, error: Refused | InvalidBatch | LogError) -> ProduceResult:
         logger.debug("produce to %s-%d refused: %s", wanted.topic, wanted.partition, error)

@@ -300,7 +300,7 @@ def test_a_roll_during_a_flush_is_left_to_the_next(on):
     log = open_log(on)
     append(log)
     pending = log.begin_flush()
-    log._appender.roll("for the test")
+    log.roll("for the test")
     append(log)
     pending.run()
     log.finish_flush(pending)

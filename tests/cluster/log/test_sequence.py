@@ -12,7 +12,7 @@ from cluster.log.sequence import (
     SEQUENCES,
     BatchMetadata,
     ProducerEntry,
-    Verdict,
+    SequenceVerdict,
     VerdictKind,
     check_sequence,
     is_below_window,
@@ -43,7 +43,7 @@ def check(
     epoch: int = 0,
     log_start: int = 0,
     unknown: str = "gapless",
-) -> Verdict:
+) -> SequenceVerdict:
     header = make_header(producer_epoch=epoch, base_sequence=base_sequence, count=count)
     return check_sequence(entry, header, log_start, unknown)
 

@@ -1,8 +1,16 @@
-"""What a leader checks inside a producer's batch before it appends it: rows 14-17 of docs/produce-checks.md.
+"""The checks of a produce request in Kafka's order, which is the order of this module: docs/produce-checks.md.
 
-Owns what is wrong with which record, and the batch that is stored instead of one whose offsets are not in order or
-whose codec is not the topic's (``compression.type``). Does not own the walk (``cluster.protocol.record_checks``).
-Compressed or not, every batch of a producer comes here, as in Kafka's ``LogValidator``; unlike its
+* 1: ``handlers/produce.py``, of the request as a whole
+* 2-6: ``admit``; ``Writes`` passes over it for a batch that is plainly right
+* 7, 8: ``check_leadership``
+* 9-17, 20: ``check_batch``: what the header tells (``cluster/protocol/batch.py``), what is inside (``check_inside``)
+* 16-22: the log, through the broker's ``Rules`` (``cluster/log/appending.py``): what is left of 16 and 17,
+  then what the sequence says
+* 23: ``Writes``, through the broker's ``Rules``
+
+Owns rows 2 to 17 and 20, and the batch that is stored instead of one whose offsets are not in order or whose codec is
+not the topic's (``compression.type``). Does not own the walk over records (``cluster.protocol.record_checks``).
+Compressed or not, every batch of a producer is looked inside, as in Kafka's ``LogValidator``; unlike its
 ``assignOffsetsNonCompressed`` this looks at the offset deltas of uncompressed records too: they would be read as sent.
 """
 
@@ -10,15 +18,21 @@ from __future__ import annotations
 
 from itertools import islice
 
+from cluster.broker.replicas.values import INTERNAL_TOPICS, Refused
 from cluster.log.config import LogConfig
 from cluster.log.partition_log import PartitionLog
-from cluster.log.sequence import VerdictKind, check_sequence
-from cluster.protocol.batch import BatchHeader, parse_header
+from cluster.log.sequence import VerdictKind
+from cluster.protocol.batch import TRANSACTIONAL_BIT, BatchHeader, only_batch, parse_header, validate_from_client
 from cluster.protocol.errors import CorruptBatch, ErrorCode, InvalidBatch
+from cluster.protocol.produce import ProducePartition
 from cluster.protocol.record_checks import Effort, Postponed, RecordFacts, walk_records
 from cluster.protocol.records import NewRecord, build_batch, decode_records
 from cluster.protocol.rewriting import recompress_batch
+from cluster.replication.leader import LeaderState
 
+#: The one client that may write to internal topics nevertheless (Kafka's AdminUtils.AdminClientId).
+ADMIN_CLIENT_ID = "__admin_client"
+VALID_ACKS = frozenset({-1, 0, 1})
 INT64_MAX = 2**63 - 1
 #: The timestamp of a record that has none.
 NO_TIMESTAMP = -1
@@ -27,10 +41,65 @@ BUILT_AT_ONCE = 1000
 PACKED_AT_ONCE = 262_144
 #: Of the records with something wrong as many are named: in a bad batch that is all of them, and each costs a text.
 NAMED = 20
+#: The verdicts on a batch that the log has already.
+STORED = (VerdictKind.DUPLICATE, VerdictKind.DUPLICATE_BELOW_WINDOW)
 
 
 #: What a look inside a batch found: of its records, which times cannot be, and the batch to store instead, if any.
 Looked = tuple[RecordFacts, list[tuple[int, str]], bytes | None]
+
+
+def admit(
+    wanted: ProducePartition, acks: int, client_id: str | None, *, exists: bool, zstd_allowed: bool
+) -> memoryview:
+    """The batch that was sent, as far as rows 2 to 6 go. ``exists``: there is such a partition, here or elsewhere.
+
+    Raises ``Refused`` and ``InvalidBatch``.
+    """
+    topic, number, records = wanted
+    if not exists:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no partition {topic}-{number}")
+    if records is None:
+        raise Refused(ErrorCode.INVALID_RECORD, "no records")
+    only_batch(records, zstd_allowed)
+    if acks not in VALID_ACKS:
+        raise Refused(ErrorCode.INVALID_REQUIRED_ACKS, f"acks {acks}")
+    if topic in INTERNAL_TOPICS and client_id != ADMIN_CLIENT_ID:
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is internal")
+    return records
+
+
+def check_leadership(leader: LeaderState | None, leader_id: int, acks: int) -> LeaderState:
+    """The leadership that takes a batch: rows 7 and 8. ``leader_id`` is who leads, as far as we know.
+
+    Raises ``Refused``.
+    """
+    if leader is None:
+        raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {leader_id} leads")
+    if acks == -1 and not leader.has_enough_in_sync:
+        raise Refused(
+            ErrorCode.NOT_ENOUGH_REPLICAS, f"{len(leader.isr.committed)} in sync, {leader.min_insync_replicas} wanted"
+        )
+    return leader
+
+
+def check_batch(
+    records: memoryview,
+    header: BatchHeader,
+    log: PartitionLog,
+    wall_ms: int,
+    effort: Effort,
+    looked: Looked | None = None,
+) -> tuple[memoryview, BatchHeader]:
+    """The batch to store, with its header: rows 9 to 17, and 20. ``looked``: what ``look_inside`` found before.
+
+    Raises ``InvalidBatch`` and ``Refused``, and ``Postponed`` for more than ``effort`` lets be looked at here.
+    """
+    validate_from_client(records, header, log.config.max_message_bytes)
+    records, header = check_inside(records, header, log, wall_ms, effort, looked)
+    if header.attributes & TRANSACTIONAL_BIT:
+        raise Refused(ErrorCode.INVALID_TXN_STATE, "there is no transaction")
+    return records, header
 
 
 def look_inside(records: memoryview, header: BatchHeader, config: LogConfig, effort: Effort) -> Looked:
@@ -74,7 +143,7 @@ def check_inside(
     facts, wrong_times, instead = look_inside(records, header, config, effort) if looked is None else looked
     if config.bounds_timestamps and not wrong_times:
         wrong_times = _wrong_times(facts.timestamps, config, wall_ms)
-        if wrong_times and _is_stored(header, log):
+        if wrong_times and log.verdict_on(header).kind in STORED:
             return records, header
     problems: list[tuple[int, str]] = []
     if config.is_compacted:
@@ -84,14 +153,6 @@ def check_inside(
         code = ErrorCode.INVALID_TIMESTAMP if wrong_times else ErrorCode.INVALID_RECORD
         raise InvalidBatch(code, "records that cannot be accepted", sorted(problems + wrong_times)[:NAMED])
     return (records, header) if instead is None else _instead(instead, config)
-
-
-def _is_stored(header: BatchHeader, log: PartitionLog) -> bool:
-    if header.producer_id < 0:
-        return False
-    entry = log.producers.get(header.producer_id)
-    verdict = check_sequence(entry, header, log.log_start_offset, log.config.unknown_producer)
-    return verdict.kind in (VerdictKind.DUPLICATE, VerdictKind.DUPLICATE_BELOW_WINDOW)
 
 
 def _impossible_times(timestamps: list[int], base_timestamp: int) -> list[tuple[int, str]]:
