@@ -14,8 +14,7 @@ from cluster.broker.answering import answering, answering_later
 from cluster.broker.handlers import (
     alter_configs,
     api_versions,
-    control_requests,
-    controller_requests,
+    controller_only,
     delete_records,
     describe_cluster,
     describe_configs,
@@ -28,6 +27,7 @@ from cluster.broker.handlers import (
     offset_for_leader_epoch,
     produce,
 )
+from cluster.broker.handlers.from_controller import FROM_CONTROLLER
 from cluster.broker.handlers.metadata import MetadataHandler
 from cluster.broker.portions import Beside, Steps
 from cluster.broker.server import Api, Exchange
@@ -47,22 +47,17 @@ _ASYNC: dict[ApiKey, Callable[[Services, Any, Exchange], Awaitable[Any]]] = {
     ApiKey.DESCRIBE_CONFIGS: describe_configs.handle,
     ApiKey.ALTER_CONFIGS: alter_configs.handle_whole,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: alter_configs.handle_incremental,
-    ApiKey.CREATE_TOPICS: controller_requests.serve,
-    ApiKey.DELETE_TOPICS: controller_requests.serve,
-    ApiKey.CREATE_PARTITIONS: controller_requests.serve,
-    ApiKey.ELECT_LEADERS: controller_requests.serve,
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: controller_requests.serve,
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: controller_requests.serve,
+    ApiKey.CREATE_TOPICS: controller_only.serve,
+    ApiKey.DELETE_TOPICS: controller_only.serve,
+    ApiKey.CREATE_PARTITIONS: controller_only.serve,
+    ApiKey.ELECT_LEADERS: controller_only.serve,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: controller_only.serve,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: controller_only.serve,
 }
 _BETWEEN_BROKERS: dict[ApiKey, Callable[[Services, Any, Exchange], Awaitable[Any]]] = {
-    ApiKey.ALTER_PARTITION: controller_requests.serve,
-    ApiKey.CONTROLLED_SHUTDOWN: controller_requests.serve,
-    ApiKey.ALLOCATE_PRODUCER_IDS: controller_requests.serve,
-}
-_FROM_CONTROLLER: dict[ApiKey, Callable[[Services, Any], Awaitable[Any]]] = {
-    ApiKey.LEADER_AND_ISR: control_requests.leader_and_isr,
-    ApiKey.STOP_REPLICA: control_requests.stop_replica,
-    ApiKey.UPDATE_METADATA: control_requests.update_metadata,
+    ApiKey.ALTER_PARTITION: controller_only.serve,
+    ApiKey.CONTROLLED_SHUTDOWN: controller_only.serve,
+    ApiKey.ALLOCATE_PRODUCER_IDS: controller_only.serve,
 }
 
 
@@ -82,9 +77,9 @@ def api_table(services: Services, metadata: MetadataHandler, *, for_brokers: boo
     if for_brokers:
         for key, handler in _BETWEEN_BROKERS.items():
             handlers[key] = answering_later(key, partial(handler, services), beside)
-        for key, obey in _FROM_CONTROLLER.items():
+        for key, obey in FROM_CONTROLLER.items():
             handlers[key] = answering_later(key, partial(_without_exchange, partial(obey, services)), beside)
-        windows |= {key: INTER_BROKER[key] for key in (*_BETWEEN_BROKERS, *_FROM_CONTROLLER)}
+        windows |= {key: INTER_BROKER[key] for key in (*_BETWEEN_BROKERS, *FROM_CONTROLLER)}
     handlers[ApiKey.API_VERSIONS] = api_versions.handler((key, *windows[key]) for key in sorted(windows))
     return {key: _api(key, windows[key], handle) for key, handle in handlers.items()}
 

@@ -11,9 +11,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
-from cluster.broker.replicas.values import TopicPartition
 from cluster.broker.timers import Timers
 from cluster.config.broker import BrokerConfig
+from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import LogError
 from cluster.log.manager import LogManager
 from cluster.seams.clock import Clock

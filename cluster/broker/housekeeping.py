@@ -15,9 +15,9 @@ from functools import partial
 
 from cluster.broker.checkpoints import Blocking, in_thread, unbroken
 from cluster.broker.journal import Journal
-from cluster.broker.replicas.values import TopicPartition
 from cluster.broker.timers import Timers
 from cluster.config.broker import BrokerConfig
+from cluster.log.checkpoints import TopicPartition
 from cluster.log.cleaner import Cleaning, CleaningCancelled
 from cluster.log.compaction import KEY_BYTES, Cleanable
 from cluster.log.errors import LogError

@@ -19,9 +19,8 @@ from cluster.broker.checkpoints import Blocking, Checkpoints, in_thread
 from cluster.broker.control.control_plane import ControlPlane
 from cluster.broker.control.endpoints import PeerAddresses
 from cluster.broker.control.metadata_cache import MetadataCache
-from cluster.broker.handlers.control_requests import deliver
-from cluster.broker.handlers.controller_requests import TopicCreator
-from cluster.broker.handlers.metadata import MetadataHandler
+from cluster.broker.handlers.from_controller import deliver
+from cluster.broker.handlers.metadata import MetadataHandler, TopicCreator
 from cluster.broker.housekeeping import Housekeeping
 from cluster.broker.journal import JournalFile
 from cluster.broker.listeners import advertised_endpoints
@@ -30,10 +29,10 @@ from cluster.broker.metrics import Counters
 from cluster.broker.replicas.fetch_sessions import FetchSessions
 from cluster.broker.replicas.fetcher import Fetcher, FetcherSettings
 from cluster.broker.replicas.fetchers import Fetchers
+from cluster.broker.replicas.host import TopicSettings
 from cluster.broker.replicas.isr_proposals import IsrProposals
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.broker.replicas.roles import Roles
-from cluster.broker.replicas.values import TopicSettings
 from cluster.broker.rules import Rules
 from cluster.broker.server import Api, ClientConnection
 from cluster.broker.services import Services

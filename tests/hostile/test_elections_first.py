@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from cluster.broker.handlers.controller_requests import MOST_ASKED_FOR, TopicCreator
+from cluster.broker.handlers.metadata import MOST_ASKED_FOR, TopicCreator
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
-from cluster.broker.handlers.naming import named
+from cluster.broker.handlers.named_once import named
 from cluster.broker.portions import BYTES_AT_ONCE, Beside, Portions
 from cluster.broker.replicas.record_deletion import DeletionResult, WantedDeletion
 from cluster.broker.server import Exchange

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.broker.handlers.naming import named
+from cluster.broker.handlers.named_once import named
 from cluster.broker.portions import Steps
-from cluster.broker.replicas.values import Refused
+from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.server import Exchange
 from cluster.broker.services import Services
 from cluster.log.sequence import ProducerEntry
@@ -32,7 +32,7 @@ def _describe(services: Services, topic: str, index: int) -> Steps[Any]:
     partition_class = response_class(ApiKey.DESCRIBE_PRODUCERS).TopicResponse.PartitionResponse
     try:
         partition = services.replicas.find(topic, index)
-    except Refused as error:
+    except RequestRefused as error:
         return partition_class(
             partition_index=index, error_code=error.error_code, error_message=error.message, active_producers=[]
         )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from cluster.broker.handlers.naming import each_once
+from cluster.broker.handlers.named_once import each_once
+from cluster.broker.replicas.fetch_checks import FetchedBy, fetch_error
 from cluster.broker.replicas.fetch_sessions import FULL_FETCH_EPOCHS, NO_SESSION, FetchSession
 from cluster.broker.replicas.fetcher import broker_epoch_in
+from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.replicas.replica_manager import ReplicaManager
-from cluster.broker.replicas.values import Reader, Refused, fetch_error
 from cluster.broker.server import Exchange
 from cluster.protocol.batch import CODEC_ZSTD
 from cluster.protocol.errors import ErrorCode
@@ -39,7 +40,7 @@ def handle(replicas: ReplicaManager, exchange: Exchange, body: memoryview, *, fr
         session_id = NO_SESSION if session is None else session.session_id
         exchange.respond(build_response(version, exchange.correlation_id, error_code, session_id, results))
 
-    reader = Reader()
+    reader = FetchedBy()
     if request.replica_id < 0:
         if request.session_id != NO_SESSION and request.session_epoch not in FULL_FETCH_EPOCHS:
             respond([], ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -49,10 +50,10 @@ def handle(replicas: ReplicaManager, exchange: Exchange, body: memoryview, *, fr
             code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
             respond([fetch_error(wanted.topic, wanted.partition, code) for wanted in request.partitions])
             return
-        reader = Reader(request.replica_id, broker_epoch_in(exchange.client_id))
+        reader = FetchedBy(request.replica_id, broker_epoch_in(exchange.client_id))
         try:
             session = replicas.admit(request, reader)
-        except Refused as error:
+        except RequestRefused as error:
             respond([], error.error_code)
             return
     delayed = replicas.fetch(request, reader, respond, session)

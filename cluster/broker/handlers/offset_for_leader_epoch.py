@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.broker.handlers.naming import named
+from cluster.broker.handlers.named_once import named
 from cluster.broker.portions import Steps
-from cluster.broker.replicas.values import Refused
+from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.server import Exchange
 from cluster.broker.services import Services
 from cluster.protocol.apis import ApiKey
@@ -25,11 +25,8 @@ def handle(services: Services, request: Any, exchange: Exchange) -> Steps[Any]:
             code, epoch, end_offset = ErrorCode.NONE, -1, -1
             try:
                 partition = services.replicas.find(name, asked.partition)
-                partition.leading(asked.current_leader_epoch)
-                epoch, end_offset = partition.log.epochs.end_offset_for(
-                    asked.leader_epoch, partition.log.log_end_offset
-                )
-            except Refused as error:
+                epoch, end_offset = partition.end_offset_for(asked.leader_epoch, asked.current_leader_epoch)
+            except RequestRefused as error:
                 code = error.error_code
             partitions.append(
                 topic_class.EpochEndOffset(

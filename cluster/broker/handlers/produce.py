@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from functools import partial
 
-from cluster.broker.handlers.naming import each_once
+from cluster.broker.handlers.named_once import each_once
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.broker.server import Exchange
 from cluster.protocol.apis import ApiKey

@@ -1,6 +1,6 @@
-"""What a leader checks of a fetch before it reads: the follower's identity and the fetcher's place in history.
+"""What a leader checks of a fetch before it reads: who fetches, and the fetcher's place in history.
 
-Owns these checks (Kafka's Partition) and the shape of what is found. Does not read, and changes nothing.
+Owns these checks (Kafka's Partition), and the shapes of who asks and what is found. Does not read, and changes nothing.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from cluster.broker.replicas.values import Reader, Refused
+from cluster.broker.replicas.host import RequestRefused
 from cluster.log.epochs import LeaderEpochCache
 from cluster.log.partition_log import PartitionLog
 from cluster.protocol.errors import ErrorCode
@@ -17,11 +17,32 @@ from cluster.replication.leader import LeaderState
 from cluster.replication.leader_epochs import diverging_epoch
 from cluster.seams.storage import Payload
 
+#: ``replica_id`` of a consumer; followers send their broker id.
+CONSUMER = -1
+
 #: (epochs, an epoch, log end offset) -> (the largest epoch not above it, where that ends)
 EndOffsetFor = Callable[[LeaderEpochCache, int, int], tuple[int, int]]
 
 
-class Found(NamedTuple):
+class FetchedBy:
+    """Who fetches: a consumer, or a follower in one of its lives (its broker epoch, -1 if it does not say)."""
+
+    __slots__ = ("broker_epoch", "is_follower", "replica_id")
+
+    def __init__(self, replica_id: int = CONSUMER, broker_epoch: int = -1) -> None:
+        self.replica_id = replica_id
+        self.broker_epoch = broker_epoch
+        self.is_follower = replica_id >= 0
+
+    def __repr__(self) -> str:
+        return f"<broker {self.replica_id} epoch {self.broker_epoch}>" if self.is_follower else "<consumer>"
+
+    def is_same(self, other: FetchedBy) -> bool:
+        """Whether both are one broker in one life."""
+        return (self.replica_id, self.broker_epoch) == (other.replica_id, other.broker_epoch)
+
+
+class FetchFinding(NamedTuple):
     """What one partition has for a fetch: its answer, and whether it is one to wait with.
 
     ``readable_bytes`` are those of the answer and as many of the next batch as the limit leaves room for;
@@ -33,23 +54,23 @@ class Found(NamedTuple):
     is_urgent: bool
 
 
-def check_follower(leader: LeaderState, reader: Reader, current_leader_epoch: int) -> None:
-    """A follower must be a replica, and the fetch of its present life. Raises ``Refused``."""
+def check_follower(leader: LeaderState, reader: FetchedBy, current_leader_epoch: int) -> None:
+    """A follower must be a replica, and the fetch of its present life. Raises ``RequestRefused``."""
     if reader.replica_id not in leader.followers:
         known = current_leader_epoch >= 0
-        raise Refused(
+        raise RequestRefused(
             ErrorCode.UNKNOWN_LEADER_EPOCH if known else ErrorCode.NOT_LEADER_OR_FOLLOWER,
             f"broker {reader.replica_id} is no replica",
         )
     if leader.is_of_former_life(reader.replica_id, reader.broker_epoch):
-        raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {reader.replica_id} was restarted since")
+        raise RequestRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {reader.replica_id} was restarted since")
 
 
 def check_position(log: PartitionLog, wanted: FetchPartition, end_offset_for: EndOffsetFor) -> tuple[int, int] | None:
     """Where the fetcher's history parts from ours, None if it does not; ``end_offset_for`` is the broker's rule.
 
-    Raises ``Refused`` if its position is not in our log, or we know nothing of its epoch. This runs for consumers too:
-    kafka-python sends their last epoch.
+    Raises ``RequestRefused`` if its position is not in our log, or we know nothing of its epoch. This runs for
+    consumers too: kafka-python sends their last epoch.
     """
     log_end_offset = log.log_end_offset
     if wanted.last_fetched_epoch >= 0:
@@ -57,11 +78,11 @@ def check_position(log: PartitionLog, wanted: FetchPartition, end_offset_for: En
         try:
             diverging = diverging_epoch(wanted.last_fetched_epoch, wanted.fetch_offset, found)
         except LookupError as error:
-            raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE, str(error)) from error
+            raise RequestRefused(ErrorCode.OFFSET_OUT_OF_RANGE, str(error)) from error
         if diverging is not None and wanted.fetch_offset >= log.log_start_offset:
             return diverging
     if not log.log_start_offset <= wanted.fetch_offset <= log_end_offset:
-        raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {wanted.fetch_offset}")
+        raise RequestRefused(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {wanted.fetch_offset}")
     return None
 
 
@@ -92,3 +113,8 @@ def answer(
         records,
         diverging,
     )
+
+
+def fetch_error(topic: str, partition: int, error_code: ErrorCode) -> FetchResult:
+    """The answer for a partition that cannot be read."""
+    return FetchResult(topic, partition, error_code, -1, -1, -1)

@@ -15,10 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from random import Random
 
+from cluster.broker.replicas.fetch_checks import FetchedBy
+from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.replicas.purgatory import DelayedFetch
 from cluster.broker.replicas.reads import Reads
-from cluster.broker.replicas.values import Reader, Refused, TopicPartition
 from cluster.broker.replicas.waiters import Waiters
+from cluster.log.checkpoints import TopicPartition
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchRequest, FetchResult
 
@@ -125,7 +127,7 @@ Settle = Callable[[SessionPartition], bool]
 class FetchSession:
     """The session of one follower in one of its lives. ``partitions`` are all that it fetches here."""
 
-    def __init__(self, session_id: int, reader: Reader, now_ms: int) -> None:
+    def __init__(self, session_id: int, reader: FetchedBy, now_ms: int) -> None:
         self.session_id = session_id
         self.partitions: dict[TopicPartition, SessionPartition] = {}
         self.epoch = next_epoch(INITIAL_EPOCH)
@@ -234,13 +236,13 @@ class FetchSessions:
         return len(self._sessions)
 
     def admit(
-        self, request: FetchRequest, reader: Reader, now_ms: int, *, is_known: bool = True
+        self, request: FetchRequest, reader: FetchedBy, now_ms: int, *, is_known: bool = True
     ) -> FetchSession | None:
         """The session that a follower's fetch belongs to; None for a full fetch without one.
 
         A follower that is no known broker gets none: any number could be made up, and each would be kept.
 
-        Raises ``Refused``: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH.
+        Raises ``RequestRefused``: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH.
         """
         if request.session_epoch in FULL_FETCH_EPOCHS:
             self._close(request.session_id)
@@ -248,9 +250,11 @@ class FetchSessions:
             return self._open(reader, now_ms) if wants_one and is_known else None
         session = self._sessions.get(request.session_id)
         if session is None or not session.reader.is_same(reader):
-            raise Refused(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"no fetch session {request.session_id} of {reader!r}")
+            raise RequestRefused(
+                ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"no fetch session {request.session_id} of {reader!r}"
+            )
         if request.session_epoch != session.epoch:
-            raise Refused(
+            raise RequestRefused(
                 ErrorCode.INVALID_FETCH_SESSION_EPOCH,
                 f"epoch {request.session_epoch} of fetch session {request.session_id}, {session.epoch} is due",
             )
@@ -264,7 +268,7 @@ class FetchSessions:
             if session.reader.replica_id not in replica_ids:
                 self._close(session.session_id)
 
-    def _open(self, reader: Reader, now_ms: int) -> FetchSession | None:
+    def _open(self, reader: FetchedBy, now_ms: int) -> FetchSession | None:
         for session in list(self._sessions.values()):
             if session.reader.replica_id == reader.replica_id:
                 self._close(session.session_id)

@@ -22,8 +22,8 @@ from typing import Any
 from cluster.broker.replicas.following import Followed, Following, Question
 from cluster.broker.replicas.leader_link import LeaderLink
 from cluster.broker.replicas.partition import Partition
-from cluster.broker.replicas.values import TopicPartition
 from cluster.config.broker import BrokerConfig
+from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import LogError
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from cluster.broker.replicas.fetcher import Fetcher
 from cluster.broker.replicas.partition import Partition
-from cluster.broker.replicas.values import TopicPartition
+from cluster.log.checkpoints import TopicPartition
 
 
 class Fetchers:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 
 from cluster.broker.metrics import Counters
-from cluster.broker.replicas.values import TopicPartition
 from cluster.broker.rules import Rules
+from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import UnexpectedOffset
 from cluster.log.partition_log import PartitionLog
 from cluster.protocol.batch import parse_header

@@ -16,7 +16,7 @@ from enum import Enum
 
 from cluster.broker.replicas.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, next_epoch
 from cluster.broker.replicas.partition import Partition
-from cluster.broker.replicas.values import TopicPartition
+from cluster.log.checkpoints import TopicPartition
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchResponse, FetchResult
 from cluster.replication.follower import FetchPosition

@@ -12,7 +12,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice
 
 from cluster.broker.control.changes import IsrChange, IsrResult
-from cluster.broker.replicas.values import Proposing, TopicPartition
+from cluster.broker.replicas.host import Proposing
+from cluster.log.checkpoints import TopicPartition
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.isr import IsrAnswer, IsrProposal, Outcome
 from cluster.seams.clock import Clock

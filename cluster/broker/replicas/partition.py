@@ -9,12 +9,22 @@ from __future__ import annotations
 import logging
 from uuid import UUID
 
-from cluster.broker.replicas.fetch_checks import Found, answer, check_follower, check_position, proves_its_end
+from cluster.broker.replicas.assignments import Role
+from cluster.broker.replicas.fetch_checks import (
+    FetchedBy,
+    FetchFinding,
+    answer,
+    check_follower,
+    check_position,
+    fetch_error,
+    proves_its_end,
+)
 from cluster.broker.replicas.follower_log import FollowerLog
+from cluster.broker.replicas.host import Host, RequestRefused, TopicSettings
 from cluster.broker.replicas.produce_checks import Looked, check_batch, check_leadership
-from cluster.broker.replicas.values import Host, Reader, Refused, Role, TopicPartition, TopicSettings, fetch_error
 from cluster.broker.replicas.waiters import Waiters
 from cluster.log.appending import AppendInfo
+from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import LogError
 from cluster.log.partition_log import PartitionLog
 from cluster.protocol.batch import BatchHeader
@@ -150,13 +160,18 @@ class Partition:
         self.replicas = role.replicas
 
     def leading(self, current_leader_epoch: int) -> LeaderState:
-        """Our leadership, for a request that names the epoch it believes in. Raises ``Refused``."""
+        """Our leadership, for a request that names the epoch it believes in. Raises ``RequestRefused``."""
         error = check_leader_epoch(current_leader_epoch, self.leader_epoch)
         if error is not ErrorCode.NONE:
-            raise Refused(error, f"leader epoch {current_leader_epoch}, ours is {self.leader_epoch}")
+            raise RequestRefused(error, f"leader epoch {current_leader_epoch}, ours is {self.leader_epoch}")
         if self.leader is None:
-            raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {self.leader_id} leads")
+            raise RequestRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {self.leader_id} leads")
         return self.leader
+
+    def end_offset_for(self, leader_epoch: int, current_leader_epoch: int) -> tuple[int, int]:
+        """Where an epoch ends in our log: (the largest epoch not above it, its end). Raises ``RequestRefused``."""
+        self.leading(current_leader_epoch)
+        return self._host.rules.end_offset_for(self.log.epochs, leader_epoch, self.log.log_end_offset)
 
     # Writing
 
@@ -171,8 +186,8 @@ class Partition:
         looked: Looked | None = None,
     ) -> tuple[AppendInfo, int]:
         """Append a client's batch: what became of it, and in which leader epoch. The checks are rows 7-22 of
-        docs/produce-checks.md, in this order. Raises ``Refused``, ``InvalidBatch`` or ``LogError``; and ``Postponed``,
-        nothing having been done, unless it was ``looked`` inside before."""
+        docs/produce-checks.md, in this order. Raises ``RequestRefused``, ``InvalidBatch`` or ``LogError``; and
+        ``Postponed``, nothing having been done, unless it was ``looked`` inside before."""
         leader, log = check_leadership(self.leader, self.leader_id, acks), self.log
         records, header = check_batch(records, header, log, wall_ms, effort, looked)
         counters, epoch = self._host.counters, leader.leader_epoch
@@ -206,8 +221,14 @@ class Partition:
     # Reading
 
     def read(
-        self, wanted: FetchPartition, reader: Reader, max_bytes: int, at_least_one: bool, arrived: bool, now_ms: int
-    ) -> Found:
+        self,
+        wanted: FetchPartition,
+        reader: FetchedBy,
+        max_bytes: int,
+        at_least_one: bool,
+        arrived: bool,
+        now_ms: int,
+    ) -> FetchFinding:
         """One partition's part of a fetch. ``arrived``: the request is new, so a follower's progress is noted.
 
         Never raises for what a request may cause: the answer carries the error.
@@ -221,20 +242,20 @@ class Partition:
                 upper_bound_offset = leader.high_watermark
             diverging = check_position(self.log, wanted, self._host.rules.end_offset_for)
             if diverging is not None:
-                return Found(answer(self.log, wanted, leader.high_watermark, diverging=diverging), 0, True)
+                return FetchFinding(answer(self.log, wanted, leader.high_watermark, diverging=diverging), 0, True)
             if reader.is_follower and arrived and proves_its_end(self.log, wanted):
                 self._follower_fetched(leader, reader, wanted, now_ms)
             if wanted.fetch_offset >= upper_bound_offset or (max_bytes <= 0 and not at_least_one):
-                return Found(answer(self.log, wanted, leader.high_watermark), 0, False)
+                return FetchFinding(answer(self.log, wanted, leader.high_watermark), 0, False)
             found = self.log.read(wanted.fetch_offset, max_bytes, upper_bound_offset, at_least_one)
-        except (Refused, LogError) as error:
+        except (RequestRefused, LogError) as error:
             if isinstance(error.__cause__, OSError) and isinstance(error, LogError):
                 self._host.storage_failed(error)
-            return Found(fetch_error(wanted.topic, wanted.partition, error.error_code), 0, True)
+            return FetchFinding(fetch_error(wanted.topic, wanted.partition, error.error_code), 0, True)
         result = answer(self.log, wanted, leader.high_watermark, found.records)
-        return Found(result, found.readable_bytes, found.is_older_segment)
+        return FetchFinding(result, found.readable_bytes, found.is_older_segment)
 
-    def _follower_fetched(self, leader: LeaderState, reader: Reader, wanted: FetchPartition, now_ms: int) -> None:
+    def _follower_fetched(self, leader: LeaderState, reader: FetchedBy, wanted: FetchPartition, now_ms: int) -> None:
         told = (wanted.fetch_offset, self.log.log_end_offset, now_ms, reader.broker_epoch, wanted.log_start_offset)
         moved, proposal = leader.fetched(reader.replica_id, *told)
         self.settle_deletions()

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from cluster.broker.replicas.values import INTERNAL_TOPICS, Refused
+from cluster.broker.replicas.host import RequestRefused
 from cluster.log.config import LogConfig
 from cluster.log.partition_log import PartitionLog
 from cluster.log.sequence import VerdictKind
@@ -30,6 +30,8 @@ from cluster.protocol.records import NewRecord, build_batch, decode_records
 from cluster.protocol.rewriting import recompress_batch
 from cluster.replication.leader import LeaderState
 
+#: Topics that only brokers write to.
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
 #: The one client that may write to internal topics nevertheless (Kafka's AdminUtils.AdminClientId).
 ADMIN_CLIENT_ID = "__admin_client"
 VALID_ACKS = frozenset({-1, 0, 1})
@@ -54,30 +56,30 @@ def admit(
 ) -> memoryview:
     """The batch that was sent, as far as rows 2 to 6 go. ``exists``: there is such a partition, here or elsewhere.
 
-    Raises ``Refused`` and ``InvalidBatch``.
+    Raises ``RequestRefused`` and ``InvalidBatch``.
     """
     topic, number, records = wanted
     if not exists:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no partition {topic}-{number}")
+        raise RequestRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no partition {topic}-{number}")
     if records is None:
-        raise Refused(ErrorCode.INVALID_RECORD, "no records")
+        raise RequestRefused(ErrorCode.INVALID_RECORD, "no records")
     only_batch(records, zstd_allowed)
     if acks not in VALID_ACKS:
-        raise Refused(ErrorCode.INVALID_REQUIRED_ACKS, f"acks {acks}")
+        raise RequestRefused(ErrorCode.INVALID_REQUIRED_ACKS, f"acks {acks}")
     if topic in INTERNAL_TOPICS and client_id != ADMIN_CLIENT_ID:
-        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is internal")
+        raise RequestRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is internal")
     return records
 
 
 def check_leadership(leader: LeaderState | None, leader_id: int, acks: int) -> LeaderState:
     """The leadership that takes a batch: rows 7 and 8. ``leader_id`` is who leads, as far as we know.
 
-    Raises ``Refused``.
+    Raises ``RequestRefused``.
     """
     if leader is None:
-        raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {leader_id} leads")
+        raise RequestRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {leader_id} leads")
     if acks == -1 and not leader.has_enough_in_sync:
-        raise Refused(
+        raise RequestRefused(
             ErrorCode.NOT_ENOUGH_REPLICAS, f"{len(leader.isr.committed)} in sync, {leader.min_insync_replicas} wanted"
         )
     return leader
@@ -93,12 +95,12 @@ def check_batch(
 ) -> tuple[memoryview, BatchHeader]:
     """The batch to store, with its header: rows 9 to 17, and 20. ``looked``: what ``look_inside`` found before.
 
-    Raises ``InvalidBatch`` and ``Refused``, and ``Postponed`` for more than ``effort`` lets be looked at here.
+    Raises ``InvalidBatch`` and ``RequestRefused``, and ``Postponed`` for more than ``effort`` lets be looked at here.
     """
     validate_from_client(records, header, log.config.max_message_bytes)
     records, header = check_inside(records, header, log, wall_ms, effort, looked)
     if header.attributes & TRANSACTIONAL_BIT:
-        raise Refused(ErrorCode.INVALID_TXN_STATE, "there is no transaction")
+        raise RequestRefused(ErrorCode.INVALID_TXN_STATE, "there is no transaction")
     return records, header
 
 

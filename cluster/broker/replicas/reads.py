@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from cluster.broker.replicas.fetch_checks import FetchedBy, fetch_error
+from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.replicas.partition import Partition
-from cluster.broker.replicas.values import Reader, Refused, fetch_error
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchResult
 from cluster.seams.storage import FileRange
@@ -18,8 +19,8 @@ from cluster.seams.storage import FileRange
 class Reads:
     """What a request has found so far: one result a partition, in the order of the request.
 
-    ``find`` returns a replica of this broker or raises ``Refused``. The size limits are soft: the first partition that
-    has anything gives at least one whole batch.
+    ``find`` returns a replica of this broker or raises ``RequestRefused``. The size limits are soft: the first
+    partition that has anything gives at least one whole batch.
     """
 
     __slots__ = (
@@ -41,7 +42,7 @@ class Reads:
         wanted: list[FetchPartition],
         min_bytes: int,
         max_bytes: int,
-        reader: Reader,
+        reader: FetchedBy,
         find: Callable[[str, int], Partition],
     ) -> None:
         self.wanted = wanted
@@ -91,7 +92,7 @@ class Reads:
         wanted = self.wanted[index]
         try:
             partition = self._find(wanted.topic, wanted.partition)
-        except Refused as error:
+        except RequestRefused as error:
             self._is_urgent = True
             return fetch_error(wanted.topic, wanted.partition, error.error_code)
         found_bytes = self._found_bytes

@@ -13,9 +13,10 @@ from collections.abc import Callable, Generator, Sequence
 from typing import NamedTuple
 
 from cluster.broker.journal import Journal
+from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.replicas.partition import Partition
+from cluster.broker.replicas.produce_checks import INTERNAL_TOPICS
 from cluster.broker.replicas.purgatory import Delayed, TimerWheel
-from cluster.broker.replicas.values import INTERNAL_TOPICS, Refused
 from cluster.log.errors import LogError
 from cluster.protocol.errors import ErrorCode
 
@@ -58,7 +59,7 @@ class DelayedDeletion(Delayed[DeletionResult]):
 
 
 class RecordDeletion:
-    """``find`` returns a replica of this broker or raises ``Refused``; ``journal`` writes down what is deleted."""
+    """``find`` returns a replica of this broker or raises ``RequestRefused``; ``journal`` notes what is deleted."""
 
     def __init__(
         self,
@@ -87,7 +88,7 @@ class RecordDeletion:
             try:
                 partition, offset = self._delete(asked)
                 waiting.append((index, partition, offset))
-            except (Refused, LogError) as error:
+            except (RequestRefused, LogError) as error:
                 code = error.error_code
                 logger.debug("deleting records of %s-%d: %s", asked.topic, asked.partition, error)
                 if isinstance(error, LogError) and code is ErrorCode.KAFKA_STORAGE_ERROR:
@@ -107,14 +108,14 @@ class RecordDeletion:
     def _delete(self, asked: WantedDeletion) -> tuple[Partition, int]:
         """Move one log's start; returns the offset at which all replicas' logs must begin, at least."""
         if asked.topic in INTERNAL_TOPICS:
-            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{asked.topic} is internal")
+            raise RequestRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{asked.topic} is internal")
         partition = self._find(asked.topic, asked.partition)
         leader = partition.leading(-1)
         if "delete" not in partition.settings.log.cleanup_policy:
-            raise Refused(ErrorCode.POLICY_VIOLATION, f"cleanup.policy of {asked.topic} has no delete")
+            raise RequestRefused(ErrorCode.POLICY_VIOLATION, f"cleanup.policy of {asked.topic} has no delete")
         offset = leader.high_watermark if asked.offset == TO_HIGH_WATERMARK else asked.offset
         if not 0 <= offset <= leader.high_watermark:
-            raise Refused(
+            raise RequestRefused(
                 ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {asked.offset}, the high watermark is {leader.high_watermark}"
             )
         log = partition.log

@@ -14,14 +14,16 @@ from collections.abc import Callable, Collection
 from cluster.broker.checkpoints import Blocking
 from cluster.broker.journal import Journal
 from cluster.broker.metrics import Counters
+from cluster.broker.replicas.fetch_checks import FetchedBy
 from cluster.broker.replicas.fetch_sessions import FetchSession, FetchSessions, SessionPartition
+from cluster.broker.replicas.host import Proposer, Proposing, RequestRefused
 from cluster.broker.replicas.partition import Partition
 from cluster.broker.replicas.purgatory import DelayedFetch, TimerWheel
 from cluster.broker.replicas.reads import Reads
 from cluster.broker.replicas.record_deletion import RecordDeletion
-from cluster.broker.replicas.values import Proposer, Proposing, Reader, Refused, TopicPartition
 from cluster.broker.replicas.writes import Writes
 from cluster.broker.rules import Rules
+from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import LogError
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchRequest, FetchResult
@@ -121,25 +123,25 @@ class ReplicaManager:
         return {key: partition.high_watermark for key, partition in self.partitions.items()}
 
     def find(self, topic: str, partition: int) -> Partition:
-        """A replica on this broker. Raises ``Refused`` with the code for one that is elsewhere or nowhere."""
+        """A replica on this broker. Raises ``RequestRefused`` with the code for one that is elsewhere or nowhere."""
         found = self.partitions.get((topic, partition))
         if found is None:
             if self._partition_exists(topic, partition):
-                raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "no replica on this broker")
-            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no partition {topic}-{partition}")
+                raise RequestRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "no replica on this broker")
+            raise RequestRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no partition {topic}-{partition}")
         return found
 
     # Reading
 
-    def admit(self, request: FetchRequest, reader: Reader) -> FetchSession | None:
-        """The session of a follower's fetch, if it has one. Raises ``Refused``."""
+    def admit(self, request: FetchRequest, reader: FetchedBy) -> FetchSession | None:
+        """The session of a follower's fetch, if it has one. Raises ``RequestRefused``."""
         is_known = self.is_alive(reader.replica_id)
         return self.sessions.admit(request, reader, self._clock.monotonic_ms(), is_known=is_known)
 
     def fetch(
         self,
         request: FetchRequest,
-        reader: Reader,
+        reader: FetchedBy,
         respond: Callable[[list[FetchResult]], None],
         session: FetchSession | None = None,
     ) -> DelayedFetch | None:

@@ -11,11 +11,12 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 
 from cluster.broker.checkpoints import Blocking, unbroken
+from cluster.broker.replicas.assignments import ReplicaAssignment, ReplicaElsewhere, ReplicaStop, Role
 from cluster.broker.replicas.fetchers import Fetchers
+from cluster.broker.replicas.host import TopicSettings
 from cluster.broker.replicas.partition import Partition
 from cluster.broker.replicas.replica_manager import ReplicaManager
-from cluster.broker.replicas.role_requests import Assignment, Elsewhere, Stop
-from cluster.broker.replicas.values import Role, TopicPartition, TopicSettings
+from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import LogError, LogOffline
 from cluster.log.manager import LogManager
 from cluster.log.topic_ids import TopicIds
@@ -61,15 +62,15 @@ class Roles:
     def __repr__(self) -> str:
         return f"<Roles of {self._replicas!r}>"
 
-    def opens_logs(self, assignments: Iterable[Assignment]) -> bool:
+    def opens_logs(self, assignments: Iterable[ReplicaAssignment]) -> bool:
         """Whether some of these replicas have no log here yet, or one without a topic id."""
         return any(self._is_incomplete(asked) for asked in assignments)
 
-    def _is_incomplete(self, asked: Assignment) -> bool:
+    def _is_incomplete(self, asked: ReplicaAssignment) -> bool:
         log = self._logs.get(asked.topic, asked.partition)
         return log is None or log.topic_id is None
 
-    async def open_logs(self, assignments: Iterable[Assignment]) -> None:
+    async def open_logs(self, assignments: Iterable[ReplicaAssignment]) -> None:
         """Make the logs that are missing, and have their topic ids on the disk, all of them together and beside the
         loop, before ``assign`` gives them a role.
 
@@ -100,7 +101,7 @@ class Roles:
             else:
                 ids.finish()
 
-    def assign(self, assignments: Sequence[Assignment]) -> dict[TopicPartition, ErrorCode]:
+    def assign(self, assignments: Sequence[ReplicaAssignment]) -> dict[TopicPartition, ErrorCode]:
         """Take over the roles; an assignment of an epoch that is not newer than ours is refused."""
         settings: dict[str, TopicSettings] = {}
         self._log_level = logging.INFO if len(assignments) <= LOGGED_EACH else logging.DEBUG
@@ -109,7 +110,7 @@ class Roles:
             logger.info("%d roles were assigned: %r", len(codes), self._replicas)
         return codes
 
-    def _assign(self, asked: Assignment, settings: dict[str, TopicSettings]) -> ErrorCode:
+    def _assign(self, asked: ReplicaAssignment, settings: dict[str, TopicSettings]) -> ErrorCode:
         broker_id = self._replicas.broker_id
         role = asked.role
         if broker_id not in role.replicas:
@@ -147,7 +148,7 @@ class Roles:
             known[topic] = self._topic_settings(topic)
         return known[topic]
 
-    def _open(self, asked: Assignment, settings: TopicSettings) -> Partition:
+    def _open(self, asked: ReplicaAssignment, settings: TopicSettings) -> Partition:
         log = self._logs.get_or_create(asked.topic, asked.partition, asked.topic_id, settings.log)
         key = (asked.topic, asked.partition)
         high_watermark = restored_high_watermark(
@@ -187,12 +188,12 @@ class Roles:
         if logger.isEnabledFor(self._log_level):
             logger.log(self._log_level, "%r, in sync %s", partition, list(role.isr))
 
-    def stop(self, stops: Iterable[Stop]) -> dict[TopicPartition, ErrorCode]:
-        """Stop replicas, and delete the logs of those that are to be deleted."""
+    def stop(self, stops: Iterable[ReplicaStop]) -> dict[TopicPartition, ErrorCode]:
+        """ReplicaStop replicas, and delete the logs of those that are to be deleted."""
         return {(asked.topic, asked.partition): self._stop(asked) for asked in stops}
 
-    def withdraw(self, elsewhere: Iterable[Elsewhere]) -> None:
-        """Stop the replicas that metadata places on other brokers, in an epoch that is newer than ours.
+    def withdraw(self, elsewhere: Iterable[ReplicaElsewhere]) -> None:
+        """ReplicaStop the replicas that metadata places on other brokers, in an epoch that is newer than ours.
 
         A broker that was away while a reassignment took a replica from it is told by no LeaderAndIsr: those name its
         own replicas only, and StopReplica is not sent to the dead. It would go on leading in the old epoch. The log
@@ -208,9 +209,9 @@ class Roles:
                 logger.info(
                     "%r stops: since epoch %d it is on brokers %s", partition, asked.leader_epoch, asked.replicas
                 )
-                self._stop(Stop(asked.topic, asked.partition, asked.leader_epoch, delete=False))
+                self._stop(ReplicaStop(asked.topic, asked.partition, asked.leader_epoch, delete=False))
 
-    def _stop(self, asked: Stop) -> ErrorCode:
+    def _stop(self, asked: ReplicaStop) -> ErrorCode:
         key = (asked.topic, asked.partition)
         partition = self._replicas.partitions.get(key)
         if partition is not None:

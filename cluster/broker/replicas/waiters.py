@@ -9,8 +9,8 @@ import heapq
 from collections.abc import Callable
 from typing import Protocol
 
+from cluster.broker.replicas.fetch_checks import FetchedBy
 from cluster.broker.replicas.purgatory import DelayedFetch, DelayedProduce
-from cluster.broker.replicas.values import Reader
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.leader import LeaderState, acknowledgement
 
@@ -114,11 +114,11 @@ class Waiters:
             _, _, deletion, index = heapq.heappop(self._deletions)
             deletion.began(index, low_watermark)
 
-    def add_fetch(self, fetch: DelayedFetch, index: int, reader: Reader) -> None:
+    def add_fetch(self, fetch: DelayedFetch, index: int, reader: FetchedBy) -> None:
         """Wake ``fetch`` when there may be more for it here, which is its partition number ``index``."""
         (self._followers if reader.is_follower else self._consumers)[fetch] = index
 
-    def remove_fetch(self, fetch: DelayedFetch, reader: Reader) -> None:
+    def remove_fetch(self, fetch: DelayedFetch, reader: FetchedBy) -> None:
         (self._followers if reader.is_follower else self._consumers).pop(fetch, None)
 
     def add_watcher(self, watcher: Watcher) -> None:

@@ -14,12 +14,13 @@ from functools import partial
 
 from cluster.broker.checkpoints import Blocking
 from cluster.broker.portions import Pauses
+from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.replicas.partition import Partition
-from cluster.broker.replicas.produce_checks import VALID_ACKS, Looked, admit, look_inside
+from cluster.broker.replicas.produce_checks import INTERNAL_TOPICS, VALID_ACKS, Looked, admit, look_inside
 from cluster.broker.replicas.purgatory import DelayedProduce, TimerWheel, failed
-from cluster.broker.replicas.values import INTERNAL_TOPICS, Refused, TopicPartition
 from cluster.broker.replicas.waiters import Acknowledgement
 from cluster.log.appending import AppendInfo
+from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import LogError
 from cluster.protocol.batch import only_batch
 from cluster.protocol.errors import ErrorCode, InvalidBatch
@@ -38,7 +39,7 @@ Waiting = tuple[int, Partition, int, int]
 
 
 class Writes:
-    """Of one broker. ``find`` returns a replica of it or raises ``Refused``."""
+    """Of one broker. ``find`` returns a replica of it or raises ``RequestRefused``."""
 
     def __init__(
         self,
@@ -91,7 +92,7 @@ class Writes:
                     partition, records = self._admit(wanted, acks, client_id, zstd_allowed)
                 header = only_batch(records, zstd_allowed)
                 info, epoch = partition.append(records, header, acks, now_ms, wall_ms, effort)
-            except (Refused, InvalidBatch, LogError) as error:
+            except (RequestRefused, InvalidBatch, LogError) as error:
                 results.append(self._refused(wanted, error))
                 continue
             except Postponed:
@@ -137,7 +138,7 @@ class Writes:
                         partition = self._find(wanted.topic, wanted.partition)
                         now_ms, wall_ms = self._clock.monotonic_ms(), self._clock.wall_ms()
                         info, epoch = partition.append(records, header, request.acks, now_ms, wall_ms, effort, looked)
-                except (Refused, InvalidBatch, LogError) as error:
+                except (RequestRefused, InvalidBatch, LogError) as error:
                     results[index] = self._refused(wanted, error)
                 else:
                     results[index] = self._result(partition, request.acks, info, epoch, index, waiting)
@@ -188,7 +189,7 @@ class Writes:
     def _admit(
         self, wanted: ProducePartition, acks: int, client_id: str | None, zstd_allowed: bool
     ) -> tuple[Partition, memoryview]:
-        """The replica here, and the batch for it, of a part that is not plainly right. Raises ``Refused`` and
+        """The replica here, and the batch for it, of a part that is not plainly right. Raises ``RequestRefused`` and
         ``InvalidBatch``."""
         topic, number, _ = wanted
         partition = self._partitions.get((topic, number))
@@ -196,7 +197,7 @@ class Writes:
         records = admit(wanted, acks, client_id, exists=exists, zstd_allowed=zstd_allowed)
         return self._find(topic, number) if partition is None else partition, records
 
-    def _refused(self, wanted: ProducePartition, error: Refused | InvalidBatch | LogError) -> ProduceResult:
+    def _refused(self, wanted: ProducePartition, error: RequestRefused | InvalidBatch | LogError) -> ProduceResult:
         logger.debug("produce to %s-%d refused: %s", wanted.topic, wanted.partition, error)
         if error.error_code is ErrorCode.KAFKA_STORAGE_ERROR and isinstance(error, LogError):
             self._storage_failed(error)

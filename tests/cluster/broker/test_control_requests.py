@@ -10,9 +10,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from cluster.broker.node import Node
+from cluster.broker.replicas.assignments import ReplicaAssignment, Role
 from cluster.broker.replicas.follower_log import FollowerLog
-from cluster.broker.replicas.role_requests import Assignment
-from cluster.broker.replicas.values import Role
 from cluster.log.local_log import LocalLog
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
@@ -364,7 +363,7 @@ def test_a_disk_that_fails_while_a_role_is_taken_ends_the_broker(leads: bool, mo
         await client.produce(TOPIC, batch(b"a"))
         epoch = partition.leader_epoch
         role = Role(1 if leads else 2, epoch + 1, partition.partition_epoch, (1,), (1, 2))
-        asked = [Assignment(TOPIC, partition.topic_id, 0, role)]
+        asked = [ReplicaAssignment(TOPIC, partition.topic_id, 0, role)]
         roles = node._roles
         monkeypatch.setattr(type(cluster.storages[1]), "open", failing)
         monkeypatch.setattr(FollowerLog, "begin", lambda follower: follower._log.set_topic_id(partition.topic_id))

@@ -8,10 +8,11 @@ import random
 import pytest
 
 from cluster.broker.handlers import fetch as fetch_handler
+from cluster.broker.replicas.fetch_checks import FetchedBy
 from cluster.broker.replicas.fetch_sessions import EVICTION_MS, INT32_MAX, FetchSession, FetchSessions, next_epoch
 from cluster.broker.replicas.fetcher import client_id
+from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.replicas.reads import Reads
-from cluster.broker.replicas.values import Reader, Refused
 from cluster.protocol import fetch
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchRequest, FetchResult
@@ -28,14 +29,14 @@ def wants(*numbers: int, session: tuple[int, int] = (0, 0), forgotten: tuple[int
     return FetchRequest(2, 500, 1, 1000, 0, *session, wanted, [(TOPIC, number) for number in forgotten])
 
 
-def opened(sessions: FetchSessions, reader: Reader, now_ms: int = 0) -> FetchSession:
+def opened(sessions: FetchSessions, reader: FetchedBy, now_ms: int = 0) -> FetchSession:
     session = sessions.admit(wants(0), reader, now_ms)
     assert session is not None
     return session
 
 
-def refused(sessions: FetchSessions, session: tuple[int, int], reader: Reader) -> ErrorCode:
-    with pytest.raises(Refused) as refusal:
+def refused(sessions: FetchSessions, session: tuple[int, int], reader: FetchedBy) -> ErrorCode:
+    with pytest.raises(RequestRefused) as refusal:
         sessions.admit(wants(session=session), reader, 0)
     return refusal.value.error_code
 
@@ -48,7 +49,7 @@ def test_epochs_go_round_past_zero() -> None:
 def test_a_session_is_used_in_the_order_of_its_epochs() -> None:
     """An unknown id is FETCH_SESSION_ID_NOT_FOUND, another epoch than the next INVALID_FETCH_SESSION_EPOCH."""
     sessions = FetchSessions(random.Random(1), 10)
-    reader = Reader(2, 7)
+    reader = FetchedBy(2, 7)
     session = opened(sessions, reader)
     known = session.session_id
     assert refused(sessions, (known + 1, 1), reader) is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
@@ -64,20 +65,20 @@ def test_a_session_is_used_in_the_order_of_its_epochs() -> None:
 def test_a_session_belongs_to_one_life_of_one_follower() -> None:
     """Another broker, and the same one after a restart, do not find it."""
     sessions = FetchSessions(random.Random(1), 10)
-    known = opened(sessions, Reader(2, 7)).session_id
-    for stranger in (Reader(3, 7), Reader(2, 8)):
+    known = opened(sessions, FetchedBy(2, 7)).session_id
+    for stranger in (FetchedBy(3, 7), FetchedBy(2, 8)):
         assert refused(sessions, (known, 1), stranger) is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
 def test_a_full_fetch_ends_the_session_it_names() -> None:
     """With epoch -1 none follows, with epoch 0 another; a new one of the same follower replaces its former one."""
     sessions = FetchSessions(random.Random(1), 10)
-    reader = Reader(2, 7)
+    reader = FetchedBy(2, 7)
     first = opened(sessions, reader).session_id
     assert sessions.admit(wants(0, session=(first, -1)), reader, 0) is None
     assert refused(sessions, (first, 1), reader) is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     second = opened(sessions, reader).session_id
-    opened(sessions, Reader(2, 8))
+    opened(sessions, FetchedBy(2, 8))
     assert refused(sessions, (second, 1), reader) is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert len(sessions) == 1
 
@@ -85,13 +86,13 @@ def test_a_full_fetch_ends_the_session_it_names() -> None:
 def test_an_idle_session_makes_room_for_another() -> None:
     """With all slots taken the one that was not used for longest goes, if that is two minutes; else no new one."""
     sessions = FetchSessions(random.Random(1), 2)
-    opened(sessions, Reader(2), 0)
-    busy = opened(sessions, Reader(3), 1000)
-    assert sessions.admit(wants(0), Reader(4), EVICTION_MS - 1) is None
-    sessions.admit(wants(session=(busy.session_id, 1)), Reader(3), EVICTION_MS)
-    assert sessions.admit(wants(0), Reader(4), EVICTION_MS) is not None
-    assert sessions.admit(wants(session=(busy.session_id, 2)), Reader(3), EVICTION_MS) is busy
-    assert FetchSessions(random.Random(1), 0).admit(wants(0), Reader(2), 0) is None
+    opened(sessions, FetchedBy(2), 0)
+    busy = opened(sessions, FetchedBy(3), 1000)
+    assert sessions.admit(wants(0), FetchedBy(4), EVICTION_MS - 1) is None
+    sessions.admit(wants(session=(busy.session_id, 1)), FetchedBy(3), EVICTION_MS)
+    assert sessions.admit(wants(0), FetchedBy(4), EVICTION_MS) is not None
+    assert sessions.admit(wants(session=(busy.session_id, 2)), FetchedBy(3), EVICTION_MS) is busy
+    assert FetchSessions(random.Random(1), 0).admit(wants(0), FetchedBy(2), 0) is None
 
 
 def read(session: FetchSession, request: FetchRequest, high_watermark: int = 0) -> list[int]:
@@ -109,7 +110,7 @@ def answer(session: FetchSession, high_watermarks: dict[int, int]) -> list[int]:
 
 def test_a_fetch_looks_at_what_changed_and_what_it_names() -> None:
     """Nothing else. What changed comes first; what is forgotten does not come; what is as told is not told again."""
-    session = opened(FetchSessions(random.Random(1), 10), Reader(2))
+    session = opened(FetchSessions(random.Random(1), 10), FetchedBy(2))
     assert read(session, wants(0, 1, 2, 3)) == [0, 1, 2, 3]
     assert answer(session, {0: 0, 1: 0, 2: 0, 3: 0}) == [0, 1, 2, 3]
     assert read(session, wants(session=(1, 1))) == []
@@ -125,7 +126,7 @@ def test_a_fetch_looks_at_what_changed_and_what_it_names() -> None:
 
 def test_what_is_not_settled_is_looked_at_again() -> None:
     """A partition with an error, or whose follower has not caught up, stays in every fetch."""
-    session = opened(FetchSessions(random.Random(1), 10), Reader(2))
+    session = opened(FetchSessions(random.Random(1), 10), FetchedBy(2))
     read(session, wants(0, 1))
     results = [FetchResult(TOPIC, 0, ErrorCode.NOT_LEADER_OR_FOLLOWER, -1, -1, -1), FetchResult(TOPIC, 1, 0, 0, 0, 0)]
     session.answer(results, lambda _: False)
@@ -138,7 +139,7 @@ def test_idle_fetches_stand_still_at_a_change() -> None:
         broker_id=1, replicas=(1, 2), isr=(1, 2), leader_epoch=0, partition_epoch=0, log_end_offset=5,
         high_watermark=5, min_insync_replicas=1, lag_time_max_ms=1000, now_ms=0, eligible=lambda _: True,
     )  # fmt: skip
-    session = opened(FetchSessions(random.Random(1), 10), Reader(2))
+    session = opened(FetchSessions(random.Random(1), 10), FetchedBy(2))
     session.begin(wants(0))
     leader.fetched(2, 5, 5, 0)
     partition = session.partitions[TOPIC, 0]
@@ -293,10 +294,10 @@ def test_who_is_no_broker_gets_no_session() -> None:
     async def check(cluster: MemoryCluster, client: Client) -> None:
         manager = cluster.nodes[1].replicas
         for replica_id in range(100, 200):
-            assert manager.admit(wants(0), Reader(replica_id)) is None
+            assert manager.admit(wants(0), FetchedBy(replica_id)) is None
         assert len(manager.sessions) == 0
         manager.brokers_changed({1, 2})
-        session = manager.admit(wants(0), Reader(2))
+        session = manager.admit(wants(0), FetchedBy(2))
         assert session is not None
         manager.brokers_changed({1})
         assert len(manager.sessions) == 0

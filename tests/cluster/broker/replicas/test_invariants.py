@@ -11,9 +11,10 @@ import pytest
 
 from cluster.broker.metrics import Counters
 from cluster.broker.replicas import invariants
+from cluster.broker.replicas.assignments import Role
 from cluster.broker.replicas.following import Following, Question
+from cluster.broker.replicas.host import TopicSettings
 from cluster.broker.replicas.partition import Partition
-from cluster.broker.replicas.values import Role, TopicSettings
 from cluster.broker.rules import Rules
 from cluster.log.config import LogConfig
 from cluster.protocol.fetch import FetchResponse

@@ -11,7 +11,8 @@ from cluster.log.sequence import ACCEPTED, SequenceVerdict, VerdictKind
 from cluster.protocol.batch import parse_header
 from cluster.protocol.errors import ErrorCode, InvalidBatch
 from cluster.protocol.record_checks import Effort
-from tests.cluster.log.builders import DIRECTORY, NOW_MS, bench, make_batch
+from cluster.protocol.records import NewRecord, build_batch
+from tests.cluster.log.builders import DIRECTORY, NOW_MS, bench
 
 MINUTE_MS = 60_000
 BOUNDED = LogConfig(message_timestamp_before_max_ms=MINUTE_MS)
@@ -24,7 +25,8 @@ def check_old_retry(verdict: SequenceVerdict) -> None:
     log = PartitionLog.open(
         DIRECTORY, "t", 0, BOUNDED, on.storage, on.clock, clean=True, check_sequence=lambda *_: verdict
     )
-    batch = make_batch(timestamp=NOW_MS - 2 * MINUTE_MS, producer_id=7, producer_epoch=0, base_sequence=3)
+    record = NewRecord(NOW_MS - 2 * MINUTE_MS, b"key", b"value", [])
+    batch = build_batch([record], producer_id=7, producer_epoch=0, base_sequence=3)
     records = memoryview(bytearray(batch))
     assert check_inside(records, parse_header(batch), log, NOW_MS, Effort())[0] is records
 

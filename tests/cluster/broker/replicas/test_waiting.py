@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from cluster.broker.replicas.fetch_checks import FetchedBy
 from cluster.broker.replicas.purgatory import TICK_MS, Delayed, DelayedFetch, DelayedProduce, TimerWheel
 from cluster.broker.replicas.record_deletion import DelayedDeletion, DeletionResult
-from cluster.broker.replicas.values import Reader
 from cluster.broker.replicas.waiters import Waiters
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.produce import ProduceResult
@@ -96,7 +96,7 @@ class Stress:
 
     def fetch(self) -> None:
         request = self.begin(timeout_ms := self.random.randrange(LONGEST_MS))
-        reader = Reader() if self.random.random() < 0.5 else Reader(2)
+        reader = FetchedBy() if self.random.random() < 0.5 else FetchedBy(2)
         numbers = self.random.sample(range(PARTITIONS), self.random.randint(1, PARTITIONS))
 
         def attempt(changed: set[int] | None) -> bool:

@@ -1,0 +1,17 @@
+"""What any broker takes and only the controller serves: topics, elections, reassignments, ISRs, shutdown, producer ids.
+
+Owns the hand-over to ``control``, which answers NOT_CONTROLLER where this broker is not it, and has the layouts: the
+same request may come from this very broker, by no wire.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cluster.broker.server import Exchange
+from cluster.broker.services import Services
+
+
+async def serve(services: Services, request: Any, exchange: Exchange) -> Any:
+    """Any of them."""
+    return await services.control.serve(request, exchange.api_version)
