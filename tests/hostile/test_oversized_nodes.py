@@ -17,7 +17,7 @@ from cluster.metadata.znodes import TopicRegistration
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
-from tests.cluster.broker.test_configs import SET, TOPIC, alter, stored
+from tests.cluster.broker.handlers.test_configs import SET, TOPIC, alter, stored
 from tests.cluster.control.cluster import SESSION_MS, Cluster, create_topics_request
 from tests.cluster.control.virtual_time import run
 from tests.simulation.client import Client
