@@ -16,8 +16,8 @@ from prometheus_client.registry import Collector
 
 from cluster.broker.metrics import COUNTERS, Counters, TopicTraffic
 from cluster.broker.node import Node
-from cluster.broker.replicas.partition import Partition
 from cluster.broker.replicas.purgatory import DelayedFetch, DelayedProduce
+from cluster.broker.replicas.replica import Replica
 from cluster.broker.request_metrics import BUCKETS, Times
 from cluster.hosts import GuardedWsgi
 from cluster.metadata.store import SessionState
@@ -39,7 +39,7 @@ _TOPICS: Mapping[str, tuple[str, Callable[[TopicTraffic], int]]] = {
     "topic_replication_bytes_out": ("Bytes sent to followers", lambda traffic: traffic.replication_bytes_out),
 }
 
-_PARTITIONS: Mapping[str, tuple[str, Callable[[Partition], int]]] = {
+_PARTITIONS: Mapping[str, tuple[str, Callable[[Replica], int]]] = {
     "partition_log_start_offset": ("First offset", lambda partition: partition.log.log_start_offset),
     "partition_log_end_offset": ("Next offset", lambda partition: partition.log.log_end_offset),
     "partition_high_watermark": ("End of what is committed", lambda partition: partition.high_watermark),

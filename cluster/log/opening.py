@@ -29,7 +29,7 @@ from cluster.log.epochs import EpochEntry, LeaderEpochCache
 from cluster.log.errors import CheckpointError, StorageFailed, not_opened
 from cluster.log.producers import ProducerStates
 from cluster.log.recovery import UNTIL_THE_END, Opening, StaleHistories, tidy
-from cluster.log.replay import Replay
+from cluster.log.replay import LogReplay
 from cluster.log.segment import Segment
 from cluster.log.segment_start import restore
 from cluster.log.segments import Segments
@@ -88,7 +88,7 @@ def open_log(
                 _load_epochs(directory, storage, epochs)
             bases = tidy(directory, storage)
             trusted_below = UNTIL_THE_END if clean else recovery_point
-            replay = Replay(epochs, producers, holes_allowed=holes_allowed)
+            replay = LogReplay(epochs, producers, holes_allowed=holes_allowed)
             opening = Opening(directory, bases, config, storage, now_ms, trusted_below, replay, committed_to)
             # After a clean stop something is wrong, or it would have been restored: everything is read.
             synced = 0 if clean else max(0, bisect_right(bases, recovery_point) - 1)

@@ -22,7 +22,7 @@ from cluster.log.flush import PendingFlush
 from cluster.log.local_log import LocalLog, ReadResult
 from cluster.log.opening import OpenedLog, open_log
 from cluster.log.removal import Doomed
-from cluster.log.retention import Expired, expired_segments
+from cluster.log.retention import ExpiredSegment, expired_segments
 from cluster.log.sequence import CheckSequence, check_sequence
 from cluster.log.timestamps import FoundTime, Look, batch_for_timestamp
 from cluster.protocol.errors import CorruptBatch
@@ -287,7 +287,7 @@ class PartitionLog(LogAppends):
         self.epochs.truncate_from_start(offset)
         self._drop_segments_below(offset)
 
-    def retain(self, high_watermark: int, now_ms: int) -> list[Expired]:
+    def retain(self, high_watermark: int, now_ms: int) -> list[ExpiredSegment]:
         """Delete the segments whose time has come, all below ``high_watermark``; ``now_ms`` is wall time.
 
         Raises ``StorageFailed``.

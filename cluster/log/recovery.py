@@ -23,7 +23,7 @@ from cluster.log.checkpoints import RECOVERY_POINT_FILE
 from cluster.log.config import LogConfig
 from cluster.log.errors import CheckpointError, StorageFailed
 from cluster.log.producers import ProducerStates
-from cluster.log.replay import Replay
+from cluster.log.replay import LogReplay
 from cluster.log.roll import INT32_MAX
 from cluster.log.scan import scan_batches, sound_batch_behind
 from cluster.log.segment import CLEANED_SUFFIX, SWAP_SUFFIX, Segment, remove_segment
@@ -101,7 +101,7 @@ class Opening:
     storage: Storage
     now_ms: int
     trusted_below: int
-    replay: Replay
+    replay: LogReplay
     committed_to: int | None = None
     verified_bytes: int = 0
 
@@ -150,7 +150,7 @@ class Opening:
 
     def _adopt(self, segment: Segment) -> str | None:
         # Producers are taken from what was noted of them later on.
-        aside = Replay(self.replay.epochs, ProducerStates(), holes_allowed=self.replay.holes_allowed)
+        aside = LogReplay(self.replay.epochs, ProducerStates(), holes_allowed=self.replay.holes_allowed)
         try:
             adopt(segment, aside)
         except (CheckpointError, CorruptBatch) as error:

@@ -1,9 +1,9 @@
-"""Replay: the epochs and producers of a log, made again from its batches in their order.
+"""LogReplay: the epochs and producers of a log, made again from its batches in their order.
 
 Owns how many batches are noted at little cost. Does not own what a batch means: that is ``LeaderEpochCache.assign`` and
 ``ProducerStates.update``, and what stands at the end is what they would have made of every batch, one by one.
 
-Almost all batches continue the sequence of their producer in the same epoch. Such a run changes nothing but the newest
+Almost all batches continue the sequence of their producer in the same epoch. Such a span changes nothing but the newest
 batches, so it is noted as numbers and settled when something else happens, or when the entries are looked at.
 """
 
@@ -17,10 +17,10 @@ from cluster.log.sequence import SEQUENCE_MASK, SEQUENCES, WINDOW, BatchMetadata
 from cluster.protocol.batch import BatchHeader
 
 
-class Run:
+class ProducerSpan:
     """Batches of one producer since its entry was last settled, each the continuation of the one before.
 
-    ``next_sequence`` is not taken round the circle: at 2^31 and above no batch continues the run. ``newest`` are
+    ``next_sequence`` is not taken round the circle: at 2^31 and above no batch continues the span. ``newest`` are
     (base sequence, last offset delta, base offset, max timestamp).
     """
 
@@ -32,7 +32,7 @@ class Run:
         self.newest: deque[tuple[int, int, int, int]] = deque(maxlen=WINDOW)
 
 
-class Replay:
+class LogReplay:
     """Fills ``epochs`` and ``producers``; ``settle`` must be called before the producers are looked at."""
 
     def __init__(self, epochs: LeaderEpochCache, producers: ProducerStates, *, holes_allowed: bool) -> None:
@@ -40,7 +40,7 @@ class Replay:
         self.producers = producers
         self.holes_allowed = holes_allowed
         #: By producer id; the walk adds to them directly.
-        self.runs: dict[int, Run] = {}
+        self.spans: dict[int, ProducerSpan] = {}
 
     def note_epoch(self, leader_epoch: int, base_offset: int) -> None:
         """A batch of another epoch than the latest. In a compacted log only a newer one is news."""
@@ -49,15 +49,15 @@ class Replay:
             self.epochs.assign(leader_epoch, base_offset)
 
     def note_producer(self, header: BatchHeader) -> None:
-        """A producer's batch that does not continue a run."""
+        """A producer's batch that does not continue a span."""
         producer_id = header.producer_id
-        run = self.runs.pop(producer_id, None)
-        if run is not None:
-            self._settle(producer_id, run)
+        span = self.spans.pop(producer_id, None)
+        if span is not None:
+            self._settle(producer_id, span)
         self.producers.update(header, header.base_offset)
         entry = self.producers.get(producer_id)
         if entry is not None and entry.batches:
-            self.runs[producer_id] = Run(entry.producer_epoch, entry.last_sequence + 1)
+            self.spans[producer_id] = ProducerSpan(entry.producer_epoch, entry.last_sequence + 1)
 
     def begin_segment(self, base_offset: int) -> None:
         """Remember the producers as they are here, so that a truncation can go back to it."""
@@ -66,18 +66,18 @@ class Replay:
 
     def settle(self) -> None:
         """Bring the producers up to date."""
-        for producer_id, run in self.runs.items():
-            self._settle(producer_id, run)
+        for producer_id, span in self.spans.items():
+            self._settle(producer_id, span)
 
-    def _settle(self, producer_id: int, run: Run) -> None:
+    def _settle(self, producer_id: int, span: ProducerSpan) -> None:
         entry = self.producers.get(producer_id)
-        if entry is None or not run.newest:
+        if entry is None or not span.newest:
             return
         batches = tuple(
             BatchMetadata(sequence, (sequence + delta) & SEQUENCE_MASK, offset, offset + delta, timestamp)
-            for sequence, delta, offset, timestamp in run.newest
+            for sequence, delta, offset, timestamp in span.newest
         )
-        run.newest.clear()
+        span.newest.clear()
         self.producers.put(
             ProducerEntry(
                 producer_id,
@@ -85,6 +85,6 @@ class Replay:
                 (*entry.batches, *batches)[-WINDOW:],
                 entry.complete,
                 batches[-1].timestamp,
-                entry.wrapped or run.next_sequence > SEQUENCES,
+                entry.wrapped or span.next_sequence > SEQUENCES,
             )
         )

@@ -24,7 +24,7 @@ class SegmentFacts(NamedTuple):
     newest_ms: int
 
 
-class Expired(NamedTuple):
+class ExpiredSegment(NamedTuple):
     """A segment that goes, and why: ``log-start``, ``size`` or ``time``."""
 
     segment: SegmentFacts
@@ -38,7 +38,7 @@ def expired_segments(
     log_start_offset: int,
     high_watermark: int,
     now_ms: int,
-) -> list[Expired]:
+) -> list[ExpiredSegment]:
     """The segments that go, oldest first: always a prefix of ``segments``, and nothing at or above ``high_watermark``.
 
     Each rule goes on where the one before it stopped, and stops at the first segment that it spares. The last segment
@@ -54,7 +54,7 @@ def expired_segments(
         if config.retention_ms >= 0:
             rules.append(("time", lambda segment, _left: now_ms - segment.newest_ms > config.retention_ms))
     left = sum(segment.size_bytes for segment in segments)
-    gone: list[Expired] = []
+    gone: list[ExpiredSegment] = []
     for reason, applies in rules:
         while len(gone) < len(segments):
             segment = segments[len(gone)]
@@ -62,5 +62,5 @@ def expired_segments(
             if is_last_and_empty or segment.end_offset > high_watermark or not applies(segment, left):
                 break
             left -= segment.size_bytes
-            gone.append(Expired(segment, reason))
+            gone.append(ExpiredSegment(segment, reason))
     return gone

@@ -19,7 +19,7 @@ from crc32c import crc32c
 
 from cluster.log.clean_state import SegmentRecord
 from cluster.log.errors import CheckpointError
-from cluster.log.replay import Replay
+from cluster.log.replay import LogReplay
 from cluster.log.roll import INT32_MAX
 from cluster.log.scan import CRC_CHUNK_BYTES, LARGE_BATCH_BYTES, LOOKUP_CHUNK_BYTES, SCAN_CHUNK_BYTES, scan_batches
 from cluster.log.segment import Segment
@@ -66,7 +66,7 @@ def restore(segment: Segment, record: SegmentRecord) -> None:
     segment.first_timestamp = record.first_timestamp
 
 
-def adopt(segment: Segment, replay: Replay) -> None:
+def adopt(segment: Segment, replay: LogReplay) -> None:
     """Take over a segment that was synced and rolled, with its indexes, and tell ``replay`` of its epochs.
 
     Of its producers ``replay`` is told something, but not all: their states there are not to be used.
@@ -117,7 +117,7 @@ def _header(segment: Segment, position: int) -> BatchHeader:
     return parse_header(segment.file.pread(HEADER_BYTES, position))
 
 
-def _note_epochs(segment: Segment, replay: Replay, first: BatchHeader, last: BatchHeader) -> None:
+def _note_epochs(segment: Segment, replay: LogReplay, first: BatchHeader, last: BatchHeader) -> None:
     """Tell ``replay`` where epochs begin from the batch ``first`` to ``last``, which are indexed or the first."""
     replay.note_epoch(first.leader_epoch, first.base_offset)
     places = [0, *(position for _, position in segment.offset_index)]
@@ -138,7 +138,7 @@ def _note_epochs(segment: Segment, replay: Replay, first: BatchHeader, last: Bat
                 break
 
 
-def walk(segment: Segment, replay: Replay, *, check_crc: bool) -> str | None:
+def walk(segment: Segment, replay: LogReplay, *, check_crc: bool) -> str | None:
     """Take every good batch of the file from where ``segment`` ends; returns what is wrong with the first that is not.
 
     ``check_crc``: verify checksums; else only headers are read of large batches. Raises ``OSError``.
@@ -148,7 +148,7 @@ def walk(segment: Segment, replay: Replay, *, check_crc: bool) -> str | None:
     max_timestamp, max_timestamp_offset = segment.max_timestamp, segment.max_timestamp_offset
     last_indexed = segment.offset_index.last_position
     add_offset, add_time, unpack = segment.offset_index.append, segment.time_index.maybe_append, _FIELDS.unpack_from
-    holes_allowed, runs, latest_epoch = replay.holes_allowed, replay.runs, replay.epochs.latest_number
+    holes_allowed, spans, latest_epoch = replay.holes_allowed, replay.spans, replay.epochs.latest_number
     want = chunk = CRC_CHUNK_BYTES if check_crc else SCAN_CHUNK_BYTES
     good = True
     while good and position < size:
@@ -184,10 +184,10 @@ def walk(segment: Segment, replay: Replay, *, check_crc: bool) -> str | None:
                 replay.note_epoch(epoch, base_offset)
                 latest_epoch = replay.epochs.latest_number
             if producer_id >= 0:
-                run = runs.get(producer_id)
-                if run is not None and sequence == run.next_sequence and producer_epoch == run.producer_epoch:
-                    run.next_sequence = sequence + delta + 1
-                    run.newest.append((sequence, delta, base_offset, timestamp))
+                span = spans.get(producer_id)
+                if span is not None and sequence == span.next_sequence and producer_epoch == span.producer_epoch:
+                    span.next_sequence = sequence + delta + 1
+                    span.newest.append((sequence, delta, base_offset, timestamp))
                 else:
                     replay.note_producer(parse_header(buffer, at))
             expected, at = last_offset + 1, end

@@ -12,7 +12,7 @@ LONGEST_FUNCTION = 69
 #: Modules that are longer, how long at most, and why.
 LONG_MODULES: dict[str, tuple[int, str]] = {
     "cluster.broker.node": (335, "the wiring of one broker, and the order in which it starts and stops"),
-    "cluster.broker.replicas.partition": (330, "one replica's face towards requests, roles and settings"),
+    "cluster.broker.replicas.replica": (330, "one replica's face towards requests, roles and settings"),
     "cluster.seams.asyncio_connection": (320, "one socket: reading, sending, pausing and ending share its state"),
     "cluster.log.manager": (370, "all replicas of one broker: opening, checkpoints and deletion share their state"),
     "cluster.log.partition_log": (492, "the one face of a replica's log; the work is in the modules beside it"),

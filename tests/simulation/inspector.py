@@ -20,7 +20,7 @@ from cluster.broker.control.active_controller import ActiveController
 from cluster.broker.control.event_queue import EventQueue
 from cluster.broker.node import Node
 from cluster.broker.replicas import invariants as replica_invariants
-from cluster.broker.replicas.partition import Partition
+from cluster.broker.replicas.replica import Replica
 from cluster.controller import invariants as context_invariants
 from cluster.controller.context import PartitionState, TopicPartition
 from cluster.invariants import InvariantBroken
@@ -106,7 +106,7 @@ class Inspector:
         if office is not None:
             self._look_at_controller(office.controller, node.control._queue, seen)
 
-    def _look_at(self, partition: Partition, seen: _Seen) -> None:
+    def _look_at(self, partition: Replica, seen: _Seen) -> None:
         self.looks += 1
         replica_invariants.validate(partition)
         log = partition.log
@@ -177,12 +177,12 @@ class _Seen:
 
     def __init__(self, life: Hashable) -> None:
         self.life = life
-        self.replicas: dict[Partition, tuple[object, ...]] = {}
-        self.logs: dict[Partition, _Known] = {}
+        self.replicas: dict[Replica, tuple[object, ...]] = {}
+        self.logs: dict[Replica, _Known] = {}
         self.controller: list[object] = []
 
 
-def _facts(partition: Partition) -> tuple[object, ...]:
+def _facts(partition: Replica) -> tuple[object, ...]:
     """Numbers of which one changes whenever anything does that an invariant is about."""
     log, leader = partition.log, partition.leader
     local = log._local

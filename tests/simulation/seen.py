@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.broker.replicas.partition import Partition
+from cluster.broker.replicas.replica import Replica
 from cluster.metadata.paths import CONTROLLER, broker_path, state_path, topic_path
 from cluster.metadata.store import NoNodeError
 from cluster.metadata.znodes import StateNode, TopicRegistration, decode_controller
@@ -103,7 +103,7 @@ class SeenCluster(MemoryCluster):
                 return False
         return True
 
-    def replica(self, broker_id: int, key: TopicPartition) -> Partition | None:
+    def replica(self, broker_id: int, key: TopicPartition) -> Replica | None:
         """A broker's replica; None if the broker does not run or has not been told of it yet."""
         process = self.processes.get(broker_id)
         replicas = None if process is None else process.node._replicas

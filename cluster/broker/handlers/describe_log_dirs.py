@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from cluster.broker.portions import Steps
-from cluster.broker.replicas.partition import Partition
+from cluster.broker.replicas.replica import Replica
 from cluster.broker.server import Exchange
 from cluster.broker.services import Services
 from cluster.protocol.apis import ApiKey
@@ -48,6 +48,6 @@ def handle(services: Services, request: Any, _exchange: Exchange) -> Steps[Any]:
     )
 
 
-def _lag(partition: Partition) -> int:
+def _lag(partition: Replica) -> int:
     """How far the high watermark is ahead of this replica's end; 0 if it is not."""
     return max(0, partition.high_watermark - partition.log.log_end_offset)

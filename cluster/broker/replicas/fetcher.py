@@ -1,8 +1,8 @@
 """Fetcher: follows one leader broker, for all partitions that it leads and we replicate.
 
 Owns when something is asked, what becomes of an answer, and the questions to the leader after OFFSET_OUT_OF_RANGE. Does
-not own what is asked and which answers count (``Following``), the connection (``LeaderLink``), what an answer means
-(``cluster.replication.follower``) nor the appending.
+not own what is asked and which answers count (``Following``), the connection (``LeaderConnection``), what an answer
+means (``cluster.replication.follower``) nor the appending.
 
 One long poll is in flight. A partition that is new here does not wait for it to end: a second fetch is sent behind
 it, and a broker that sees a request behind a parked fetch answers the fetch at once.
@@ -20,8 +20,8 @@ from functools import lru_cache
 from typing import Any
 
 from cluster.broker.replicas.following import Followed, Following, Question
-from cluster.broker.replicas.leader_link import LeaderLink
-from cluster.broker.replicas.partition import Partition
+from cluster.broker.replicas.leader_connection import LeaderConnection
+from cluster.broker.replicas.replica import Replica
 from cluster.config.broker import BrokerConfig
 from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import LogError
@@ -107,7 +107,7 @@ class Fetcher:
         self._loop = loop
         self._storage_failed = storage_failed
         self._following = Following(settings.partition_max_bytes)
-        self._link = LeaderLink(
+        self._link = LeaderConnection(
             leader_id,
             self,
             address=address,
@@ -125,7 +125,7 @@ class Fetcher:
     def is_idle(self) -> bool:
         return len(self._following) == 0
 
-    def add(self, partition: Partition) -> None:
+    def add(self, partition: Replica) -> None:
         """Follow a partition from where it is; again if it was followed already, since its epoch changed."""
         self._following.add(partition)
         self._pump(is_news=True)
@@ -224,7 +224,7 @@ class Fetcher:
         elif what is not Reaction.IGNORE:
             followed.failures = 0
 
-    def _log_failed(self, partition: Partition, error: LogError) -> None:
+    def _log_failed(self, partition: Replica, error: LogError) -> None:
         logger.error("%s-%d: following broker %d: %s", *partition.key, self.leader_id, error)
         if error.error_code is ErrorCode.KAFKA_STORAGE_ERROR:
             self._storage_failed(error)
@@ -260,7 +260,7 @@ class Fetcher:
         self._back_off(followed)
 
 
-def _list_offsets(partition: Partition, leader_epoch: int, replica_id: int, timestamp: int) -> Any:
+def _list_offsets(partition: Replica, leader_epoch: int, replica_id: int, timestamp: int) -> Any:
     request = request_class(ApiKey.LIST_OFFSETS)
     topic = request.ListOffsetsTopic
     asked = topic.ListOffsetsPartition(

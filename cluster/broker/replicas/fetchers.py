@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cluster.broker.replicas.fetcher import Fetcher
-from cluster.broker.replicas.partition import Partition
+from cluster.broker.replicas.replica import Replica
 from cluster.log.checkpoints import TopicPartition
 
 
@@ -23,7 +23,7 @@ class Fetchers:
     def __repr__(self) -> str:
         return f"<Fetchers {sorted(self._fetchers)} for {len(self._leaders)} partitions>"
 
-    def follow(self, partition: Partition) -> None:
+    def follow(self, partition: Replica) -> None:
         """Follow the leader that the partition names now, in the epoch and from the offset it has now."""
         leader_id = partition.leader_id
         if self._leaders.get(partition.key) not in (None, leader_id):

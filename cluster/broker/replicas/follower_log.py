@@ -1,7 +1,7 @@
 """FollowerLog: a follower's hold on its log: what it asks for, what it appends, where it cuts.
 
 Owns the high watermark that a follower has learned, and the effects of what ``cluster.replication.follower`` decides.
-Does not own the role (``Partition`` does), the connection or the pauses after errors (``Fetcher``).
+Does not own the role (``Replica`` does), the connection or the pauses after errors (``Fetcher``).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from cluster.broker.replicas.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, next_epoch
-from cluster.broker.replicas.partition import Partition
+from cluster.broker.replicas.replica import Replica
 from cluster.log.checkpoints import TopicPartition
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchResponse, FetchResult
@@ -33,7 +33,7 @@ class Followed:
 
     __slots__ = ("failures", "log_start_offset", "number", "partition", "sent")
 
-    def __init__(self, partition: Partition) -> None:
+    def __init__(self, partition: Replica) -> None:
         self.partition = partition
         self.sent = FetchPosition(-1, -1)
         self.log_start_offset = -1
@@ -45,7 +45,7 @@ class Followed:
         return f"<Followed {self.partition.key} told at {self.sent}>"
 
 
-class Kind(Enum):
+class QuestionKind(Enum):
     """What a request is to the session."""
 
     #: All partitions, asking for a session.
@@ -61,7 +61,7 @@ class Question:
     """One fetch to be sent. ``named`` are the partitions of a fetch that is not incremental."""
 
     number: int
-    kind: Kind
+    kind: QuestionKind
     session_id: int
     session_epoch: int
     wanted: list[FetchPartition]
@@ -98,7 +98,7 @@ class Following:
 
     # Who is followed
 
-    def add(self, partition: Partition) -> None:
+    def add(self, partition: Replica) -> None:
         """Follow a partition from where it is; again if it was followed already, since its epoch changed."""
         key = partition.key
         self._paused.pop(key, None)
@@ -173,7 +173,7 @@ class Following:
         wanted = self._tell()
         self._held.update(self._news)
         forgotten = [key for key in self._forgotten if key not in self._news]
-        question = Question(self._number, Kind.INCREMENTAL, self._session_id, self._epoch, wanted, forgotten)
+        question = Question(self._number, QuestionKind.INCREMENTAL, self._session_id, self._epoch, wanted, forgotten)
         self._news = {}
         self._forgotten.clear()
         self._epoch = next_epoch(self._epoch)
@@ -187,7 +187,7 @@ class Following:
         named = list(self._news.values())
         self._rotation = (self._rotation + 1) % len(named)
         self._news = {each.partition.key: each for each in (*named[self._rotation :], *named[: self._rotation])}
-        kind, epoch = (Kind.ALONE, FINAL_EPOCH) if self._is_opening else (Kind.FULL, INITIAL_EPOCH)
+        kind, epoch = (QuestionKind.ALONE, FINAL_EPOCH) if self._is_opening else (QuestionKind.FULL, INITIAL_EPOCH)
         question = Question(self._number, kind, NO_SESSION, epoch, self._tell(), named=list(self._news.values()))
         self._is_opening = True
         self._news = {}
@@ -227,7 +227,7 @@ class Following:
         Afterwards ``handled`` must be called for each. A result that is missing, from a fetch by name, is an error.
         """
         results = {(result.topic, result.partition): result for result in response.partitions}
-        if question.kind is Kind.INCREMENTAL:
+        if question.kind is QuestionKind.INCREMENTAL:
             if response.error_code:
                 # The leader has no such session: what it had of us is to be told again.
                 self.start_over()
@@ -240,7 +240,7 @@ class Following:
                 for followed, result in held
                 if followed.number <= question.number and self.is_current(followed)
             ]
-        if question.kind is Kind.FULL:
+        if question.kind is QuestionKind.FULL:
             self._is_opening = False
             if response.session_id != NO_SESSION and not response.error_code:
                 self._session_id = response.session_id

@@ -20,14 +20,14 @@ Claimed whenever no method of the replica or its fetcher is running, as long as 
 from __future__ import annotations
 
 from cluster.broker.replicas.following import Following
-from cluster.broker.replicas.partition import Partition
+from cluster.broker.replicas.replica import Replica
 from cluster.invariants import InvariantBroken
 from cluster.log import invariants as log_invariants
 from cluster.replication import invariants as leader_invariants
 from cluster.replication.leader import LeaderState
 
 
-def validate(partition: Partition) -> None:
+def validate(partition: Replica) -> None:
     """The replica, its leadership and the bounds of its log. Raises ``InvariantBroken``."""
     log, leader = partition.log, partition.leader
     log_invariants.validate(log)
@@ -42,7 +42,7 @@ def validate(partition: Partition) -> None:
         raise InvariantBroken(partition, "role-of-follower", values)
 
 
-def _validate_leader(partition: Partition, leader: LeaderState) -> None:
+def _validate_leader(partition: Replica, leader: LeaderState) -> None:
     log, broker_id = partition.log, partition._host.broker_id
     told = (partition.leader_id, partition.leader_epoch, partition.partition_epoch)
     if told != (leader.broker_id, leader.leader_epoch, leader.isr.partition_epoch) or leader.broker_id != broker_id:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from cluster.broker.portions import Steps
 from cluster.broker.replicas.fetch_checks import CONSUMER
 from cluster.broker.replicas.host import RequestRefused
-from cluster.broker.replicas.partition import Partition
+from cluster.broker.replicas.replica import Replica
 from cluster.protocol.errors import ErrorCode
 
 #: Who asks, beside a consumer and a follower: a consumer that wants to know of this very replica.
@@ -42,7 +42,7 @@ NOTHING = FoundOffset(-1, -1, -1)
 
 
 def look_up(
-    find: Callable[[str, int], Partition], wanted: WantedOffset, replica_id: int, *, knows_max_timestamp: bool
+    find: Callable[[str, int], Replica], wanted: WantedOffset, replica_id: int, *, knows_max_timestamp: bool
 ) -> Steps[FoundOffset]:
     """``find`` returns a replica of this broker. ``knows_max_timestamp``: the client may ask for MAX_TIMESTAMP.
 
@@ -65,7 +65,7 @@ def look_up(
     return found
 
 
-def _find(partition: Partition, timestamp: int, upper_bound_offset: int) -> Steps[FoundOffset]:
+def _find(partition: Replica, timestamp: int, upper_bound_offset: int) -> Steps[FoundOffset]:
     """Raises ``RequestRefused`` for what stands for no time, ``LogError``."""
     log = partition.log
     if timestamp == LATEST:
@@ -85,6 +85,6 @@ def _find(partition: Partition, timestamp: int, upper_bound_offset: int) -> Step
     return FoundOffset(found_timestamp, offset, _epoch(partition, offset))
 
 
-def _epoch(partition: Partition, offset: int) -> int:
+def _epoch(partition: Replica, offset: int) -> int:
     epoch = partition.log.epochs.epoch_for_offset(offset)
     return -1 if epoch is None else epoch

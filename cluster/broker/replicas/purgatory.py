@@ -1,7 +1,7 @@
 """Requests that must wait: produces for the high watermark, fetches for bytes; and the wheel that ends their wait.
 
 Owns the life of a delayed request: settled, woken or expired, exactly once (Kafka's DelayedOperation). Does not
-own the keys: each ``Partition`` holds the requests that wait for it, and wakes them. No task is made per request.
+own the keys: each ``Replica`` holds the requests that wait for it, and wakes them. No task is made per request.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reads: one fetch request across its partitions, and again those of them where something has changed.
 
 Owns the size limits of a whole response (Kafka's ReplicaManager) and when what was found is enough (its DelayedFetch).
-Does not own waiting (``purgatory``) or the reading of one partition (``Partition.read``).
+Does not own waiting (``purgatory``) or the reading of one partition (``Replica.read``).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from cluster.broker.replicas.fetch_checks import FetchedBy, fetch_error
 from cluster.broker.replicas.host import RequestRefused
-from cluster.broker.replicas.partition import Partition
+from cluster.broker.replicas.replica import Replica
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchResult
 from cluster.seams.storage import FileRange
@@ -43,7 +43,7 @@ class Reads:
         min_bytes: int,
         max_bytes: int,
         reader: FetchedBy,
-        find: Callable[[str, int], Partition],
+        find: Callable[[str, int], Replica],
     ) -> None:
         self.wanted = wanted
         self._reader = reader

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from cluster.broker.journal import Journal
 from cluster.broker.replicas.host import RequestRefused
-from cluster.broker.replicas.partition import Partition
 from cluster.broker.replicas.produce_checks import INTERNAL_TOPICS
 from cluster.broker.replicas.purgatory import Delayed, TimerWheel
+from cluster.broker.replicas.replica import Replica
 from cluster.log.errors import LogError
 from cluster.protocol.errors import ErrorCode
 
@@ -63,7 +63,7 @@ class RecordDeletion:
 
     def __init__(
         self,
-        find: Callable[[str, int], Partition],
+        find: Callable[[str, int], Replica],
         wheel: TimerWheel,
         journal: Journal,
         storage_failed: Callable[[LogError], None],
@@ -82,7 +82,7 @@ class RecordDeletion:
         """Delete here step by step, and respond when every live replica of every partition has. None is in ``wanted``
         twice."""
         results: list[DeletionResult] = []
-        waiting: list[tuple[int, Partition, int]] = []
+        waiting: list[tuple[int, Replica, int]] = []
         for index, asked in enumerate(wanted):
             code = ErrorCode.NONE
             try:
@@ -105,7 +105,7 @@ class RecordDeletion:
         for _, partition, _ in waiting:
             partition.settle_deletions()
 
-    def _delete(self, asked: WantedDeletion) -> tuple[Partition, int]:
+    def _delete(self, asked: WantedDeletion) -> tuple[Replica, int]:
         """Move one log's start; returns the offset at which all replicas' logs must begin, at least."""
         if asked.topic in INTERNAL_TOPICS:
             raise RequestRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{asked.topic} is internal")

@@ -17,10 +17,10 @@ from cluster.broker.metrics import Counters
 from cluster.broker.replicas.fetch_checks import FetchedBy
 from cluster.broker.replicas.fetch_sessions import FetchSession, FetchSessions, SessionPartition
 from cluster.broker.replicas.host import Proposer, Proposing, RequestRefused
-from cluster.broker.replicas.partition import Partition
 from cluster.broker.replicas.purgatory import DelayedFetch, TimerWheel
 from cluster.broker.replicas.reads import Reads
 from cluster.broker.replicas.record_deletion import RecordDeletion
+from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.writes import Writes
 from cluster.broker.rules import Rules
 from cluster.log.checkpoints import TopicPartition
@@ -57,7 +57,7 @@ class ReplicaManager:
         self.rules = rules
         self.counters = counters
         self.lag_time_max_ms = lag_time_max_ms
-        self.partitions: dict[TopicPartition, Partition] = {}
+        self.partitions: dict[TopicPartition, Replica] = {}
         self.wheel = TimerWheel(loop)
         self.sessions = sessions
         self.deletion = RecordDeletion(self.find, self.wheel, journal, storage_failed)
@@ -122,7 +122,7 @@ class ReplicaManager:
         """What to write to the high-watermark checkpoint."""
         return {key: partition.high_watermark for key, partition in self.partitions.items()}
 
-    def find(self, topic: str, partition: int) -> Partition:
+    def find(self, topic: str, partition: int) -> Replica:
         """A replica on this broker. Raises ``RequestRefused`` with the code for one that is elsewhere or nowhere."""
         found = self.partitions.get((topic, partition))
         if found is None:

@@ -14,7 +14,7 @@ from cluster.broker.checkpoints import Blocking, unbroken
 from cluster.broker.replicas.assignments import ReplicaAssignment, ReplicaElsewhere, ReplicaStop, Role
 from cluster.broker.replicas.fetchers import Fetchers
 from cluster.broker.replicas.host import TopicSettings
-from cluster.broker.replicas.partition import Partition
+from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import LogError, LogOffline
@@ -148,15 +148,13 @@ class Roles:
             known[topic] = self._topic_settings(topic)
         return known[topic]
 
-    def _open(self, asked: ReplicaAssignment, settings: TopicSettings) -> Partition:
+    def _open(self, asked: ReplicaAssignment, settings: TopicSettings) -> Replica:
         log = self._logs.get_or_create(asked.topic, asked.partition, asked.topic_id, settings.log)
         key = (asked.topic, asked.partition)
         high_watermark = restored_high_watermark(
             self._logs.high_watermark(*key), log.log_start_offset, log.log_end_offset
         )
-        partition = Partition(
-            asked.topic, asked.partition, asked.topic_id, log, high_watermark, settings, self._replicas
-        )
+        partition = Replica(asked.topic, asked.partition, asked.topic_id, log, high_watermark, settings, self._replicas)
         self._replicas.partitions[key] = partition
         return partition
 
@@ -171,7 +169,7 @@ class Roles:
                 except LogError as error:
                     self._failed(error)
 
-    def _take_role(self, partition: Partition, role: Role) -> None:
+    def _take_role(self, partition: Replica, role: Role) -> None:
         if role.leader == self._replicas.broker_id:
             self._fetchers.leave(partition.key)
             was_leader = partition.leader is not None

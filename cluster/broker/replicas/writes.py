@@ -2,7 +2,7 @@
 
 Owns the way through a request's partitions, the wait for acknowledgements, and the batches in which there is too much
 to look at on the event loop: they go to another thread, one request at a time, and nothing else of their connection is
-taken meanwhile. Does not own the checks (``produce_checks``) nor the append to one partition (``Partition``).
+taken meanwhile. Does not own the checks (``produce_checks``) nor the append to one partition (``Replica``).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from functools import partial
 from cluster.broker.checkpoints import Blocking
 from cluster.broker.portions import Pauses
 from cluster.broker.replicas.host import RequestRefused
-from cluster.broker.replicas.partition import Partition
 from cluster.broker.replicas.produce_checks import INTERNAL_TOPICS, VALID_ACKS, Looked, admit, look_inside
 from cluster.broker.replicas.purgatory import DelayedProduce, TimerWheel, failed
+from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.waiters import Acknowledgement
 from cluster.log.appending import AppendInfo
 from cluster.log.checkpoints import TopicPartition
@@ -35,7 +35,7 @@ PARTITIONS_AT_ONCE = 500
 
 Respond = Callable[[list[ProduceResult]], None]
 #: A part of a request that waits for its acknowledgement: (its index, partition, required offset, leader epoch).
-Waiting = tuple[int, Partition, int, int]
+Waiting = tuple[int, Replica, int, int]
 
 
 class Writes:
@@ -43,8 +43,8 @@ class Writes:
 
     def __init__(
         self,
-        partitions: Mapping[TopicPartition, Partition],
-        find: Callable[[str, int], Partition],
+        partitions: Mapping[TopicPartition, Replica],
+        find: Callable[[str, int], Replica],
         partition_exists: Callable[[str, int], bool],
         acknowledgement: Acknowledgement,
         wheel: TimerWheel,
@@ -162,7 +162,7 @@ class Writes:
         return found[0]
 
     def _result(
-        self, partition: Partition, acks: int, info: AppendInfo, epoch: int, index: int, waiting: list[Waiting]
+        self, partition: Replica, acks: int, info: AppendInfo, epoch: int, index: int, waiting: list[Waiting]
     ) -> ProduceResult:
         """The answer for a batch that was appended, as it will be if all goes well."""
         first_offset, _, log_append_time_ms, log_start_offset, must_commit_offset, _, error_code = info
@@ -188,7 +188,7 @@ class Writes:
 
     def _admit(
         self, wanted: ProducePartition, acks: int, client_id: str | None, zstd_allowed: bool
-    ) -> tuple[Partition, memoryview]:
+    ) -> tuple[Replica, memoryview]:
         """The replica here, and the batch for it, of a part that is not plainly right. Raises ``RequestRefused`` and
         ``InvalidBatch``."""
         topic, number, _ = wanted

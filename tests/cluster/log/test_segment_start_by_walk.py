@@ -10,7 +10,7 @@ from cluster.log import segment_start
 from cluster.log.config import LogConfig
 from cluster.log.epochs import LeaderEpochCache
 from cluster.log.producers import ProducerStates
-from cluster.log.replay import Replay
+from cluster.log.replay import LogReplay
 from cluster.log.segment import Segment
 from cluster.log.segment_start import walk
 from cluster.protocol.batch import parse_header
@@ -105,7 +105,7 @@ def test_a_walk_makes_what_appending_made(rows, check_crc, chunk) -> None:
         appended.write_batches([batch])
         producers.update(header, header.base_offset)
     walked = Segment("data", 0, CONFIG, storage, NOW_MS)
-    replay = Replay(LeaderEpochCache(), ProducerStates(), holes_allowed=False)
+    replay = LogReplay(LeaderEpochCache(), ProducerStates(), holes_allowed=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(segment_start, "CRC_CHUNK_BYTES", chunk)
         patch.setattr(segment_start, "SCAN_CHUNK_BYTES", chunk)
@@ -130,6 +130,6 @@ def test_the_walk_ends_where_a_byte_is_wrong(rows, data) -> None:
     segment = Segment("data", 0, CONFIG, storage, NOW_MS)
     segment.write(stored)
     walked = Segment("data", 0, CONFIG, storage, NOW_MS)
-    problem = walk(walked, Replay(LeaderEpochCache(), ProducerStates(), holes_allowed=False), check_crc=True)
+    problem = walk(walked, LogReplay(LeaderEpochCache(), ProducerStates(), holes_allowed=False), check_crc=True)
     assert problem
     assert walked.size_bytes == start

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.broker.replicas.following import FIRST_PAUSE_MS, SCAN_S, Following, Kind, Question
+from cluster.broker.replicas.following import FIRST_PAUSE_MS, SCAN_S, Following, Question, QuestionKind
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchResponse, FetchResult
 from cluster.replication.follower import FetchPosition
@@ -84,11 +84,16 @@ def test_a_session_is_opened_then_used() -> None:
     replicas = [Replica(number) for number in range(3)]
     found = following(*replicas)
     full = ask(found)
-    assert (full.kind, full.session_id, full.session_epoch, named(full)) == (Kind.FULL, 0, 0, [0, 1, 2])
+    assert (full.kind, full.session_id, full.session_epoch, named(full)) == (QuestionKind.FULL, 0, 0, [0, 1, 2])
     replicas[1].offset = 4
     assert sorted(answer(found, full, result(0), result(1, b"x"), result(2))) == [0, 1, 2]
     second = ask(found)
-    assert (second.kind, second.session_id, second.session_epoch, named(second)) == (Kind.INCREMENTAL, 77, 1, [1])
+    assert (second.kind, second.session_id, second.session_epoch, named(second)) == (
+        QuestionKind.INCREMENTAL,
+        77,
+        1,
+        [1],
+    )
     assert answer(found, second) == []
     third = ask(found)
     assert (third.session_epoch, named(third)) == (2, [])
@@ -99,7 +104,7 @@ def test_a_leader_without_sessions_is_told_all_each_time() -> None:
     found = following(Replica(0), Replica(1))
     for _ in range(3):
         question = ask(found)
-        assert (question.kind, question.session_epoch, named(question)) == (Kind.FULL, 0, [0, 1])
+        assert (question.kind, question.session_epoch, named(question)) == (QuestionKind.FULL, 0, [0, 1])
         answer(found, question, result(0), result(1), session=0)
 
 
@@ -124,7 +129,7 @@ def test_while_a_session_is_being_opened_news_go_alone() -> None:
     full = ask(found)
     found.add(Replica(1))  # type: ignore[arg-type]
     alone = ask(found, is_second=True)
-    assert (alone.kind, alone.session_id, alone.session_epoch, named(alone)) == (Kind.ALONE, 0, -1, [1])
+    assert (alone.kind, alone.session_id, alone.session_epoch, named(alone)) == (QuestionKind.ALONE, 0, -1, [1])
     answer(found, full, result(0))
     answer(found, alone, result(1), session=0)
     assert named(ask(found)) == [1]
@@ -156,10 +161,10 @@ def test_a_lost_session_is_opened_again() -> None:
     for error in (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH):
         assert answer(found, ask(found), session=0, error=error) == []
         full = ask(found)
-        assert (full.kind, full.session_epoch, named(full)) == (Kind.FULL, 0, [0, 1])
+        assert (full.kind, full.session_epoch, named(full)) == (QuestionKind.FULL, 0, [0, 1])
         answer(found, full, result(0), result(1))
     found.start_over()
-    assert ask(found).kind is Kind.FULL
+    assert ask(found).kind is QuestionKind.FULL
 
 
 def test_who_is_followed_no_more_is_forgotten() -> None:
@@ -209,9 +214,9 @@ def test_the_leader_knows_where_everybody_is(steps: list[tuple[str, int]]) -> No
     def leader(question: Question) -> tuple[int, int, list[FetchResult]]:
         """Takes a question over; returns (session id, error, results)."""
         nonlocal held
-        if question.kind is Kind.ALONE:
+        if question.kind is QuestionKind.ALONE:
             return 0, 0, [result(wanted.partition) for wanted in question.wanted]
-        if question.kind is Kind.FULL:
+        if question.kind is QuestionKind.FULL:
             held = {}
         elif held is None:
             return 0, int(ErrorCode.FETCH_SESSION_ID_NOT_FOUND), []
@@ -224,7 +229,7 @@ def test_the_leader_knows_where_everybody_is(steps: list[tuple[str, int]]) -> No
     def reply(*, pausing: int | None = None, data: int | None = None) -> None:
         question = flying.pop(0)
         session, error, results = leader(question)
-        if data is not None and held is not None and data in held and question.kind is not Kind.ALONE:
+        if data is not None and held is not None and data in held and question.kind is not QuestionKind.ALONE:
             results = [each for each in results if each.partition != data] + [result(data, b"x")]
         counted = found.answered(question, FetchResponse(1, error, session, 0, results))
         for followed, each in counted:

@@ -14,7 +14,7 @@ from cluster.broker.replicas import invariants
 from cluster.broker.replicas.assignments import Role
 from cluster.broker.replicas.following import Following, Question
 from cluster.broker.replicas.host import TopicSettings
-from cluster.broker.replicas.partition import Partition
+from cluster.broker.replicas.replica import Replica
 from cluster.broker.rules import Rules
 from cluster.log.config import LogConfig
 from cluster.protocol.fetch import FetchResponse
@@ -25,14 +25,14 @@ from tests.support.invariants import is_named, raised, stated
 ME, OTHER = 1, 2
 
 
-def replica(leader: int) -> Partition:
+def replica(leader: int) -> Replica:
     """Replica of broker 1 with two records, in leader epoch 3."""
     host = SimpleNamespace(
         broker_id=ME, rules=Rules(), counters=Counters(), lag_time_max_ms=1000, is_alive=lambda _broker: True
     )
     log = open_log(bench())
     append(log, leader_epoch=2)
-    found = Partition("t", 0, UUID(int=7), log, 0, TopicSettings(LogConfig(), 1), host)  # type: ignore[arg-type]
+    found = Replica("t", 0, UUID(int=7), log, 0, TopicSettings(LogConfig(), 1), host)  # type: ignore[arg-type]
     role = Role(leader, 3, 5, (ME, OTHER), (ME, OTHER))
     if leader == ME:
         found.lead(role, 0)
@@ -43,35 +43,35 @@ def replica(leader: int) -> Partition:
     return found
 
 
-def watermark_is(offset: int) -> Callable[[Partition], None]:
+def watermark_is(offset: int) -> Callable[[Replica], None]:
     return lambda found: setattr(found._follower_log, "high_watermark", offset)
 
 
-def take_a_later_epoch(found: Partition) -> None:
+def take_a_later_epoch(found: Replica) -> None:
     found.leader_epoch += 1
 
 
-def take_the_isr_of_another_time(found: Partition) -> None:
+def take_the_isr_of_another_time(found: Replica) -> None:
     found.partition_epoch += 1
 
 
-def name_another_leader(found: Partition) -> None:
+def name_another_leader(found: Replica) -> None:
     found.leader_id = OTHER
 
 
-def lead_without_an_epoch_in_the_log(found: Partition) -> None:
+def lead_without_an_epoch_in_the_log(found: Replica) -> None:
     found.log.epochs.truncate_from_end(1)
 
 
-def follow_itself(found: Partition) -> None:
+def follow_itself(found: Replica) -> None:
     found.leader_id = ME
 
 
-def hold_a_later_epoch_than_the_leader(found: Partition) -> None:
+def hold_a_later_epoch_than_the_leader(found: Replica) -> None:
     found.log.epochs.assign(4, 2)
 
 
-BREAKS: list[tuple[str, int, Callable[[Partition], None]]] = [
+BREAKS: list[tuple[str, int, Callable[[Replica], None]]] = [
     ("watermark-in-log", OTHER, watermark_is(3)),
     ("watermark-in-log", OTHER, watermark_is(-1)),
     ("role-of-leader", ME, take_a_later_epoch),
@@ -84,7 +84,7 @@ BREAKS: list[tuple[str, int, Callable[[Partition], None]]] = [
 
 
 @pytest.mark.parametrize(("name", "leader", "break_it"), BREAKS)
-def test_what_is_broken_is_named(name: str, leader: int, break_it: Callable[[Partition], None]) -> None:
+def test_what_is_broken_is_named(name: str, leader: int, break_it: Callable[[Replica], None]) -> None:
     """One line with the invariant's name and the values."""
     found = replica(leader)
     is_named(name, lambda: invariants.validate(found), lambda: break_it(found))
@@ -96,19 +96,19 @@ def hold(following: Following, question: Question) -> None:
         following.handled(followed, each)
 
 
-def follow_another(following: Following, found: Partition) -> None:
+def follow_another(following: Following, found: Replica) -> None:
     found.leader_id = 3
 
 
-def grow_unseen(following: Following, found: Partition) -> None:
+def grow_unseen(following: Following, found: Replica) -> None:
     found.log.append_as_follower(replicated(make_batch(base_offset=2, leader_epoch=3)))
 
 
-def forget_it(following: Following, found: Partition) -> None:
+def forget_it(following: Following, found: Replica) -> None:
     following._held.clear()
 
 
-FOLLOWING_BREAKS: list[tuple[str, Callable[[Following, Partition], None]]] = [
+FOLLOWING_BREAKS: list[tuple[str, Callable[[Following, Replica], None]]] = [
     ("follows-its-leader", follow_another),
     ("fetch-at-the-end", grow_unseen),
     ("follows-somehow", forget_it),
@@ -116,7 +116,7 @@ FOLLOWING_BREAKS: list[tuple[str, Callable[[Following, Partition], None]]] = [
 
 
 @pytest.mark.parametrize(("name", "break_it"), FOLLOWING_BREAKS)
-def test_what_is_broken_of_a_fetch_is_named(name: str, break_it: Callable[[Following, Partition], None]) -> None:
+def test_what_is_broken_of_a_fetch_is_named(name: str, break_it: Callable[[Following, Replica], None]) -> None:
     """In a session that holds the replica."""
     following, found = Following(1000), replica(OTHER)
     following.add(found)

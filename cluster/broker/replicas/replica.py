@@ -1,4 +1,4 @@
-"""Partition: one replica on this broker. It joins the replication rules with the log and wakes who waits for it.
+"""Replica: one replica on this broker. It joins the replication rules with the log and wakes who waits for it.
 
 Owns the role (leader, follower, neither) and what a leader does. Does not own what a follower does (``FollowerLog``),
 requests of several partitions (``ReplicaManager``), or any decision.
@@ -39,7 +39,7 @@ from cluster.replication.leader_epochs import check_leader_epoch
 logger = logging.getLogger(__name__)
 
 
-class Partition:
+class Replica:
     """One replica. All times are milliseconds; ``now_ms`` is monotonic, ``wall_ms`` is for record timestamps."""
 
     def __init__(
@@ -71,7 +71,7 @@ class Partition:
     def __repr__(self) -> str:
         role = "leader" if self.leader else f"follower of {self.leader_id}"
         return (
-            f"<Partition {self.topic}-{self.partition} {role} epoch {self.leader_epoch} "
+            f"<Replica {self.topic}-{self.partition} {role} epoch {self.leader_epoch} "
             f"[{self.log.log_start_offset}, {self.log.log_end_offset}) watermark {self.high_watermark}>"
         )
 
@@ -221,13 +221,7 @@ class Partition:
     # Reading
 
     def read(
-        self,
-        wanted: FetchPartition,
-        reader: FetchedBy,
-        max_bytes: int,
-        at_least_one: bool,
-        arrived: bool,
-        now_ms: int,
+        self, wanted: FetchPartition, reader: FetchedBy, max_bytes: int, at_least_one: bool, arrived: bool, now_ms: int
     ) -> FetchFinding:
         """One partition's part of a fetch. ``arrived``: the request is new, so a follower's progress is noted.
 

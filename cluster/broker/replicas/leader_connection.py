@@ -1,4 +1,4 @@
-"""LeaderLink: one connection to a leader, requests and the callbacks for their answers, and one timer.
+"""LeaderConnection: one connection to a leader, requests and the callbacks for their answers, and one timer.
 
 Owns connecting, reconnecting, deadlines and the matching of answers. Does not own what is asked or what an answer means
 (``Fetcher``). Answers are handled in the connection's callback, on the receive buffer: no task, no copy.
@@ -25,7 +25,7 @@ _CORRELATION_ID = struct.Struct(">i")
 OnResponse = Callable[[memoryview], None]
 
 
-class Owner(Protocol):
+class ConnectionUser(Protocol):
     """Who uses a link. Called on the loop."""
 
     def link_is_up(self) -> None: ...
@@ -43,13 +43,13 @@ class Owner(Protocol):
         ...
 
 
-class LeaderLink:
+class LeaderConnection:
     """``address`` tells where the leader is reached now, or None. Times are milliseconds."""
 
     def __init__(
         self,
         leader_id: int,
-        owner: Owner,
+        owner: ConnectionUser,
         *,
         address: Callable[[int], tuple[str, int] | None],
         transport: Transport,
@@ -74,7 +74,7 @@ class LeaderLink:
 
     def __repr__(self) -> str:
         state = "up" if self.is_up else "connecting" if self._connecting else "down"
-        return f"<LeaderLink to {self._leader_id} {state}, {self.in_flight} in flight>"
+        return f"<LeaderConnection to {self._leader_id} {state}, {self.in_flight} in flight>"
 
     @property
     def is_up(self) -> bool:
@@ -116,7 +116,7 @@ class LeaderLink:
             self.wake_in(timeout_ms)
 
     def wake_in(self, delay_ms: float) -> None:
-        """Call ``Owner.timer`` after a while, and not later than already planned."""
+        """Call ``ConnectionUser.timer`` after a while, and not later than already planned."""
         when = self._loop.time() + delay_ms / 1000
         if self._timer is not None:
             if self._timer.when() <= when:
@@ -194,7 +194,7 @@ class LeaderLink:
 class _Receiver:
     """The frames of one connection of a link."""
 
-    def __init__(self, link: LeaderLink, connection: Connection) -> None:
+    def __init__(self, link: LeaderConnection, connection: Connection) -> None:
         self._link = link
         self._connection = connection
 
