@@ -16,7 +16,7 @@ class LogError(Exception):
         self.message = message
 
 
-class OffsetOutOfRange(LogError):
+class OffsetOutsideLog(LogError):
     """An offset below the log start or above the log end."""
 
     def __init__(self, offset: int, log_start_offset: int, log_end_offset: int) -> None:

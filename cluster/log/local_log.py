@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cluster.log.config import LogConfig
-from cluster.log.errors import OffsetOutOfRange, StorageFailed, not_opened
+from cluster.log.errors import OffsetOutsideLog, StorageFailed, not_opened
 from cluster.log.flush import PendingFlush
 from cluster.log.removal import Doomed
 from cluster.log.retention import SegmentFacts
@@ -124,10 +124,10 @@ class LocalLog:
     def read(
         self, offset: int, max_bytes: int, upper_bound_offset: int, log_start_offset: int, at_least_one: bool
     ) -> ReadResult:
-        """Whole batches from the one that holds ``offset``, all below the bound. Raises ``OffsetOutOfRange``."""
+        """Whole batches from the one that holds ``offset``, all below the bound. Raises ``OffsetOutsideLog``."""
         end = self.log_end_offset
         if not log_start_offset <= offset <= end:
-            raise OffsetOutOfRange(offset, log_start_offset, end)
+            raise OffsetOutsideLog(offset, log_start_offset, end)
         if offset < upper_bound_offset and offset < end:
             for segment in self.segments.from_offset(offset):
                 position = segment.locate(offset)

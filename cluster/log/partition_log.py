@@ -17,7 +17,7 @@ from cluster.log.cleaner import Cleaning, cleanable_of, plan_cleaning
 from cluster.log.compaction import Cleanable
 from cluster.log.config import INT64_MAX, LogConfig
 from cluster.log.data_directory import retire_directory
-from cluster.log.errors import OffsetOutOfRange, StorageFailed
+from cluster.log.errors import OffsetOutsideLog, StorageFailed
 from cluster.log.flush import PendingFlush
 from cluster.log.local_log import LocalLog, ReadResult
 from cluster.log.opening import OpenedLog, open_log
@@ -190,7 +190,7 @@ class PartitionLog(LogAppends):
     def read(self, offset: int, max_bytes: int, upper_bound_offset: int, at_least_one: bool = True) -> ReadResult:
         """Whole batches from the one that holds ``offset``, of one segment, all below ``upper_bound_offset``.
 
-        They are at most ``max_bytes``, but ``at_least_one`` lets the first be larger. Raises ``OffsetOutOfRange``, or
+        They are at most ``max_bytes``, but ``at_least_one`` lets the first be larger. Raises ``OffsetOutsideLog``, or
         ``StorageFailed`` if the file cannot be read.
         """
         self._local.check()
@@ -275,12 +275,12 @@ class PartitionLog(LogAppends):
     def advance_log_start_offset(self, offset: int, reason: str = "asked for") -> None:
         """Let the log begin at ``offset``, which is at most its end; whole segments below it are deleted.
 
-        ``reason`` is for the journal. Raises ``OffsetOutOfRange`` or ``StorageFailed``.
+        ``reason`` is for the journal. Raises ``OffsetOutsideLog`` or ``StorageFailed``.
         """
         if offset <= self.log_start_offset:
             return
         if offset > self.log_end_offset:
-            raise OffsetOutOfRange(offset, self.log_start_offset, self.log_end_offset)
+            raise OffsetOutsideLog(offset, self.log_start_offset, self.log_end_offset)
         before = self.log_start_offset
         self.log_start_offset = offset
         self._announce_log_start(before, reason)

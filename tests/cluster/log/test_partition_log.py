@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from cluster.log.config import LogConfig
-from cluster.log.errors import OffsetOutOfRange, StorageFailed
+from cluster.log.errors import OffsetOutsideLog, StorageFailed
 from cluster.log.removal import Doomed
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.records import NewRecord, build_batch
@@ -127,7 +127,7 @@ def test_reads_outside_the_log(on):
     log = open_log(on, log_start_offset=5)
     append(log, count=3)
     for offset in (-1, 4, 9):
-        with pytest.raises(OffsetOutOfRange) as caught:
+        with pytest.raises(OffsetOutsideLog) as caught:
             log.read(offset, 100, 8)
         assert caught.value.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
         assert (caught.value.log_start_offset, caught.value.log_end_offset) == (5, 8)
@@ -241,9 +241,9 @@ def test_log_start_moves_up_alone(on):
     log.advance_log_start_offset(1)
     assert log.log_start_offset == 3 and log.segment_base_offsets == [2, 4]
     assert log.epochs.entries == ((1, 3), (2, 4))
-    with pytest.raises(OffsetOutOfRange):
+    with pytest.raises(OffsetOutsideLog):
         log.read(2, 100, 6)
-    with pytest.raises(OffsetOutOfRange):
+    with pytest.raises(OffsetOutsideLog):
         log.advance_log_start_offset(7)
     assert produce(log, 0).duplicate  # the memory of producers outlives their records
     log.advance_log_start_offset(4)

@@ -17,7 +17,7 @@ from cluster.log import producers as producers_module
 from cluster.log import segment as segment_module
 from cluster.log.config import LogConfig
 from cluster.log.epochs import EpochEntry, LeaderEpochCache
-from cluster.log.errors import OffsetOutOfRange
+from cluster.log.errors import OffsetOutsideLog
 from cluster.log.index import OffsetIndex, TimeIndex
 from cluster.log.partition_log import PartitionLog
 from cluster.log.producers import ProducerStates
@@ -180,7 +180,7 @@ class LogMachine(RuleBasedStateMachine):
         upper = data.draw(st.integers(0, self.end() + 2), "upper_bound_offset")
         at_least_one = data.draw(st.booleans(), "at_least_one")
         if offset > self.end():
-            with pytest.raises(OffsetOutOfRange):
+            with pytest.raises(OffsetOutsideLog):
                 self.log.read(offset, max_bytes, upper, at_least_one)
             return
         result = self.log.read(offset, max_bytes, upper, at_least_one)
