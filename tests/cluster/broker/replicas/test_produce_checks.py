@@ -32,10 +32,12 @@ def check_old_retry(verdict: SequenceVerdict) -> None:
 
 
 def test_what_the_rule_calls_stored_is_not_judged_by_its_time() -> None:
+    """A retry that has grown too old is no loss (docs/produce-checks.md, row 16)."""
     check_old_retry(STORED)
 
 
 def test_what_the_rule_calls_news_is_judged_by_its_time() -> None:
+    """Whatever the correct rule would say: a defect's rule is the broker's."""
     with pytest.raises(InvalidBatch) as refused:
         check_old_retry(ACCEPTED)
     assert refused.value.error_code is ErrorCode.INVALID_TIMESTAMP
