@@ -16,7 +16,7 @@ LONG_MODULES: dict[str, tuple[int, str]] = {
     "cluster.broker.replicas.replica": (330, "one replica's face towards requests, roles and settings"),
     "cluster.seams.asyncio_connection": (340, "one socket: reading, sending, pausing and ending share its state"),
     "cluster.log.manager": (370, "all replicas of one broker: opening, checkpoints and deletion share their state"),
-    "cluster.log.partition_log": (492, "the one face of a replica's log; the work is in the modules beside it"),
+    "cluster.log.partition_log": (470, "the one face of a replica's log; the work is in the modules beside it"),
     "cluster.log.segment": (370, "one file with its indexes: lookups, appends and cuts share their positions"),
     "verifier.evidence.history": (340, "one file form: its columns, its writer, its reader"),
 }

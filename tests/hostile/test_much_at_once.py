@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from cluster.broker.replicas.batch_checks import NAMED
+from cluster.broker.replicas.produce_checks import NAMED
 from cluster.protocol import fetch, produce
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.batch import CODEC_ZSTD

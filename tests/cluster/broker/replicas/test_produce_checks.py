@@ -32,12 +32,12 @@ def check_old_retry(verdict: SequenceVerdict) -> None:
 
 
 def test_what_the_rule_calls_stored_is_not_judged_by_its_time() -> None:
-    """A retry of a batch that the log has is answered as before, however old its timestamps are by now."""
+    """A retry that has grown too old is no loss (docs/produce-checks.md, row 16)."""
     check_old_retry(STORED)
 
 
 def test_what_the_rule_calls_news_is_judged_by_its_time() -> None:
-    """The same batch, where the broker's rule says that the log does not have it."""
+    """Whatever the correct rule would say: a defect's rule is the broker's."""
     with pytest.raises(InvalidBatch) as refused:
         check_old_retry(ACCEPTED)
     assert refused.value.error_code is ErrorCode.INVALID_TIMESTAMP
