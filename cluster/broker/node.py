@@ -12,19 +12,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from random import Random
+from typing import Any
 
 from cluster.broker.admission import Admission
 from cluster.broker.api_table import api_table
 from cluster.broker.checkpoints import Blocking, Checkpoints, in_thread
 from cluster.broker.control.control_plane import ControlPlane
-from cluster.broker.control.endpoints import PeerAddresses
-from cluster.broker.control.metadata_cache import MetadataCache
+from cluster.broker.endpoints import PeerAddresses, advertised_endpoints
 from cluster.broker.handlers.from_controller import deliver
 from cluster.broker.handlers.metadata import MetadataHandler, TopicCreator
 from cluster.broker.housekeeping import Housekeeping
 from cluster.broker.journal import JournalFile
-from cluster.broker.listeners import advertised_endpoints
 from cluster.broker.loading import LOADED, load_logs
+from cluster.broker.metadata_cache import MetadataCache
 from cluster.broker.metrics import Counters
 from cluster.broker.replicas.fetch_sessions import FetchSessions
 from cluster.broker.replicas.fetcher import Fetcher, FetcherSettings
@@ -36,9 +36,8 @@ from cluster.broker.replicas.roles import Roles
 from cluster.broker.rules import Rules
 from cluster.broker.server import Api, ClientConnection
 from cluster.broker.services import Services
-from cluster.config import topic as topic_config
+from cluster.broker.topic_settings import log_defaults, topic_settings
 from cluster.config.broker import BrokerConfig
-from cluster.config.errors import ConfigError
 from cluster.log.config import LogConfig
 from cluster.log.errors import LogError, OutOfFiles
 from cluster.log.manager import LogManager
@@ -97,9 +96,7 @@ class Node:
         self._held: list[ClientConnection] | None = []
         #: Peers that came before there was anything to answer them with.
         self._early: list[ClientConnection] = []
-        self._log_defaults = LogConfig(
-            unknown_producer=config["gapless.unknown.producer"], max_producers=config["gapless.max.producers"]
-        )
+        self._log_defaults = log_defaults(config)
         self.logs = LogManager(
             config.data_directory,
             seams.storage,
@@ -114,6 +111,7 @@ class Node:
         self._roles: Roles | None = None
         self._checkpoints: Checkpoints | None = None
         self._housekeeping: Housekeeping | None = None
+        self._services: Services | None = None
 
     def __repr__(self) -> str:
         return f"<Node {self.config.broker_id} {self.ports} {self._replicas!r}>"
@@ -181,7 +179,7 @@ class Node:
         self.counters.log_load_ns = int(loaded["elapsed_ms"] * 1_000_000)
         loop = asyncio.get_running_loop()
         config, clock = self.config, self._seams.clock
-        self._proposals = IsrProposals(control.propose_isr, clock, loop)
+        self._proposals = IsrProposals(control.controller.propose_isr, clock, loop)
         replicas = self._replicas = ReplicaManager(
             broker_id=config.broker_id,
             rules=self._rules,
@@ -209,13 +207,11 @@ class Node:
             self.logs, replicas.high_watermarks, config, clock, self._seams.storage, self._storage_failed,
             self._journal.write, self._seams.blocking, self._seams.give_back_memory,
         )  # fmt: skip
-        services = Services(
+        services = self._services = Services(
             config, self.counters, self.metadata, control, replicas, roles, checkpoints, usable_bytes,
             self._seams.blocking,
         )  # fmt: skip
         self._fill_api_tables(services)
-        control.deliver = partial(deliver, services)
-        control.settings_changed = roles.configure
         self.metadata.on_update(self._metadata_updated)
         await control.start()
         replicas.start()
@@ -238,10 +234,21 @@ class Node:
             cache=self.metadata,
             journal=self._journal.write,
             rules=self._rules.control,
+            deliver=self._deliver,
+            settings_changed=self._settings_changed,
         )
 
+    async def _deliver(self, request: Any) -> Any:
+        if self._services is None:
+            raise RuntimeError("the broker is not started")
+        return await deliver(self._services, request)
+
+    def _settings_changed(self, topic: str | None) -> None:
+        if self._roles is not None:
+            self._roles.configure(topic)
+
     def _fill_api_tables(self, services: Services) -> None:
-        creator = TopicCreator(services.control.ask_controller, self.config["request.timeout.ms"])
+        creator = TopicCreator(services.control.controller.ask, self.config["request.timeout.ms"])
         may_create = self.config["auto.create.topics.enable"]
         metadata = MetadataHandler(self.metadata, creator.create if may_create else None)
         for name in self._listeners:
@@ -270,14 +277,8 @@ class Node:
         )
 
     def _topic_settings(self, topic: str) -> TopicSettings:
-        """Settings that cannot be meant are passed over: the topic must be served all the same."""
-        broker = self.control.configs.broker_config
-        try:
-            config = topic_config.validate(self.metadata.topic_config(topic), broker)
-        except ConfigError as error:
-            logger.error("topic %s goes by the broker's defaults: %s", topic, error)
-            config = topic_config.validate({}, broker)
-        return TopicSettings(LogConfig.from_mapping(config, self._log_defaults), config["min.insync.replicas"])
+        given = self.metadata.topic_config(topic)
+        return topic_settings(topic, given, self.control.configs.broker_config, self._log_defaults)
 
     def _metadata_updated(self) -> None:
         self.replicas.brokers_changed({broker.broker_id for broker in self.metadata.alive_brokers()})

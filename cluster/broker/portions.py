@@ -8,7 +8,8 @@ answered at once. Does not own what any API answers, nor batches of records (``r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator, Sequence
+from itertools import islice
 from typing import Any, TypeVar
 
 from cluster.broker.checkpoints import Blocking
@@ -21,6 +22,7 @@ BYTES_AT_ONCE = 16_384
 STRUCTURES_AT_ONCE = 1000
 
 _Result = TypeVar("_Result")
+_Item = TypeVar("_Item")
 
 #: An answer in the making. It yields as often as it can (None), and work for another thread, whose result it gets.
 Steps = Generator[Callable[[], Any] | None, Any, _Result]
@@ -107,6 +109,13 @@ class Pauses:
         if self._now_ns() >= self._until_ns:
             await asyncio.sleep(0)
             self._until_ns = self._now_ns() + SHARE_NS
+
+
+def chunks(items: Sequence[_Item], size: int) -> Iterator[list[_Item]]:
+    """``items`` in order, ``size`` at a time."""
+    iterator = iter(items)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
 
 
 def is_large(message: Any) -> bool:

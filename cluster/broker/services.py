@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from cluster.broker.checkpoints import Blocking, Checkpoints
 from cluster.broker.control.control_plane import ControlPlane
-from cluster.broker.control.metadata_cache import MetadataCache
+from cluster.broker.metadata_cache import MetadataCache
 from cluster.broker.metrics import Counters
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.broker.replicas.roles import Roles

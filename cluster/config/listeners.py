@@ -3,7 +3,7 @@
 Owns ``ListenerAddress`` and the choice of the brokers' own listener. What comes in on that is obeyed: whoever reaches
 it can delete topics, depose leaders or hide a broker, for nobody says yet who he is. So clients get another one unless
 they are all on this machine, or unless the operator says so. What is told to others of a listener is
-``cluster.broker.listeners``'s.
+``cluster.broker.endpoints``'s.
 """
 
 from __future__ import annotations

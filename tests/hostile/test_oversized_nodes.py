@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cluster.broker.control import controller_role
-from cluster.broker.control.topic_admin import TopicAdmin
+from cluster.broker.control.controller.topics import Topics
 from cluster.metadata import limits
 from cluster.metadata.paths import topic_config_path, topic_path
 from cluster.metadata.znodes import TopicRegistration
@@ -159,10 +159,10 @@ def test_an_event_without_an_end_costs_an_office_not_the_cluster(monkeypatch: py
         await cluster.create_topic("t", 1)
         with monkeypatch.context() as patch:
 
-            async def stuck(_admin: TopicAdmin, *_asked: Any) -> Any:
+            async def stuck(_admin: Topics, *_asked: Any) -> Any:
                 await asyncio.get_running_loop().create_future()
 
-            patch.setattr(TopicAdmin, "create", stuck)
+            patch.setattr(Topics, "create", stuck)
             refused = await asyncio.wait_for(create(cluster, "never"), deadline_s + 1)
         assert refused.error_code == ErrorCode.NOT_CONTROLLER
         await cluster.until(lambda: any(b.plane.is_controller for b in cluster.brokers.values()), 2)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cluster.broker.control import reassignments
-from cluster.broker.control.channels import BrokerChannel
+from cluster.broker.control.links.channels import BrokerChannel
 from cluster.broker.replicas import produce_checks, replica
 from cluster.broker.replicas.follower_log import FollowerLog
 from cluster.broker.replicas.roles import Roles

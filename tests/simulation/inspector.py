@@ -16,8 +16,8 @@ import contextlib
 from collections.abc import Callable, Hashable
 from functools import partial
 
-from cluster.broker.control.active_controller import ActiveController
-from cluster.broker.control.event_queue import EventQueue
+from cluster.broker.control.controller.controller import Controller
+from cluster.broker.control.membership.event_queue import EventQueue
 from cluster.broker.node import Node
 from cluster.broker.replicas import invariants as replica_invariants
 from cluster.broker.replicas.replica import Replica
@@ -102,7 +102,7 @@ class Inspector:
                     self._look_at(partition, seen)
             if has_changed:
                 self._look_at_fetchers(node)
-        office = node.control._role._office
+        office = node.control._candidate._office
         if office is not None:
             self._look_at_controller(office.controller, node.control._queue, seen)
 
@@ -138,7 +138,7 @@ class Inspector:
             is_answered = fetcher._link.in_flight == 0
             replica_invariants.validate_following(fetcher._following, leader_id, is_answered=is_answered)
 
-    def _look_at_controller(self, controller: ActiveController, queue: EventQueue, seen: _Seen) -> None:
+    def _look_at_controller(self, controller: Controller, queue: EventQueue, seen: _Seen) -> None:
         context = controller.context
         is_idle = any(not getter.done() for getter in queue._waiting._getters)
         facts = [

@@ -39,7 +39,7 @@ class SeenCluster(MemoryCluster):
         process, controller = self.processes.get(broker_id), self.processes.get(self.controller() or 0)
         if process is None or controller is None or process.node._control is None:
             return False
-        office = None if controller.node._control is None else controller.node._control._role._office
+        office = None if controller.node._control is None else controller.node._control._candidate._office
         known = None if office is None else office.controller.context.brokers.get(broker_id)
         registered = self.tree.exists(broker_path(broker_id))
         return (

@@ -56,7 +56,7 @@ def fetch_from_elsewhere(cluster: MemoryCluster, leader: int) -> None:
 
 def elect_somebody_else(cluster: MemoryCluster, leader: int) -> None:
     """The controller believes what it has not written."""
-    office = next(node.control._role._office for node in cluster.nodes.values() if node.control._role._office)
+    office = next(node.control._candidate._office for node in cluster.nodes.values() if node.control._candidate._office)
     partition = office.controller.context.topics["t"].partitions[0]
     assert partition.state is not None
     partition.state = type(partition.state)(

@@ -8,7 +8,7 @@ from contextvars import copy_context
 
 import pytest
 
-from cluster.broker.control.controller_role import RETRY_S
+from cluster.broker.control.office.candidate import RETRY_S
 from cluster.metadata.memory import MemoryStore, MemoryTree
 from cluster.metadata.store import ConnectionLostError, Create, SessionExpiredError, SessionState
 from cluster.seams.memory_storage import MemoryStorage
@@ -258,7 +258,7 @@ def test_a_broker_that_fell_from_office_twice_leaves_nothing_behind() -> None:
 
     async def main() -> None:
         async with MemoryCluster(1) as cluster:
-            role = cluster.nodes[1].control._role
+            role = cluster.nodes[1].control._candidate
             for _ in range(2):
                 await cluster.until(lambda: role.is_active)
                 # It has taken over.

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from cluster.broker.control.changes import BrokerIdTaken
+from cluster.broker.control.membership.membership import BrokerIdTaken
 from cluster.broker.rules import Rules
 from cluster.log.appending import AppendInfo
 from cluster.log.errors import LogError

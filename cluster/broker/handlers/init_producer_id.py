@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.broker.control.changes import CoordinatorLoading, NoProducerIds
+from cluster.broker.control.links.producer_ids import CoordinatorLoading, NoProducerIds
 from cluster.broker.handlers.find_coordinator import located
 from cluster.broker.server import Exchange
 from cluster.broker.services import Services

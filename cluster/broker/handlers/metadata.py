@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 from uuid import UUID
 
-from cluster.broker.control.metadata_cache import LiveBroker, MetadataCache, PartitionMetadata, TopicMetadata
+from cluster.broker.metadata_cache import LiveBroker, MetadataCache, PartitionMetadata, TopicMetadata
 from cluster.broker.portions import Steps
 from cluster.broker.replicas.produce_checks import INTERNAL_TOPICS
 from cluster.broker.server import Exchange

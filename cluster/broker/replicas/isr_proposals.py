@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice
 
-from cluster.broker.control.changes import IsrChange, IsrResult
+from cluster.broker.control.links.alter_partition import IsrChange, IsrResult
 from cluster.broker.replicas.host import Proposing
 from cluster.log.checkpoints import TopicPartition
 from cluster.protocol.errors import ErrorCode

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.broker.listeners import advertised_endpoints
+from cluster.broker.endpoints import advertised_endpoints
 from cluster.config.broker import validate
 
 

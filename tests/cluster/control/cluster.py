@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from cluster.broker.control.control_plane import ControlPlane
-from cluster.broker.control.endpoints import Endpoint, PeerAddresses
-from cluster.broker.control.metadata_cache import MetadataCache
+from cluster.broker.endpoints import Endpoint, PeerAddresses
+from cluster.broker.metadata_cache import MetadataCache
 from cluster.config.broker import validate
 from cluster.controller.rules import ControlRules
 from cluster.metadata.memory import MemoryStore, MemoryTree

@@ -7,9 +7,9 @@ import logging
 
 import pytest
 
-from cluster.broker.control.changes import BrokerIdTaken
-from cluster.broker.control.cluster_view import ClusterView
-from cluster.broker.control.controller_role import NotController
+from cluster.broker.control.controller.cluster_reader import ClusterReader
+from cluster.broker.control.controller.epoch_fence import NotController
+from cluster.broker.control.membership.membership import BrokerIdTaken
 from cluster.metadata.paths import CONTROLLER, CONTROLLER_EPOCH, broker_path
 from cluster.metadata.store import SessionExpiredError
 from cluster.protocol.apis import ApiKey
@@ -266,7 +266,7 @@ def test_an_office_kept_by_a_live_session_is_taken_up_again():
     async def body():
         cluster = Cluster()
         [broker] = await cluster.start(1)
-        broker.plane._role.resign("as after a silence")
+        broker.plane._candidate.resign("as after a silence")
         assert cluster.tree.exists(CONTROLLER) is not None
         broker.store.cut()
         broker.store.heal()
@@ -349,7 +349,7 @@ def test_a_broker_that_stops_as_its_office_falls_sets_no_timer():
             raise SessionExpiredError("over")
 
         with pytest.raises(NotController):
-            await broker.plane._role.serve(fail)
+            await broker.plane._candidate.serve(fail)
         await broker.plane.stop(controlled=False)
         timers = [timer for _, _, timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()]
         assert not [timer for timer in timers if "look_again" in repr(timer)]
@@ -385,10 +385,10 @@ def test_a_controller_that_falls_while_it_takes_over_tells_nobody(monkeypatch):
     async def body():
         cluster = Cluster()
         [broker] = await cluster.start(1)
-        role = broker.plane._role
+        role = broker.plane._candidate
         await cluster.until(lambda: role.is_active)
         role.resign("a test")
-        read = ClusterView.brokers
+        read = ClusterReader.brokers
 
         async def resign_meanwhile(view):
             found = await read(view)
@@ -396,7 +396,7 @@ def test_a_controller_that_falls_while_it_takes_over_tells_nobody(monkeypatch):
             return found
 
         with monkeypatch.context() as patched:
-            patched.setattr(ClusterView, "brokers", resign_meanwhile)
+            patched.setattr(ClusterReader, "brokers", resign_meanwhile)
             await broker.plane._queue.run(role.incumbent_changed)
         assert not role.is_active
         assert [task for task in asyncio.all_tasks() if task.get_name().startswith("control-channel")] == []

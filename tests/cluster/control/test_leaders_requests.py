@@ -10,9 +10,11 @@ from dataclasses import replace
 import pytest
 
 from cluster.broker.control import departures
-from cluster.broker.control.changes import ControllerUnavailable, CoordinatorLoading, IsrChange, NoProducerIds
-from cluster.broker.control.controller_role import NotController
-from cluster.broker.control.departures import LEADERS_MS, METADATA_MS, Departure
+from cluster.broker.control.controller.controlled_shutdown import LEADERS_MS, METADATA_MS, Departure
+from cluster.broker.control.controller.epoch_fence import NotController
+from cluster.broker.control.links.alter_partition import IsrChange
+from cluster.broker.control.links.controller_client import ControllerUnavailable
+from cluster.broker.control.links.producer_ids import CoordinatorLoading, NoProducerIds
 from cluster.controller.producer_ids import ProducerIdsExhausted
 from cluster.controller.rules import ControlRules
 from cluster.metadata.paths import PRODUCER_ID_BLOCK
@@ -45,7 +47,7 @@ def test_a_leader_shrinks_and_expands_its_isr_over_the_link():
 
     async def body():
         cluster, brokers = await with_topic()
-        [answer] = await brokers[1].plane.propose_isr([change_of(cluster, (2, 1))])
+        [answer] = await brokers[1].plane.controller.propose_isr([change_of(cluster, (2, 1))])
         assert (answer.error_code, answer.isr, answer.partition_epoch) == (ErrorCode.NONE, (2, 1), 1)
         assert (answer.leader_id, answer.leader_epoch) == (2, 0)
         assert (cluster.state()["isr"], cluster.state()["version"]) == ([2, 1], 1)
@@ -53,7 +55,7 @@ def test_a_leader_shrinks_and_expands_its_isr_over_the_link():
             await cluster.until(lambda broker=broker: broker.cache.partition("t", 0).isr == (2, 1))
             assert broker.cache.partition("t", 0).partition_epoch == 1
         epochs = {3: brokers[2].plane.broker_epoch}
-        [answer] = await brokers[1].plane.propose_isr([change_of(cluster, (2, 1, 3), broker_epochs=epochs)])
+        [answer] = await brokers[1].plane.controller.propose_isr([change_of(cluster, (2, 1, 3), broker_epochs=epochs)])
         assert (answer.error_code, answer.isr, answer.partition_epoch) == (ErrorCode.NONE, (2, 1, 3), 2)
         await cluster.stop()
 
@@ -68,7 +70,7 @@ def test_a_leader_on_the_controller_s_own_broker_asks_in_process():
         [broker] = await cluster.start(1)
         await cluster.start(2)
         await cluster.create_topic("t", assignments={0: [1, 2]}, partitions=-1, factor=-1)
-        [answer] = await broker.plane.propose_isr([change_of(cluster, (1,))])
+        [answer] = await broker.plane.controller.propose_isr([change_of(cluster, (1,))])
         assert (answer.error_code, answer.isr) == (ErrorCode.NONE, (1,))
         await cluster.stop()
 
@@ -84,7 +86,7 @@ def test_a_fenced_leader_is_told_so_for_that_partition_alone():
         good = change_of(cluster, (2, 1))
         other_id = cluster.controller.cache.topic("u").topic_id
         fenced = replace(good, topic="u", topic_id=other_id, leader_epoch=-1)
-        answers = await brokers[1].plane.propose_isr([good, fenced])
+        answers = await brokers[1].plane.controller.propose_isr([good, fenced])
         assert {answer.topic: answer.error_code for answer in answers} == {
             "t": ErrorCode.NONE,
             "u": ErrorCode.FENCED_LEADER_EPOCH,
@@ -105,7 +107,7 @@ def test_a_broker_of_a_former_life_cannot_join_by_a_delayed_proposal():
         await cluster.start(3)
         await cluster.until(lambda: len(cluster.controller.cache.alive_brokers()) == 3)
         delayed = change_of(cluster, (2, 1, 3), broker_epochs={3: former})
-        [answer] = await brokers[1].plane.propose_isr([delayed])
+        [answer] = await brokers[1].plane.controller.propose_isr([delayed])
         assert answer.error_code is ErrorCode.INELIGIBLE_REPLICA
         assert cluster.state()["isr"] == [2, 1]
         await cluster.stop()
@@ -124,7 +126,7 @@ def test_without_a_controller_a_proposal_raises_and_after_the_election_it_goes_t
         refusals = 0
         while True:
             try:
-                [answer] = await leader.propose_isr([change])
+                [answer] = await leader.controller.propose_isr([change])
                 break
             except OSError:
                 refusals += 1
@@ -134,7 +136,7 @@ def test_without_a_controller_a_proposal_raises_and_after_the_election_it_goes_t
         assert answer.error_code is ErrorCode.FENCED_LEADER_EPOCH
         role = brokers[1].roles["t", 0]
         renewed = replace(change, leader_epoch=role.leader_epoch, partition_epoch=role.partition_epoch)
-        [answer] = await leader.propose_isr([renewed])
+        [answer] = await leader.controller.propose_isr([renewed])
         assert (answer.error_code, cluster.state()["isr"]) == (ErrorCode.NONE, [2])
         await cluster.stop()
 
@@ -146,9 +148,9 @@ def test_a_broker_that_is_no_controller_says_so():
 
     async def body():
         cluster, brokers = await with_topic()
-        brokers[2].plane._role.controller_id = 2
+        brokers[2].plane._candidate.controller_id = 2
         with pytest.raises(ControllerUnavailable, match="NOT_CONTROLLER"):
-            await brokers[2].plane.propose_isr([change_of(cluster, (2, 1))])
+            await brokers[2].plane.controller.propose_isr([change_of(cluster, (2, 1))])
         await cluster.stop()
 
     run(body())
@@ -296,7 +298,7 @@ def test_a_departure_is_told_in_the_order_that_keeps_clients_waiting_least(leavi
         brokers = await cluster.start(1, 2, 3)
         await cluster.create_topic("t", assignments={0: [leader, 3 - leader, 3]}, partitions=-1, factor=-1)
         told = written_down(brokers)
-        assert await cluster.brokers[leaving].plane._link.controlled_shutdown() == 0
+        assert await cluster.brokers[leaving].plane.controller.controlled_shutdown() == 0
         stayers = [broker_id for broker_id in (1, 2, 3) if broker_id != leaving]
         assert sorted(told[:3]) == [(broker_id, ApiKey.UPDATE_METADATA) for broker_id in (1, 2, 3)]
         assert sorted(told[3:]) == sorted(
@@ -319,7 +321,7 @@ def test_a_departure_does_not_wait_for_a_broker_that_cannot_be_reached():
         cluster.network.cut("node-1", "node-3")
         told = written_down(brokers)
         began = asyncio.get_running_loop().time()
-        assert await brokers[1].plane._link.controlled_shutdown() == 0
+        assert await brokers[1].plane.controller.controlled_shutdown() == 0
         took_ms = (asyncio.get_running_loop().time() - began) * 1000
         assert METADATA_MS + LEADERS_MS <= took_ms < METADATA_MS + LEADERS_MS + 100
         assert (1, ApiKey.LEADER_AND_ISR) in told
@@ -334,7 +336,7 @@ def test_a_departure_ends_with_its_controller():
 
     async def body():
         cluster, brokers = await with_topic()
-        role = brokers[0].plane._role
+        role = brokers[0].plane._candidate
         epoch = await role.serve(lambda office: asyncio.sleep(0, office.controller.epoch))
         departure = Departure(2, epoch - 1)
         with pytest.raises(NotController):

@@ -10,7 +10,7 @@ import json
 
 import pytest
 
-from cluster.broker.control.changes import CoordinatorLoading
+from cluster.broker.control.links.producer_ids import CoordinatorLoading
 from cluster.metadata.memory import MemoryStore
 from cluster.metadata.paths import CONTROLLER, CONTROLLER_EPOCH, PRODUCER_ID_BLOCK
 from tests.cluster.control import cluster as harness
@@ -54,7 +54,7 @@ async def story(store_of_controller: type[MemoryStore], monkeypatch) -> int:
     owner = json.loads(cluster.tree.get(CONTROLLER)[0])["brokerid"]
     assert owner == cluster.controller.broker_id
     epoch = int(cluster.tree.get(CONTROLLER_EPOCH)[0])
-    assert epoch == cluster.controller.plane._role._office.controller.epoch
+    assert epoch == cluster.controller.plane._candidate._office.controller.epoch
     for partition, isr in ((0, [1, 2]), (1, [1, 2])):
         state = cluster.state("t", partition)
         assert state["isr"] == isr

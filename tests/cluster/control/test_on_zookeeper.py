@@ -8,7 +8,8 @@ import json
 
 import pytest
 
-from cluster.broker.control.changes import CoordinatorLoading, IsrChange
+from cluster.broker.control.links.alter_partition import IsrChange
+from cluster.broker.control.links.producer_ids import CoordinatorLoading
 from cluster.metadata.paths import CONTROLLER_EPOCH, PRODUCER_ID_BLOCK, broker_path, state_path
 from cluster.metadata.zookeeper import ZooKeeperStore
 from cluster.protocol.errors import ErrorCode
@@ -115,7 +116,7 @@ def test_election_death_and_return(zookeeper):
             (2, 3, 1),
             {1: brokers[0].plane.broker_epoch},
         )
-        [answer] = await leader.plane.propose_isr([change])
+        [answer] = await leader.plane.controller.propose_isr([change])
         assert (answer.error_code, answer.isr) == (ErrorCode.NONE, (2, 3, 1))
 
     run(zookeeper, test)

@@ -9,12 +9,12 @@ from uuid import UUID
 
 import pytest
 
-from cluster.broker.control.channels import MAX_REFUSALS, ChannelSet
-from cluster.broker.control.endpoints import Endpoint, PeerAddresses
-from cluster.broker.control.event_queue import SHIFT_NS, EventQueue, QueueClosed, Shift
-from cluster.broker.control.local_peer import LocalPeer
-from cluster.broker.control.metadata_cache import FULL, MetadataCache
-from cluster.broker.control.requests import PARTITIONS_AT_ONCE, ControlRequest, RequestBuilder
+from cluster.broker.control.links.channels import MAX_REFUSALS, ChannelSet
+from cluster.broker.control.links.messages import PARTITIONS_AT_ONCE, ControlRequest, RequestBuilder
+from cluster.broker.control.links.peers import InProcessPeer
+from cluster.broker.control.membership.event_queue import SHIFT_NS, EventQueue, QueueClosed, Shift
+from cluster.broker.endpoints import Endpoint, PeerAddresses
+from cluster.broker.metadata_cache import FULL, MetadataCache
 from cluster.controller.context import Partition, PartitionState, Topic, TopicPartition
 from cluster.controller.outbox import Outbox
 from cluster.metadata.store import SessionExpiredError
@@ -234,7 +234,7 @@ def test_a_local_handler_is_never_cancelled_half_way():
             trace.append(f"{request} ends")
             return SimpleNamespace(error_code=ErrorCode.NONE)
 
-        peer = LocalPeer(lambda: deliver)
+        peer = InProcessPeer(deliver)
         channels = channel_to(peer)
         channels.put(7, [ControlRequest("one", 0)])
         await asyncio.sleep(0.5)

@@ -11,7 +11,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.broker.control.changes import CoordinatorLoading, NoProducerIds
+from cluster.broker.control.links.producer_ids import CoordinatorLoading, NoProducerIds
 from cluster.controller.producer_ids import BLOCK_SIZE, MAX_PRODUCER_ID
 from cluster.metadata.paths import PRODUCER_ID_BLOCK
 from cluster.metadata.store import SetData

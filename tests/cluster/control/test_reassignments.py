@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from cluster.broker.control.changes import IsrChange
+from cluster.broker.control.links.alter_partition import IsrChange
 from cluster.metadata.paths import topic_path
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
@@ -64,7 +64,7 @@ async def catch_up(cluster: Cluster, *isr: int, topic: str = "t", partition: int
     epochs = {broker_id: cluster.brokers[broker_id].plane.broker_epoch for broker_id in isr}
     topic_id = leader.cache.topic(topic).topic_id
     change = IsrChange(topic, partition, topic_id, state["leader_epoch"], state["version"], isr, epochs)
-    [answer] = await leader.plane.propose_isr([change])
+    [answer] = await leader.plane.controller.propose_isr([change])
     assert answer.error_code is ErrorCode.NONE
 
 

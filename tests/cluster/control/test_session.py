@@ -7,11 +7,11 @@ from random import Random
 
 import pytest
 
-from cluster.broker.control.elector import Elector
-from cluster.broker.control.event_queue import EventQueue
-from cluster.broker.control.membership import Membership
-from cluster.broker.control.registration import Registrar
-from cluster.broker.control.session import ControllerMovedError, EpochFence, Session
+from cluster.broker.control.controller.epoch_fence import ControllerMovedError, EpochFence
+from cluster.broker.control.membership.event_queue import EventQueue
+from cluster.broker.control.membership.membership import Membership, Registrar
+from cluster.broker.control.membership.session import Session
+from cluster.broker.control.office.elector import Elector
 from cluster.metadata.memory import MemoryStore, MemoryTree
 from cluster.metadata.paths import CONTROLLER, CONTROLLER_EPOCH, broker_path
 from cluster.metadata.store import BadVersionError, Create, Delete, NodeExistsError, SessionExpiredError, SetData

@@ -12,7 +12,8 @@ from collections import Counter
 
 import pytest
 
-from cluster.broker.control.changes import CoordinatorLoading, IsrChange
+from cluster.broker.control.links.alter_partition import IsrChange
+from cluster.broker.control.links.producer_ids import CoordinatorLoading
 from cluster.metadata.memory import MemoryTree
 from cluster.metadata.paths import CONTROLLER_EPOCH, topic_path
 from cluster.metadata.store import SetData, StoreError
@@ -148,7 +149,7 @@ class Story:
                     )
                     with contextlib.suppress(OSError, StoreError):
                         async with asyncio.timeout(1):
-                            for answer in await broker.plane.propose_isr([change]):
+                            for answer in await broker.plane.controller.propose_isr([change]):
                                 if answer.error_code == 0 and broker.roles[topic, partition] is role:
                                     role.partition_epoch = answer.partition_epoch
                                     role.isr = list(answer.isr)

@@ -137,7 +137,7 @@ def test_a_broker_that_is_not_controller_sends_the_client_away():
         _, second = await cluster.start(1, 2)
         response = await second.plane.serve(create_topics_request([("t", 1, 1)]), 7)
         assert [topic.error_code for topic in response.topics] == [ErrorCode.NOT_CONTROLLER]
-        forwarded = await second.plane.ask_controller(create_topics_request([("t", 1, 1)]), 7)
+        forwarded = await second.plane.controller.ask(create_topics_request([("t", 1, 1)]), 7)
         assert [topic.error_code for topic in forwarded.topics] == [ErrorCode.NONE]
         await cluster.stop()
 
@@ -294,7 +294,7 @@ def test_nobody_waits_for_a_deletion_by_a_controller_that_resigned():
         await asyncio.sleep(0.1)
         assert not deleting.done()
         began_s = asyncio.get_running_loop().time()
-        controller._role.resign("a test")
+        controller._candidate.resign("a test")
         response = await deleting
         assert asyncio.get_running_loop().time() == began_s
         assert [r.error_code for r in response.responses] == [ErrorCode.REQUEST_TIMED_OUT]

@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import Any
 
-from cluster.broker.control.config_store import BROKERS, TOPICS, ConfigStore
+from cluster.broker.config_store import BROKERS, TOPICS, ConfigStore
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.broker.control.changes import CoordinatorLoading
+from cluster.broker.control.links.producer_ids import CoordinatorLoading
 from cluster.process.java import find_java
 from cluster.process.supervisor import Supervisor
 from cluster.process.zookeeper import ZooKeeperHandle, start_zookeeper

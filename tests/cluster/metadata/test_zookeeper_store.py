@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from cluster.broker.control.session import Session
+from cluster.broker.control.membership.session import Session
 from cluster.metadata import limits
 from cluster.metadata.store import (
     ConnectionLostError,

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from uuid import UUID
 
-from cluster.broker.control.changes import ControllerUnavailable, IsrChange, IsrResult
+from cluster.broker.control.links.alter_partition import IsrChange, IsrResult
+from cluster.broker.control.links.controller_client import ControllerUnavailable
 from cluster.broker.replicas.isr_proposals import CHANGES_AT_ONCE, WAIT_MS, IsrProposals
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.isr import IsrAnswer, IsrProposal, Outcome

@@ -1,0 +1,57 @@
+"""AllocateProducerIds at the controller: the next block for a broker, recorded before it is handed out.
+
+Owns the compare-and-set on ``/latest_producer_id_block`` (Kafka's ZkProducerIdManager). Does not own the arithmetic
+(``cluster.controller.producer_ids``) nor a broker's use of its blocks (``producer_id_manager``).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from cluster.broker.control.controller.controller import Controller
+from cluster.controller.producer_ids import ProducerIdsExhausted
+from cluster.metadata.paths import PRODUCER_ID_BLOCK
+from cluster.metadata.store import BadVersionError, NoNodeError, SetData
+from cluster.metadata.znodes import MalformedZnode, ProducerIdBlockNode
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.messages import response_class
+
+logger = logging.getLogger(__name__)
+
+
+async def allocate_producer_ids(controller: Controller, request: Any) -> Any:
+    """The next block for a broker, recorded by compare-and-set before it is handed out (ZkProducerIdManager)."""
+    response = response_class(ApiKey.ALLOCATE_PRODUCER_IDS)
+    broker = controller.context.brokers.get(request.broker_id)
+    if broker is None:
+        return response(version=0, error_code=ErrorCode.BROKER_ID_NOT_REGISTERED)
+    if request.broker_epoch != broker.epoch:
+        return response(version=0, error_code=ErrorCode.STALE_BROKER_EPOCH)
+    store = controller.fence.session.store
+    while True:
+        try:
+            data, stat = await controller.fence.session.read(lambda: store.get(PRODUCER_ID_BLOCK))
+        except NoNodeError:
+            await controller.writer.create_if_absent(PRODUCER_ID_BLOCK)
+            continue
+        try:
+            latest = ProducerIdBlockNode.decode(data).last_id if data else None
+            block = controller.rules.next_block(latest)
+        except (ProducerIdsExhausted, MalformedZnode) as error:
+            logger.critical("no producer ids can be handed out: %s", error)
+            return response(version=0, error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+        node = ProducerIdBlockNode(broker.broker_id, block.first_id, block.last_id)
+        try:
+            await controller.fence.write(SetData(PRODUCER_ID_BLOCK, node.encode(), stat.version))
+        except BadVersionError:
+            logger.info("another writer took producer ids first; reading again")
+            continue
+        controller.journal("producer-ids", {"broker": broker.broker_id, "first": block.first_id, "last": block.last_id})
+        return response(
+            version=0,
+            error_code=ErrorCode.NONE,
+            producer_id_start=block.first_id,
+            producer_id_len=block.size,
+        )

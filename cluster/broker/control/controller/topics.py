@@ -1,0 +1,280 @@
+"""Topics as the controller makes them: creation and more partitions. Deletion is in ``topic_deletion``.
+
+Owns the execution for one controller; the checks are ``cluster.controller.topics``. Order of writing: the topic's
+configuration first, then the topic (Kafka's AdminZkClient), then the partitions' states.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from cluster.broker.control.controller.controller import Controller
+from cluster.broker.control.membership.event_queue import Shift
+from cluster.config.errors import ConfigError
+from cluster.config.topic import TOPIC_KEYS, check_asked, validate
+from cluster.controller.context import Partition, Topic
+from cluster.controller.topics import (
+    MAX_PARTITIONS_AT_ONCE,
+    Assignment,
+    TopicError,
+    TopicRequest,
+    check_name,
+    plan_added_partitions,
+    plan_assignment,
+)
+from cluster.metadata.limits import check_growth
+from cluster.metadata.paths import topic_config_path, topic_path
+from cluster.metadata.store import (
+    Create,
+    NodeExistsError,
+    NoNodeError,
+    NotWrittenError,
+    SetData,
+    StoreError,
+    TooLargeError,
+)
+from cluster.metadata.znodes import TopicRegistration, encode_config
+from cluster.protocol.errors import ErrorCode
+from cluster.seams.randomness import Random
+
+logger = logging.getLogger(__name__)
+
+_NO_TOPIC = UUID(int=0)
+#: What makes a topic impossible, and leaves the controller as it was.
+_UNWRITABLE = (TooLargeError, NotWrittenError)
+
+
+@dataclass(slots=True)
+class TopicOutcome:
+    """What became of one topic of a request."""
+
+    name: str
+    error_code: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+    topic_id: UUID = _NO_TOPIC
+    assignment: Assignment = field(default_factory=dict)
+    config: Mapping[str, str] = field(default_factory=dict)
+
+    def fail(self, error_code: ErrorCode, message: str | None) -> None:
+        self.error_code = error_code
+        self.message = message
+
+
+@dataclass(slots=True)
+class AdminOutcome:
+    """What has become of a request so far, and the answers of the brokers that are to be waited for."""
+
+    topics: list[TopicOutcome] = field(default_factory=list)
+    answers: list[asyncio.Future[Any]] = field(default_factory=list)
+    #: Whether what was made has partitions without a leader yet.
+    is_placing: bool = False
+
+    @property
+    def room(self) -> int:
+        """How many partitions the rest of the request may have."""
+        return MAX_PARTITIONS_AT_ONCE - sum(len(topic.assignment) for topic in self.topics)
+
+    def time_out(self) -> None:
+        """The brokers have not all taken it over in time; the work goes on (Kafka's KafkaApis)."""
+        for topic in self.topics:
+            if topic.error_code is ErrorCode.NONE:
+                topic.fail(ErrorCode.REQUEST_TIMED_OUT, "The brokers have not all taken it over yet.")
+
+
+class Topics:
+    """For one controller. Its methods are called by the control plane's queue, one at a time."""
+
+    def __init__(self, controller: Controller, properties: Mapping[str, Any], random: Random) -> None:
+        self._controller = controller
+        self._context = controller.context
+        self._properties = properties
+        self._random = random
+
+    def __repr__(self) -> str:
+        return f"Topics({self._controller!r})"
+
+    async def create(self, request: Any, done: AdminOutcome, shift: Shift) -> bool:
+        """Go on with CreateTopics, of which ``done`` is done; True if that is all. Each topic succeeds or fails by
+        itself."""
+        names = Counter(topic.name for topic in request.topics)
+        room = done.room
+        created = []
+        for topic in request.topics[len(done.topics) :]:
+            outcome = TopicOutcome(topic.name)
+            done.topics.append(outcome)
+            try:
+                if names[topic.name] > 1:
+                    raise TopicError(ErrorCode.INVALID_REQUEST, f"Duplicate topic name: '{topic.name}'.")
+                self._plan(topic, outcome, room)
+                room -= len(outcome.assignment)
+                if not request.validate_only:
+                    await self._write(outcome)
+                    created.append(outcome)
+            except TopicError as error:
+                outcome.fail(error.error_code, error.message)
+            if await shift.is_over():
+                break
+        for outcome in created:
+            logger.info("topic %s created: %d partitions", outcome.name, len(outcome.assignment))
+        return await self._place(request, done, shift, has_new=bool(created))
+
+    async def _place(self, request: Any, done: AdminOutcome, shift: Shift, *, has_new: bool) -> bool:
+        """Give leaders to what is new, as far as the shift reaches; True if the whole request is done."""
+        done.is_placing |= has_new
+        while done.is_placing:
+            done.answers += await self._controller.place_new_partitions()
+            done.is_placing = self._controller.has_new_partitions
+            if await shift.is_over():
+                break
+        return not done.is_placing and len(done.topics) == len(request.topics)
+
+    def _plan(self, topic: Any, outcome: TopicOutcome, room: int) -> None:
+        check_name(topic.name, self._context.topics)
+        config = {}
+        for entry in topic.configs:
+            if entry.value is None:
+                raise TopicError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {entry.name}")
+            config[entry.name] = entry.value
+        try:
+            validate(config)
+            outcome.config = TOPIC_KEYS.normal(config)
+            check_asked(outcome.config, {}, self._properties["gapless.min.segment.bytes"])
+        except ConfigError as error:
+            raise TopicError(ErrorCode.INVALID_CONFIG, str(error)) from error
+        outcome.assignment = plan_assignment(
+            TopicRequest(
+                topic.name,
+                topic.num_partitions,
+                topic.replication_factor,
+                _numbered(topic.assignments),
+            ),
+            self._context.eligible(),
+            self._random,
+            default_partitions=self._properties["num.partitions"],
+            default_replication_factor=self._properties["default.replication.factor"],
+            room=room,
+        )
+
+    async def _write(self, outcome: TopicOutcome) -> None:
+        fence = self._controller.fence
+        outcome.topic_id = self._draw_topic_id()
+        config_path, config = topic_config_path(outcome.name), encode_config(outcome.config)
+        topic = Create(topic_path(outcome.name), TopicRegistration(outcome.topic_id, outcome.assignment).encode())
+        try:
+            check_growth(topic.path, topic.data)
+            if await fence.session.read(lambda: fence.session.store.exists(config_path)) is None:
+                await fence.write(Create(config_path, config), topic)
+            else:
+                # What a former topic of this name, or an attempt that was cut short, left behind.
+                await fence.write(SetData(config_path, config), topic)
+        except NodeExistsError as error:
+            raise TopicError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{outcome.name}' already exists.") from error
+        except _UNWRITABLE as error:
+            raise _unwritable(error) from error
+        self._context.topics[outcome.name] = Topic(
+            outcome.name,
+            outcome.topic_id,
+            {number: Partition(replicas) for number, replicas in outcome.assignment.items()},
+            unclean=self._controller.view.is_unclean(dict(outcome.config)),
+        )
+
+    def _draw_topic_id(self) -> UUID:
+        """Random, version 4. Not one whose text begins with a dash: Kafka's tools would take it for an option."""
+        while True:
+            topic_id = UUID(bytes=self._random.randbytes(16), version=4)
+            if topic_id.bytes[0] >> 2 != 0b111110:
+                return topic_id
+
+    async def create_partitions(self, request: Any, done: AdminOutcome, shift: Shift) -> bool:
+        """Go on with CreatePartitions, as with ``create``: ``count`` is the new total."""
+        names = Counter(topic.name for topic in request.topics)
+        room, has_grown = done.room, False
+        for topic in request.topics[len(done.topics) :]:
+            outcome = TopicOutcome(topic.name)
+            done.topics.append(outcome)
+            try:
+                if names[topic.name] > 1:
+                    raise TopicError(ErrorCode.INVALID_REQUEST, f"Duplicate topic name: '{topic.name}'.")
+                await self._grow(topic, outcome, room, validate_only=request.validate_only)
+                room -= len(outcome.assignment)
+                has_grown = not request.validate_only
+            except TopicError as error:
+                outcome.fail(error.error_code, error.message)
+            if await shift.is_over():
+                break
+        return await self._place(request, done, shift, has_new=has_grown)
+
+    async def _grow(self, wanted: Any, outcome: TopicOutcome, room: int, *, validate_only: bool) -> None:
+        topic = self._context.topics.get(wanted.name)
+        if topic is None or topic.deleting:
+            raise TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{wanted.name}' does not exist.")
+        if any(partition.adding or partition.removing for partition in topic.partitions.values()):
+            raise TopicError(ErrorCode.REASSIGNMENT_IN_PROGRESS, "A partition reassignment is in progress.")
+        existing = {number: partition.replicas for number, partition in topic.partitions.items()}
+        given = wanted.assignments
+        assignments = None if given is None else [tuple(entry.broker_ids) for entry in given]
+        added = plan_added_partitions(existing, wanted.count, assignments, self._context.eligible(), room)
+        outcome.assignment = added
+        if validate_only:
+            return
+        path = topic_path(topic.name)
+        fence = self._controller.fence
+        try:
+            before, stat = await fence.session.read(lambda: fence.session.store.get(path))
+        except NoNodeError as error:
+            raise TopicError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{wanted.name}' does not exist."
+            ) from error
+        data = TopicRegistration(topic.topic_id, {**existing, **added}).encode()
+        try:
+            check_growth(path, data, len(before))
+            await fence.write(SetData(path, data, stat.version))
+        except _UNWRITABLE as error:
+            raise _unwritable(error) from error
+        for number, replicas in added.items():
+            topic.partitions[number] = Partition(replicas)
+        logger.info("topic %s grows to %d partitions", topic.name, len(topic.partitions))
+
+    async def topics_changed(self) -> None:
+        """/brokers/topics changed: take in topics that were not made here, forget those that are gone."""
+        names = await self._controller.view.topic_names()
+        new = sorted(set(names) - set(self._context.topics))
+        gone = sorted(
+            name for name, topic in self._context.topics.items() if name not in set(names) and not topic.deleting
+        )
+        for name in gone:
+            logger.warning("topic %s vanished from ZooKeeper", name)
+            del self._context.topics[name]
+        if new:
+            found = await self._controller.view.topics(new)
+            self._controller.fence.check_held()
+            if found:
+                logger.info("topics found: %s", sorted(found))
+                self._context.topics.update(found)
+                await self._controller.place_new_partitions()
+                while self._controller.has_new_partitions:
+                    await self._controller.place_new_partitions()
+
+
+def _unwritable(error: StoreError) -> TopicError:
+    """Nothing was written, and to try once more would not help."""
+    if isinstance(error, TooLargeError):
+        return TopicError(ErrorCode.POLICY_VIOLATION, f"It does not fit into ZooKeeper: {error}.")
+    return TopicError(ErrorCode.UNKNOWN_SERVER_ERROR, f"ZooKeeper does not take it: {error}.")
+
+
+def _numbered(assignments: Collection[Any]) -> dict[int, tuple[int, ...]]:
+    numbered: dict[int, tuple[int, ...]] = {}
+    for entry in assignments:
+        if entry.partition_index in numbered:
+            raise TopicError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Partition {entry.partition_index} is assigned twice."
+            )
+        numbered[entry.partition_index] = tuple(entry.broker_ids)
+    return numbered

@@ -1,0 +1,167 @@
+"""A broker's questions to the controller: ISR changes, producer-id blocks, controlled shutdown, forwarded requests.
+
+Owns which broker is asked (this very one in process, another by a connection of its own), the requests' fields and the
+reading of the answers. Does not own when a question is asked, nor asking it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
+from uuid import UUID
+
+from cluster.broker.control.links.alter_partition import IsrChange, IsrResult
+from cluster.broker.control.links.peers import Peer
+from cluster.broker.control.links.producer_ids import NoProducerIds
+from cluster.controller.alter_partition import UNKNOWN_BROKER_EPOCH
+from cluster.controller.producer_ids import ProducerIdBlock
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.messages import request_class
+
+ALTER_PARTITION_VERSION = 3
+ALLOCATE_PRODUCER_IDS_VERSION = 0
+CONTROLLED_SHUTDOWN_VERSION = 3
+
+#: (decoded request, version) -> response.
+Serve = Callable[[Any, int], Awaitable[Any]]
+
+
+class ControllerUnavailable(ConnectionError):
+    """There is no controller, it does not answer, or the one we asked is none any more. Try again."""
+
+
+class Incumbency(Protocol):
+    """Who is controller, as far as this broker knows."""
+
+    controller_id: int | None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it is this broker."""
+        ...
+
+
+class ControllerClient:
+    """One broker's. ``broker_epoch`` yields the epoch of the current registration; ``serve`` is for when this broker is
+    controller, ``link_to`` makes the connection to another one.
+    """
+
+    def __init__(
+        self,
+        broker_id: int,
+        broker_epoch: Callable[[], int],
+        incumbency: Incumbency,
+        serve: Serve,
+        link_to: Callable[[int], Peer],
+    ) -> None:
+        self._broker_id = broker_id
+        self._broker_epoch = broker_epoch
+        self._incumbency = incumbency
+        self._serve = serve
+        self._link_to = link_to
+        self._peer: tuple[int, Peer] | None = None
+
+    def __repr__(self) -> str:
+        return f"ControllerClient(broker {self._broker_id}, controller {self._incumbency.controller_id})"
+
+    def close(self) -> None:
+        if self._peer is not None:
+            self._peer[1].close()
+
+    async def ask(self, message: Any, version: int) -> Any:
+        """Send a request to the controller, wherever it is, and return its response.
+
+        Raises OSError, ControllerUnavailable among them, if there is none or it cannot be reached.
+        """
+        controller_id = self._incumbency.controller_id
+        if self._incumbency.is_active:
+            return await self._serve(message, version)
+        if controller_id is None or controller_id == self._broker_id:
+            raise ControllerUnavailable("there is no controller")
+        if self._peer is None or self._peer[0] != controller_id:
+            self.close()
+            self._peer = (controller_id, self._link_to(controller_id))
+        return await self._peer[1].ask(message, version)
+
+    async def propose_isr(self, changes: Sequence[IsrChange]) -> list[IsrResult]:
+        """AlterPartition with all of ``changes``. Raises OSError if nothing can be said of any of them: try again."""
+        request = request_class(ApiKey.ALTER_PARTITION)
+        names = {(change.topic_id, change.partition): change.topic for change in changes}
+        own_epoch = self._broker_epoch()
+        topics: dict[UUID, list[Any]] = {}
+        for change in changes:
+            topics.setdefault(change.topic_id, []).append(self._partition_data(request, change, own_epoch))
+        message = request(
+            version=ALTER_PARTITION_VERSION,
+            broker_id=self._broker_id,
+            broker_epoch=own_epoch,
+            topics=[request.TopicData(topic_id=topic_id, partitions=data) for topic_id, data in topics.items()],
+        )
+        response = await self.ask(message, ALTER_PARTITION_VERSION)
+        _require(response, "AlterPartition")
+        results = []
+        for topic in response.topics:
+            for data in topic.partitions:
+                name = names.get((topic.topic_id, data.partition_index))
+                if name is not None:
+                    results.append(_isr_result(name, data))
+        return results
+
+    def _partition_data(self, request: Any, change: IsrChange, own_epoch: int) -> Any:
+        epochs = {**change.broker_epochs, self._broker_id: own_epoch}
+        return request.TopicData.PartitionData(
+            partition_index=change.partition,
+            leader_epoch=change.leader_epoch,
+            new_isr_with_epochs=[
+                request.TopicData.PartitionData.BrokerState(
+                    broker_id=member, broker_epoch=epochs.get(member, UNKNOWN_BROKER_EPOCH)
+                )
+                for member in change.new_isr
+            ],
+            partition_epoch=change.partition_epoch,
+        )
+
+    async def request_block(self) -> ProducerIdBlock:
+        """AllocateProducerIds, once. Raises OSError (try again) or NoProducerIds."""
+        message = request_class(ApiKey.ALLOCATE_PRODUCER_IDS)(
+            version=ALLOCATE_PRODUCER_IDS_VERSION, broker_id=self._broker_id, broker_epoch=self._broker_epoch()
+        )
+        response = await self.ask(message, ALLOCATE_PRODUCER_IDS_VERSION)
+        if response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR:
+            raise NoProducerIds("the controller has no producer ids left")
+        _require(response, "AllocateProducerIds")
+        return ProducerIdBlock(response.producer_id_start, response.producer_id_len)
+
+    async def controlled_shutdown(self) -> int:
+        """ControlledShutdown, once: the number of partitions that this broker still leads. Raises OSError."""
+        message = request_class(ApiKey.CONTROLLED_SHUTDOWN)(
+            version=CONTROLLED_SHUTDOWN_VERSION, broker_id=self._broker_id, broker_epoch=self._broker_epoch()
+        )
+        response = await self.ask(message, CONTROLLED_SHUTDOWN_VERSION)
+        _require(response, "ControlledShutdown")
+        return len(response.remaining_partitions)
+
+
+def _require(response: Any, what: str) -> None:
+    if response.error_code != ErrorCode.NONE:
+        raise ControllerUnavailable(f"{what}: error {_error(response.error_code).name}")
+
+
+def _isr_result(topic: str, data: Any) -> IsrResult:
+    return IsrResult(
+        topic=topic,
+        partition=data.partition_index,
+        error_code=_error(data.error_code),
+        leader_id=data.leader_id,
+        leader_epoch=data.leader_epoch,
+        isr=tuple(data.isr),
+        partition_epoch=data.partition_epoch,
+    )
+
+
+def _error(number: int) -> ErrorCode:
+    try:
+        return ErrorCode(number)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR

@@ -1,0 +1,157 @@
+"""A broker as another one asks it: over a connection of its own, or in process where both are the same broker.
+
+Owns the connection, opened when it is needed and dropped when it fails; where a broker is looked for; and the order of
+calls in process: a handler that was begun is never cancelled half-way, even if the controller resigns meanwhile. Does
+not own retries: each call is one attempt, and says so by raising.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Protocol
+
+from cluster.broker.control.membership.session import Session
+from cluster.broker.endpoints import PeerAddresses
+from cluster.broker.metadata_cache import MetadataCache
+from cluster.client.connection import BrokerConnection
+from cluster.metadata.paths import broker_path
+from cluster.metadata.store import NoNodeError
+from cluster.metadata.znodes import BrokerRegistration
+from cluster.seams.transport import Transport
+
+#: Where the peer is now: (host, port), or None if that is not known.
+Locate = Callable[[], Awaitable[tuple[str, int] | None]]
+
+#: Handles a LeaderAndIsr, UpdateMetadata or StopReplica request and returns its response.
+Deliver = Callable[[Any], Awaitable[Any]]
+
+
+class Peer(Protocol):
+    """One broker, as its channel reaches it."""
+
+    async def ask(self, message: Any, version: int) -> Any:
+        """Send one request and return its response. Raises OSError (TimeoutError is one) or StoreError while the
+        broker is out of reach."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class RemotePeer:
+    """Requests to one peer, pipelined on one connection."""
+
+    def __init__(self, transport: Transport, locate: Locate, client_id: str, timeout_ms: int) -> None:
+        self._transport = transport
+        self._locate = locate
+        self._client_id = client_id
+        self._timeout_ms = timeout_ms
+        self._connection: BrokerConnection | None = None
+        self._opening = asyncio.Lock()
+
+    def __repr__(self) -> str:
+        return f"RemotePeer({self._client_id}, {self._connection!r})"
+
+    async def ask(self, message: Any, version: int) -> Any:
+        """Send one request and return its response. Raises OSError (ConnectionError, TimeoutError) on any failure."""
+        connection = await self._connected()
+        try:
+            return await connection.send(message, version, self._timeout_ms)
+        except OSError:
+            self._drop(connection)
+            raise
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    async def _connected(self) -> BrokerConnection:
+        async with self._opening:
+            if self._connection is None or self._connection.is_closed:
+                address = await self._locate()
+                if address is None:
+                    raise ConnectionError("the peer's address is not known")
+                self._connection = await BrokerConnection.open(
+                    self._transport, *address, client_id=self._client_id, timeout_ms=self._timeout_ms
+                )
+            return self._connection
+
+    def _drop(self, connection: BrokerConnection) -> None:
+        connection.close()
+        if self._connection is connection:
+            self._connection = None
+
+
+class InProcessPeer:
+    """One per broker, shared by all its controllerships, so that they cannot overtake each other."""
+
+    def __init__(self, deliver: Deliver) -> None:
+        self._deliver = deliver
+        self._in_order = asyncio.Lock()
+        self._running: set[asyncio.Task[Any]] = set()
+
+    def __repr__(self) -> str:
+        return f"InProcessPeer({len(self._running)} running)"
+
+    async def ask(self, message: Any, version: int) -> Any:
+        task = asyncio.get_running_loop().create_task(self._run(message))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return await asyncio.shield(task)
+
+    def close(self) -> None:
+        """Nothing to close; what runs goes on."""
+
+    async def _run(self, message: Any) -> Any:
+        async with self._in_order:
+            return await self._deliver(message)
+
+
+class Peers:
+    """Makes the links of one broker to the brokers of its cluster. ``deliver`` hands a request to this broker's own
+    handlers."""
+
+    def __init__(
+        self,
+        *,
+        broker_id: int,
+        transport: Transport,
+        session: Session,
+        addresses: PeerAddresses,
+        cache: MetadataCache,
+        timeout_ms: int,
+        deliver: Deliver,
+    ) -> None:
+        self._broker_id = broker_id
+        self._transport = transport
+        self._session = session
+        self._addresses = addresses
+        self._cache = cache
+        self._timeout_ms = timeout_ms
+        self._local = InProcessPeer(deliver)
+
+    def __repr__(self) -> str:
+        return f"Peers(of broker {self._broker_id})"
+
+    def link_to(self, broker_id: int) -> Peer:
+        """A link of its own to a broker, in process to this one."""
+        if broker_id == self._broker_id:
+            return self._local
+        locate = partial(self._locate, broker_id)
+        return RemotePeer(self._transport, locate, f"broker-{self._broker_id}-control", self._timeout_ms)
+
+    async def _locate(self, broker_id: int) -> tuple[str, int] | None:
+        """Our own link to a peer, else what it has registered, else what we last heard of it."""
+        address = self._addresses.address(broker_id)
+        if address is not None:
+            return address
+        endpoints = self._cache.endpoints(broker_id)
+        if self._session.is_connected:
+            try:
+                data, _ = await self._session.read(lambda: self._session.store.get(broker_path(broker_id)))
+                endpoints = BrokerRegistration.decode(broker_id, data).endpoints
+            except NoNodeError:
+                return None
+        return self._addresses.address(broker_id, endpoints)

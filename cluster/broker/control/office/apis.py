@@ -1,0 +1,165 @@
+"""The APIs that only a controller serves: each request to the one who does it, each answer in its layout.
+
+Owns the table and the answer NOT_CONTROLLER. Does not own what is done (the room ``controller``) nor
+how a request came here (handlers, or this very broker in process).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from cluster.broker.control.controller import controlled_shutdown, elections, reassignments
+from cluster.broker.control.controller.epoch_fence import NotController
+from cluster.broker.control.controller.producer_id_blocks import allocate_producer_ids
+from cluster.broker.control.controller.topic_deletion import DoomedTopic
+from cluster.broker.control.controller.topics import AdminOutcome
+from cluster.broker.control.links.channels import all_answered
+from cluster.broker.control.links.controller_client import Serve
+from cluster.broker.control.office import admin_answers
+from cluster.broker.control.office.candidate import Candidate
+from cluster.broker.control.office.office import Office
+from cluster.broker.dynamic_configs import DynamicConfigs
+from cluster.broker.portions import Pauses
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.messages import response_class
+from cluster.seams.clock import Clock
+
+
+class ControllerApis:
+    """One broker's, whether it is controller now or not."""
+
+    def __init__(self, candidate: Candidate, configs: DynamicConfigs, clock: Clock) -> None:
+        self._candidate = candidate
+        self._configs = configs
+        self._clock = clock
+        self._table: dict[ApiKey, Serve] = {
+            ApiKey.ALTER_PARTITION: self._alter_partition,
+            ApiKey.CONTROLLED_SHUTDOWN: self._controlled_shutdown,
+            ApiKey.ALLOCATE_PRODUCER_IDS: self._allocate_producer_ids,
+            ApiKey.CREATE_TOPICS: self._create_topics,
+            ApiKey.DELETE_TOPICS: self._delete_topics,
+            ApiKey.CREATE_PARTITIONS: self._create_partitions,
+            ApiKey.ALTER_PARTITION_REASSIGNMENTS: self._alter_reassignments,
+            ApiKey.LIST_PARTITION_REASSIGNMENTS: self._list_reassignments,
+            ApiKey.ELECT_LEADERS: self._elect_leaders,
+        }
+
+    def __repr__(self) -> str:
+        return f"ControllerApis({self._candidate!r})"
+
+    async def serve(self, request: Any, version: int) -> Any:
+        """The response to a decoded request of one of these APIs. Raises QueueClosed (an OSError) at the very end."""
+        return await self._table[ApiKey(request.API_KEY)](request, version)
+
+    async def _alter_partition(self, request: Any, version: int) -> Any:
+        try:
+            return await self._candidate.serve(lambda office: office.controller.alter_partition(request))
+        except NotController:
+            response = response_class(ApiKey.ALTER_PARTITION)
+            return response(version=version, error_code=ErrorCode.NOT_CONTROLLER, topics=[])
+
+    async def _controlled_shutdown(self, request: Any, _version: int) -> Any:
+        try:
+            departure = await self._candidate.serve(
+                lambda office: controlled_shutdown.decide(office.controller, request)
+            )
+            await all_answered(departure.told, controlled_shutdown.METADATA_MS)
+            told = await self._candidate.serve(
+                lambda office: controlled_shutdown.carry_out(office.controller, departure)
+            )
+        except NotController:
+            return controlled_shutdown.refused()
+        await all_answered(told, controlled_shutdown.LEADERS_MS)
+        return controlled_shutdown.answer(departure)
+
+    async def _allocate_producer_ids(self, request: Any, version: int) -> Any:
+        try:
+            return await self._candidate.serve(lambda office: allocate_producer_ids(office.controller, request))
+        except NotController:
+            return response_class(ApiKey.ALLOCATE_PRODUCER_IDS)(version=version, error_code=ErrorCode.NOT_CONTROLLER)
+
+    async def _create_topics(self, request: Any, version: int) -> Any:
+        names = [topic.name for topic in request.topics]
+        outcome = await self._administer(
+            lambda office, done: office.topics.create(request, done, office.shift()), names, request.timeout_ms
+        )
+        return await admin_answers.create_topics_response(outcome, self._configs, version, self._pauses())
+
+    async def _delete_topics(self, request: Any, version: int) -> Any:
+        named: list[DoomedTopic] = [(name, None) for name in request.topic_names]
+        named += [(topic.name, topic.topic_id) for topic in request.topics]
+        wanted = [*dict.fromkeys(named)]
+        outcome = await self._administer(
+            lambda office, done: office.deletion.delete(wanted, done, office.shift()),
+            [name or "" for name, _ in wanted],
+            request.timeout_ms,
+        )
+        return await admin_answers.delete_topics_response(outcome, version, self._pauses())
+
+    async def _create_partitions(self, request: Any, version: int) -> Any:
+        names = [topic.name for topic in request.topics]
+        outcome = await self._administer(
+            lambda office, done: office.topics.create_partitions(request, done, office.shift()),
+            names,
+            request.timeout_ms,
+        )
+        return await admin_answers.create_partitions_response(outcome, version, self._pauses())
+
+    async def _administer(
+        self, work: Callable[[Office, AdminOutcome], Awaitable[bool]], names: list[str], timeout_ms: int
+    ) -> AdminOutcome:
+        """Have ``work`` done, shift by shift; one outcome for each of ``names``."""
+        began_ms = self._clock.monotonic_ms()
+        done, certain, is_all = AdminOutcome(), 0, False
+        try:
+            while not is_all:
+                is_all = await self._candidate.serve(lambda office: work(office, done), patient=True)
+                certain = len(done.topics)
+        except NotController:
+            # What was begun in this shift may have been done or not.
+            done.topics[certain:] = admin_answers.not_controller(names[certain:])
+        if not await all_answered(done.answers, self._left_ms(began_ms, timeout_ms)):
+            done.time_out()
+        return done
+
+    async def _alter_reassignments(self, request: Any, _version: int) -> Any:
+        done = reassignments.AlterOutcome()
+        try:
+            while not await self._candidate.serve(
+                lambda office: office.reassignments.alter(request, done, office.shift()), patient=True
+            ):
+                pass
+        except NotController:
+            return reassignments.alter_refused()
+        return await reassignments.altered(done.results, self._pauses())
+
+    async def _list_reassignments(self, request: Any, _version: int) -> Any:
+        async def read(office: Office) -> Any:
+            return office.reassignments.list(request)
+
+        try:
+            return await self._candidate.serve(read, patient=True)
+        except NotController:
+            return reassignments.list_refused()
+
+    async def _elect_leaders(self, request: Any, version: int) -> Any:
+        began_ms = self._clock.monotonic_ms()
+        done = elections.ElectionOutcome()
+        try:
+            while not await self._candidate.serve(
+                lambda office: office.elections.elect(request, done, office.shift()), patient=True
+            ):
+                pass
+        except NotController:
+            done = elections.elections_refused(request)
+        if not await all_answered(done.answers, self._left_ms(began_ms, request.timeout_ms)):
+            done.time_out()
+        return await elections.elect_leaders_response(done, version, self._pauses())
+
+    def _pauses(self) -> Pauses:
+        return Pauses(self._clock.monotonic_ns)
+
+    def _left_ms(self, began_ms: int, timeout_ms: int) -> int:
+        return timeout_ms - (self._clock.monotonic_ms() - began_ms)

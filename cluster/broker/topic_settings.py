@@ -1,0 +1,33 @@
+"""What a topic's configuration means for its partitions on this broker. Pure.
+
+Owns the choice where a configuration cannot be meant: the topic is served all the same, by the broker's defaults. Does
+not own the reading of configurations (``dynamic_configs``) nor the settings' layers (``cluster.config``).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from cluster.broker.replicas.values import TopicSettings
+from cluster.config import topic as topic_config
+from cluster.config.broker import BrokerConfig
+from cluster.config.errors import ConfigError
+from cluster.log.config import LogConfig
+
+logger = logging.getLogger(__name__)
+
+
+def log_defaults(broker: BrokerConfig) -> LogConfig:
+    """What no topic can set: the broker's own settings of a log."""
+    return LogConfig(unknown_producer=broker["gapless.unknown.producer"], max_producers=broker["gapless.max.producers"])
+
+
+def topic_settings(topic: str, given: Mapping[str, str], broker: BrokerConfig, defaults: LogConfig) -> TopicSettings:
+    """``given`` is what is set on the topic, ``broker`` this broker's configuration as it holds now."""
+    try:
+        config = topic_config.validate(given, broker)
+    except ConfigError as error:
+        logger.error("topic %s goes by the broker's defaults: %s", topic, error)
+        config = topic_config.validate({}, broker)
+    return TopicSettings(LogConfig.from_mapping(config, defaults), config["min.insync.replicas"])
