@@ -179,7 +179,7 @@ class Node:
         self.counters.log_load_ns = int(loaded["elapsed_ms"] * 1_000_000)
         loop = asyncio.get_running_loop()
         config, clock = self.config, self._seams.clock
-        self._proposals = IsrProposals(control.controller.propose_isr, clock, loop)
+        self._proposals = IsrProposals(control.controller.alter_partition, clock, loop)
         replicas = self._replicas = ReplicaManager(
             broker_id=config.broker_id,
             rules=self._rules,

@@ -7,40 +7,13 @@ its former life), a stale leader's proposal (KAFKA-14154) and an ISR that names 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from uuid import UUID
 
-from cluster.controller.context import ControllerContext, Partition, PartitionState, Topic, TopicPartition
+from cluster.controller.context import ControllerContext, Partition, PartitionState, TopicPartition
 from cluster.controller.partitions import Change
+from cluster.isr import UNKNOWN_BROKER_EPOCH, IsrProposal
 from cluster.protocol.errors import ErrorCode
-
-#: A member of a proposed ISR whose broker epoch the leader does not know.
-UNKNOWN_BROKER_EPOCH = -1
-
-
-@dataclass(frozen=True, slots=True)
-class IsrProposal:
-    """One partition of an AlterPartition request. ``isr`` holds (broker id, broker epoch) in the leader's order."""
-
-    topic_id: UUID
-    partition: int
-    leader_epoch: int
-    partition_epoch: int
-    isr: tuple[tuple[int, int], ...]
-    recovering: bool = False
-
-    @property
-    def members(self) -> tuple[int, ...]:
-        return tuple(broker_id for broker_id, _ in self.isr)
-
-
-@dataclass(frozen=True, slots=True)
-class IsrVerdict:
-    """What to answer. ``change`` is None if nothing is to be written (an error, or the ISR is so already)."""
-
-    error_code: ErrorCode
-    topic_partition: TopicPartition | None = None
-    change: Change | None = None
 
 
 def check_sender(context: ControllerContext, broker_id: int, broker_epoch: int) -> ErrorCode:
@@ -51,32 +24,31 @@ def check_sender(context: ControllerContext, broker_id: int, broker_epoch: int) 
     return ErrorCode.NONE
 
 
-def check_proposal(context: ControllerContext, broker_id: int, proposal: IsrProposal) -> IsrVerdict:
-    """One partition, by its topic id. ``broker_id`` is the sender, who passed ``check_sender``."""
-    topic = context.topic_by_id(proposal.topic_id)
+def check_proposal(
+    context: ControllerContext, broker_id: int, topic_id: UUID, number: int, proposal: IsrProposal
+) -> Change | ErrorCode:
+    """The change to write, NONE if the ISR is so already, else what is wrong. ``number`` is the partition's;
+    ``broker_id`` is the sender, who passed ``check_sender``.
+    """
+    topic = context.topic_by_id(topic_id)
     if topic is None or topic.deleting:
-        return IsrVerdict(ErrorCode.UNKNOWN_TOPIC_ID)
-    partition = topic.partitions.get(proposal.partition)
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    partition = topic.partitions.get(number)
     if partition is None or partition.state is None:
-        return IsrVerdict(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    topic_partition = TopicPartition(topic.name, proposal.partition)
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     state = partition.state
     error = _check_epochs(state, proposal)
-    if error is not ErrorCode.NONE:
-        return IsrVerdict(error, topic_partition)
-    if _is_so_already(state, proposal):
-        return IsrVerdict(ErrorCode.NONE, topic_partition)
+    if error is not ErrorCode.NONE or _is_so_already(state, proposal):
+        return error
     if proposal.partition_epoch < state.partition_epoch:
-        return IsrVerdict(ErrorCode.INVALID_UPDATE_VERSION, topic_partition)
-    error = _check_members(context, topic, partition, state, broker_id, proposal)
+        return ErrorCode.INVALID_UPDATE_VERSION
+    error = _check_members(context, partition, state, broker_id, proposal)
     if error is not ErrorCode.NONE:
-        return IsrVerdict(error, topic_partition)
+        return error
     changed = replace(
         state, isr=proposal.members, recovering=proposal.recovering, controller_epoch=context.controller_epoch
     )
-    return IsrVerdict(
-        ErrorCode.NONE, topic_partition, Change(topic_partition, changed, state.partition_epoch, "alter partition")
-    )
+    return Change(TopicPartition(topic.name, number), changed, state.partition_epoch, "alter partition")
 
 
 def _check_epochs(state: PartitionState, proposal: IsrProposal) -> ErrorCode:
@@ -95,7 +67,6 @@ def _is_so_already(state: PartitionState, proposal: IsrProposal) -> bool:
 
 def _check_members(
     context: ControllerContext,
-    topic: Topic,
     partition: Partition,
     state: PartitionState,
     broker_id: int,

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from uuid import UUID
 
-from cluster.controller.alter_partition import IsrProposal, IsrVerdict, check_proposal
+from cluster.controller.alter_partition import check_proposal
 from cluster.controller.context import ControllerContext
 from cluster.controller.control_fence import control_request_error, required_version
 from cluster.controller.election import elect_offline
-from cluster.controller.partitions import ElectOffline
+from cluster.controller.partitions import Change, ElectOffline
 from cluster.controller.producer_ids import ProducerIdBlock, next_block
+from cluster.isr import IsrProposal
 from cluster.protocol.errors import ErrorCode
 
 
@@ -22,7 +24,8 @@ class ControlRules:
     """What a controller, or a broker obeying one, decides by. The defaults are the correct rules."""
 
     elect_offline: ElectOffline = elect_offline
-    check_proposal: Callable[[ControllerContext, int, IsrProposal], IsrVerdict] = check_proposal
+    #: (context, sender, topic id, partition, proposal) -> the change to write, NONE if it is so already, or the error
+    check_proposal: Callable[[ControllerContext, int, UUID, int, IsrProposal], Change | ErrorCode] = check_proposal
     control_request_error: Callable[..., ErrorCode] = control_request_error
     required_version: Callable[[int], int | None] = required_version
     next_block: Callable[[int | None], ProducerIdBlock] = next_block

@@ -29,7 +29,7 @@ def validate(leader: LeaderState, log_end_offset: int) -> None:
     if high_watermark > log_end_offset:
         raise InvariantBroken(leader, "watermark-within", f"{high_watermark}, log end {log_end_offset}")
     committed, pending = leader.isr.committed, leader.isr.pending
-    staying = committed if pending is None else committed.intersection(pending.new_isr)
+    staying = committed if pending is None else committed.intersection(pending.members)
     least = log_end_offset
     for replica_id, follower in followers.items():
         end_offset = follower.log_end_offset
@@ -63,7 +63,7 @@ def _validate_isr(leader: LeaderState) -> None:
     if strangers:
         replicas = sorted((leader.broker_id, *leader.followers))
         raise InvariantBroken(leader, "isr-of-replicas", f"{sorted(strangers)} of {replicas}")
-    expected = committed if pending is None else committed.union(pending.new_isr)
+    expected = committed if pending is None else committed.union(pending.members)
     is_current = pending is None or (pending.leader_epoch, pending.partition_epoch) == (
         isr.leader_epoch,
         isr.partition_epoch,

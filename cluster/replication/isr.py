@@ -8,34 +8,10 @@ docs/reference/kafka.md "ISR changes"). Does not own who deserves to be in the s
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 
+from cluster.isr import UNKNOWN_BROKER_EPOCH, IsrAnswer, IsrProposal
 from cluster.protocol.errors import ErrorCode
-
-
-@dataclass(frozen=True, slots=True)
-class IsrProposal:
-    """A change of the ISR that the leader asks of the controller. ``new_isr`` is sorted.
-
-    ``broker_epochs`` holds (broker id, broker epoch) of those members whose epoch was seen: what a broker has proved by
-    its fetches says nothing of the same broker after a restart (KIP-903).
-    """
-
-    leader_epoch: int
-    partition_epoch: int
-    new_isr: tuple[int, ...]
-    broker_epochs: tuple[tuple[int, int], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class IsrAnswer:
-    """What the controller answered. ``isr`` and the epochs count only when ``error_code`` is NONE."""
-
-    error_code: ErrorCode
-    leader_epoch: int = -1
-    isr: tuple[int, ...] = ()
-    partition_epoch: int = -1
 
 
 class Outcome(Enum):
@@ -83,7 +59,7 @@ class InSyncReplicas:
         self.pending: IsrProposal | None = None
 
     def __repr__(self) -> str:
-        change = f" -> {list(self.pending.new_isr)}" if self.pending else ""
+        change = f" -> {list(self.pending.members)}" if self.pending else ""
         return f"<InSyncReplicas {sorted(self.committed)}{change} epoch {self.leader_epoch}.{self.partition_epoch}>"
 
     def propose_adding(self, replica_id: int, broker_epochs: Mapping[int, int]) -> IsrProposal | None:
@@ -97,9 +73,8 @@ class InSyncReplicas:
     def _propose(self, members: frozenset[int], broker_epochs: Mapping[int, int]) -> IsrProposal | None:
         if self.pending is not None or members == self.committed:
             return None
-        new_isr = tuple(sorted(members))
-        seen = tuple((member, broker_epochs[member]) for member in new_isr if member in broker_epochs)
-        self.pending = IsrProposal(self.leader_epoch, self.partition_epoch, new_isr, seen)
+        isr = tuple((member, broker_epochs.get(member, UNKNOWN_BROKER_EPOCH)) for member in sorted(members))
+        self.pending = IsrProposal(self.leader_epoch, self.partition_epoch, isr)
         self.maximal = self.committed | members
         return self.pending
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
+from cluster.isr import UNKNOWN_BROKER_EPOCH, IsrAnswer, IsrProposal
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.high_watermark import leader_high_watermark
-from cluster.replication.isr import InSyncReplicas, IsrAnswer, IsrProposal, Outcome
+from cluster.replication.isr import InSyncReplicas, Outcome
 
 #: The log end offset of a follower that has not fetched in this leader epoch.
 UNKNOWN_OFFSET = -1
-#: The broker epoch of a follower that does not say in which of its lives it fetches.
-UNKNOWN_BROKER_EPOCH = -1
 
 
 def may_join(follower_end_offset: int, high_watermark: int, epoch_start_offset: int) -> bool:

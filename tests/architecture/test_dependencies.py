@@ -43,6 +43,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "cluster.config",
         "cluster.hosts",
         "cluster.invariants",
+        "cluster.isr",
         # Brokers talk to each other over a client's connection.
         "cluster.client.connection",
         # The entry of a supervised child names the type of its channel.
@@ -63,8 +64,20 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     ),
     "cluster.client": ("cluster.protocol", "cluster.seams", "cluster.config", "cluster.invariants"),
     "cluster.log": ("cluster.protocol", "cluster.seams", "cluster.config", "cluster.invariants"),
-    "cluster.replication": ("cluster.protocol.errors", "cluster.seams", "cluster.config", "cluster.invariants"),
-    "cluster.controller": ("cluster.protocol.errors", "cluster.seams", "cluster.config", "cluster.invariants"),
+    "cluster.replication": (
+        "cluster.protocol.errors",
+        "cluster.seams",
+        "cluster.config",
+        "cluster.invariants",
+        "cluster.isr",
+    ),
+    "cluster.controller": (
+        "cluster.protocol.errors",
+        "cluster.seams",
+        "cluster.config",
+        "cluster.invariants",
+        "cluster.isr",
+    ),
     "cluster.coordinator": ("cluster.protocol", "cluster.seams", "cluster.config"),
     "cluster.metadata": ("cluster.seams", "cluster.config"),
     "cluster.protocol": ("cluster.seams",),
@@ -72,6 +85,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "cluster.seams": ("cluster.protocol.framing", "cluster.protocol.errors"),
     "cluster.config": (),
     "cluster.invariants": (),
+    "cluster.isr": ("cluster.protocol.errors",),
     "cluster.hosts": (),
     "cluster.process": ("cluster.seams",),
     "cluster.health": ("cluster.client", "cluster.seams"),
@@ -137,6 +151,23 @@ def test_defects_are_imported_by_one_module() -> None:
 def test_replication_and_log_do_not_know_each_other(one: str, other: str) -> None:
     """What joins them is the broker."""
     assert [str(each) for each in ours() if within(each.module, one) and within(each.target, other)] == []
+
+
+def test_rooms_of_control_stand_one_above_the_other() -> None:
+    """``office`` uses ``controller``, that uses ``links``, that uses ``membership``, and never the other way round."""
+    control = "cluster.broker.control"
+    for place, room in enumerate(CONTROL_ROOMS):
+        above = [f"{control}.{other}" for other in CONTROL_ROOMS[:place]] + [f"{control}.control_plane"]
+        wrong = [
+            str(each)
+            for each in ours()
+            if within(each.module, f"{control}.{room}") and any(within(each.target, other) for other in above)
+        ]
+        assert not wrong, "\n".join(wrong)
+
+
+#: Of the broker's part in control, from above.
+CONTROL_ROOMS = ("office", "controller", "links", "membership")
 
 
 def test_no_module_needs_one_that_needs_it() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from cluster.broker.control import controller_role
 from cluster.broker.control.controller.topics import Topics
+from cluster.broker.control.office import candidate
 from cluster.metadata import limits
 from cluster.metadata.paths import topic_config_path, topic_path
 from cluster.metadata.znodes import TopicRegistration
@@ -153,7 +153,7 @@ def test_a_write_that_breaks_the_connection_is_given_up() -> None:
 def test_an_event_without_an_end_costs_an_office_not_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     """While ZooKeeper is there an event of the controller has a deadline; then another controller reads all again."""
     deadline_s = 5.0
-    monkeypatch.setattr(controller_role, "EVENT_DEADLINE_S", deadline_s)
+    monkeypatch.setattr(candidate, "EVENT_DEADLINE_S", deadline_s)
 
     async def check(cluster: Cluster) -> None:
         await cluster.create_topic("t", 1)

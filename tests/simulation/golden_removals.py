@@ -9,18 +9,19 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from uuid import UUID
 
 from cluster.broker.rules import Rules
-from cluster.controller.alter_partition import IsrProposal as Proposal
 from cluster.controller.alter_partition import check_proposal
 from cluster.controller.election import Election, elect_offline
+from cluster.isr import IsrProposal
 from cluster.log.producers import ProducerStates
 from cluster.log.roll import roll_reason
 from cluster.log.segment import Segment
 from cluster.log.sequence import ACCEPTED, ProducerEntry, SequenceVerdict
 from cluster.protocol.batch import BatchHeader
 from cluster.protocol.errors import ErrorCode
-from cluster.replication.isr import InSyncReplicas, IsrProposal
+from cluster.replication.isr import InSyncReplicas
 from cluster.replication.leader import LeaderState
 
 
@@ -96,8 +97,9 @@ def begin_alone(_leader: LeaderState, log_start_offset: int) -> int:
 def forget_broker_epochs(rules: Rules) -> Rules:
     """KIP-903: the controller does not ask in which of its lives a replica was seen."""
 
-    def check(context, broker_id: int, proposal: Proposal):
-        return check_proposal(context, broker_id, replace(proposal, isr=tuple((m, -1) for m in proposal.members)))
+    def check(context, broker_id: int, topic_id: UUID, number: int, proposal: IsrProposal):
+        forgetful = replace(proposal, isr=tuple((member, -1) for member in proposal.members))
+        return check_proposal(context, broker_id, topic_id, number, forgetful)
 
     return replace(rules, control=replace(rules.control, check_proposal=check))
 
@@ -105,9 +107,10 @@ def forget_broker_epochs(rules: Rules) -> Rules:
 def forget_partition_epochs(rules: Rules) -> Rules:
     """KIP-497: the controller does not ask which ISR a proposal was to change."""
 
-    def check(context, broker_id: int, proposal: Proposal):
-        state = context.topic_by_id(proposal.topic_id).partitions[proposal.partition].state
-        return check_proposal(context, broker_id, replace(proposal, partition_epoch=state.partition_epoch))
+    def check(context, broker_id: int, topic_id: UUID, number: int, proposal: IsrProposal):
+        state = context.topic_by_id(topic_id).partitions[number].state
+        forgetful = replace(proposal, partition_epoch=state.partition_epoch)
+        return check_proposal(context, broker_id, topic_id, number, forgetful)
 
     return replace(rules, control=replace(rules.control, check_proposal=check))
 

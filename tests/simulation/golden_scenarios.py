@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cluster.broker.control import reassignments
+from cluster.broker.control.controller import reassignments
 from cluster.broker.control.links.channels import BrokerChannel
 from cluster.broker.replicas import produce_checks, replica
 from cluster.broker.replicas.follower_log import FollowerLog

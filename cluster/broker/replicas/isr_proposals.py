@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from itertools import islice
 
-from cluster.broker.control.links.alter_partition import IsrChange, IsrResult
+from cluster.broker.control.links.alter_partition import PartitionId
 from cluster.broker.replicas.host import Proposing
+from cluster.isr import IsrAnswer, IsrProposal
 from cluster.log.checkpoints import TopicPartition
 from cluster.protocol.errors import ErrorCode
-from cluster.replication.isr import IsrAnswer, IsrProposal, Outcome
+from cluster.replication.isr import Outcome
 from cluster.seams.clock import Clock
 
 logger = logging.getLogger(__name__)
@@ -27,6 +28,8 @@ WAIT_MS = 1000
 #: Changes in one request: it must be answered in time also when thousands of partitions are concerned, or all of it is
 #: asked again while the controller still works on it.
 CHANGES_AT_ONCE = 250
+#: No answer is like an error that a later attempt may not meet.
+NO_ANSWER = IsrAnswer(ErrorCode.REQUEST_TIMED_OUT)
 
 
 class IsrProposals:
@@ -34,7 +37,7 @@ class IsrProposals:
 
     def __init__(
         self,
-        send: Callable[[Sequence[IsrChange]], Awaitable[Sequence[IsrResult]]],
+        send: Callable[[Mapping[PartitionId, IsrProposal]], Awaitable[Mapping[PartitionId, IsrAnswer]]],
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
@@ -74,33 +77,22 @@ class IsrProposals:
 
     async def _ask(self, asked: dict[TopicPartition, tuple[Proposing, IsrProposal]]) -> bool:
         """One request. False if something of it is to be asked again, and not at once."""
-        changes = [
-            IsrChange(
-                topic=partition.topic,
-                partition=partition.partition,
-                topic_id=partition.topic_id,
-                leader_epoch=proposal.leader_epoch,
-                partition_epoch=proposal.partition_epoch,
-                new_isr=proposal.new_isr,
-                broker_epochs=dict(proposal.broker_epochs),
-            )
-            for partition, proposal in asked.values()
-        ]
+        proposals = {(each.topic_id, each.partition): proposal for each, proposal in asked.values()}
+        answers: Mapping[PartitionId, IsrAnswer] = {}
         try:
-            results = await self._send(changes)
+            answers = await self._send(proposals)
         except Exception as error:  # whatever it was, the proposal stays open until somebody answers it
-            logger.info("the controller could not be asked for %d ISR changes: %r", len(changes), error)
-            results = []
-        answers = {(result.topic, result.partition): result for result in results}
+            logger.info("the controller could not be asked for %d ISR changes: %r", len(proposals), error)
         is_settled = True
         now_ms = self._clock.monotonic_ms()
         for key, (partition, proposal) in asked.items():
-            outcome = partition.isr_answered(proposal, _answer(answers.get(key)), now_ms)
+            answer = answers.get((partition.topic_id, partition.partition), NO_ANSWER)
+            outcome = partition.isr_answered(proposal, answer, now_ms)
             if outcome is Outcome.RETRY:
                 is_settled = False
                 self._waiting.setdefault(key, (partition, proposal))
             elif outcome is not Outcome.COMMITTED:
-                logger.info("%s-%d: the ISR change to %s: %s", *key, list(proposal.new_isr), outcome.value)
+                logger.info("%s-%d: the ISR change to %s: %s", *key, list(proposal.members), outcome.value)
                 if outcome is Outcome.WAIT:
                     self._ask_later(partition, proposal)
         return is_settled
@@ -115,10 +107,3 @@ class IsrProposals:
         del self._timers[partition.key]
         if partition.is_pending(proposal):
             self.propose(partition, proposal)
-
-
-def _answer(result: IsrResult | None) -> IsrAnswer:
-    """No answer is like an error that a later attempt may not meet."""
-    if result is None:
-        return IsrAnswer(ErrorCode.REQUEST_TIMED_OUT)
-    return IsrAnswer(ErrorCode(result.error_code), result.leader_epoch, tuple(result.isr), result.partition_epoch)

@@ -23,6 +23,7 @@ from cluster.broker.replicas.follower_log import FollowerLog
 from cluster.broker.replicas.host import Host, RequestRefused, TopicSettings
 from cluster.broker.replicas.produce_checks import Looked, check_batch, check_leadership
 from cluster.broker.replicas.waiters import Waiters
+from cluster.isr import IsrAnswer, IsrProposal
 from cluster.log.appending import AppendInfo
 from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import LogError
@@ -32,7 +33,7 @@ from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchResult
 from cluster.protocol.record_checks import Effort
 from cluster.replication.follower import FetchPosition, Reaction, Restart
-from cluster.replication.isr import IsrAnswer, IsrProposal, Outcome
+from cluster.replication.isr import Outcome
 from cluster.replication.leader import LeaderState
 from cluster.replication.leader_epochs import check_leader_epoch
 

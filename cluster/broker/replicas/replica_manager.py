@@ -23,11 +23,11 @@ from cluster.broker.replicas.record_deletion import RecordDeletion
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.writes import Writes
 from cluster.broker.rules import Rules
+from cluster.isr import IsrProposal
 from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import LogError
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchRequest, FetchResult
-from cluster.replication.isr import IsrProposal
 from cluster.seams.clock import Clock
 
 logger = logging.getLogger(__name__)

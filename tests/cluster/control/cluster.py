@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+from uuid import UUID
 
 from cluster.broker.control.control_plane import ControlPlane
+from cluster.broker.control.links.alter_partition import PartitionId
 from cluster.broker.endpoints import Endpoint, PeerAddresses
 from cluster.broker.metadata_cache import MetadataCache
 from cluster.config.broker import validate
 from cluster.controller.rules import ControlRules
+from cluster.isr import UNKNOWN_BROKER_EPOCH, IsrAnswer, IsrProposal
 from cluster.metadata.memory import MemoryStore, MemoryTree
 from cluster.metadata.paths import state_path
 from cluster.metadata.store import NoNodeError
@@ -39,6 +42,24 @@ PROPERTIES = {
     "controller.socket.timeout.ms": 1000,
     "controlled.shutdown.retry.backoff.ms": 500,
 }
+
+
+#: One partition's ISR change, as a leader asks for it.
+IsrChange = tuple[PartitionId, IsrProposal]
+
+
+def isr_change(
+    topic_id: UUID, partition: int, state: Mapping[str, Any], isr: Iterable[int], broker_epochs: Mapping[int, int]
+) -> IsrChange:
+    """``state`` is what the state node holds, with its version."""
+    members = tuple((member, broker_epochs.get(member, UNKNOWN_BROKER_EPOCH)) for member in isr)
+    return (topic_id, partition), IsrProposal(state["leader_epoch"], state["version"], members)
+
+
+async def ask(plane: ControlPlane, *changes: IsrChange) -> list[IsrAnswer]:
+    """The controller's answers, in the order of ``changes``."""
+    answers = await plane.controller.alter_partition(dict(changes))
+    return [answers[partition_id] for partition_id, _ in changes]
 
 
 class _Server:

@@ -9,10 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from cluster.broker.control import departures
+from cluster.broker.control.controller import controlled_shutdown
 from cluster.broker.control.controller.controlled_shutdown import LEADERS_MS, METADATA_MS, Departure
 from cluster.broker.control.controller.epoch_fence import NotController
-from cluster.broker.control.links.alter_partition import IsrChange
 from cluster.broker.control.links.controller_client import ControllerUnavailable
 from cluster.broker.control.links.producer_ids import CoordinatorLoading, NoProducerIds
 from cluster.controller.producer_ids import ProducerIdsExhausted
@@ -21,17 +20,17 @@ from cluster.metadata.paths import PRODUCER_ID_BLOCK
 from cluster.metadata.store import SetData
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from tests.cluster.control.cluster import Cluster
+from tests.cluster.control.cluster import Cluster, IsrChange, ask, isr_change
 from tests.cluster.control.virtual_time import run
 
 
-def change_of(cluster: Cluster, new_isr: tuple[int, ...], **epochs) -> IsrChange:
+def change_of(cluster: Cluster, isr: tuple[int, ...], broker_epochs: dict[int, int] | None = None) -> IsrChange:
     """What the leader of t-0 would ask, going by the state node."""
     state = cluster.state()
     assert state is not None
     topic = cluster.controller.cache.topic("t")
     assert topic is not None
-    return IsrChange("t", 0, topic.topic_id, state["leader_epoch"], state["version"], new_isr, **epochs)
+    return isr_change(topic.topic_id, 0, state, isr, broker_epochs or {})
 
 
 async def with_topic(**options) -> tuple[Cluster, list]:
@@ -47,7 +46,7 @@ def test_a_leader_shrinks_and_expands_its_isr_over_the_link():
 
     async def body():
         cluster, brokers = await with_topic()
-        [answer] = await brokers[1].plane.controller.propose_isr([change_of(cluster, (2, 1))])
+        [answer] = await ask(brokers[1].plane, change_of(cluster, (2, 1)))
         assert (answer.error_code, answer.isr, answer.partition_epoch) == (ErrorCode.NONE, (2, 1), 1)
         assert (answer.leader_id, answer.leader_epoch) == (2, 0)
         assert (cluster.state()["isr"], cluster.state()["version"]) == ([2, 1], 1)
@@ -55,7 +54,7 @@ def test_a_leader_shrinks_and_expands_its_isr_over_the_link():
             await cluster.until(lambda broker=broker: broker.cache.partition("t", 0).isr == (2, 1))
             assert broker.cache.partition("t", 0).partition_epoch == 1
         epochs = {3: brokers[2].plane.broker_epoch}
-        [answer] = await brokers[1].plane.controller.propose_isr([change_of(cluster, (2, 1, 3), broker_epochs=epochs)])
+        [answer] = await ask(brokers[1].plane, change_of(cluster, (2, 1, 3), broker_epochs=epochs))
         assert (answer.error_code, answer.isr, answer.partition_epoch) == (ErrorCode.NONE, (2, 1, 3), 2)
         await cluster.stop()
 
@@ -70,7 +69,7 @@ def test_a_leader_on_the_controller_s_own_broker_asks_in_process():
         [broker] = await cluster.start(1)
         await cluster.start(2)
         await cluster.create_topic("t", assignments={0: [1, 2]}, partitions=-1, factor=-1)
-        [answer] = await broker.plane.controller.propose_isr([change_of(cluster, (1,))])
+        [answer] = await ask(broker.plane, change_of(cluster, (1,)))
         assert (answer.error_code, answer.isr) == (ErrorCode.NONE, (1,))
         await cluster.stop()
 
@@ -85,12 +84,9 @@ def test_a_fenced_leader_is_told_so_for_that_partition_alone():
         await cluster.create_topic("u", assignments={0: [2, 1, 3]}, partitions=-1, factor=-1)
         good = change_of(cluster, (2, 1))
         other_id = cluster.controller.cache.topic("u").topic_id
-        fenced = replace(good, topic="u", topic_id=other_id, leader_epoch=-1)
-        answers = await brokers[1].plane.controller.propose_isr([good, fenced])
-        assert {answer.topic: answer.error_code for answer in answers} == {
-            "t": ErrorCode.NONE,
-            "u": ErrorCode.FENCED_LEADER_EPOCH,
-        }
+        fenced = ((other_id, 0), replace(good[1], leader_epoch=-1))
+        answers = await ask(brokers[1].plane, good, fenced)
+        assert [answer.error_code for answer in answers] == [ErrorCode.NONE, ErrorCode.FENCED_LEADER_EPOCH]
         await cluster.stop()
 
     run(body())
@@ -107,7 +103,7 @@ def test_a_broker_of_a_former_life_cannot_join_by_a_delayed_proposal():
         await cluster.start(3)
         await cluster.until(lambda: len(cluster.controller.cache.alive_brokers()) == 3)
         delayed = change_of(cluster, (2, 1, 3), broker_epochs={3: former})
-        [answer] = await brokers[1].plane.controller.propose_isr([delayed])
+        [answer] = await ask(brokers[1].plane, delayed)
         assert answer.error_code is ErrorCode.INELIGIBLE_REPLICA
         assert cluster.state()["isr"] == [2, 1]
         await cluster.stop()
@@ -126,7 +122,7 @@ def test_without_a_controller_a_proposal_raises_and_after_the_election_it_goes_t
         refusals = 0
         while True:
             try:
-                [answer] = await leader.controller.propose_isr([change])
+                [answer] = await ask(leader, change)
                 break
             except OSError:
                 refusals += 1
@@ -135,8 +131,9 @@ def test_without_a_controller_a_proposal_raises_and_after_the_election_it_goes_t
         # The new controller took the dead broker out of the ISR in the meantime, under a new leader epoch.
         assert answer.error_code is ErrorCode.FENCED_LEADER_EPOCH
         role = brokers[1].roles["t", 0]
-        renewed = replace(change, leader_epoch=role.leader_epoch, partition_epoch=role.partition_epoch)
-        [answer] = await leader.controller.propose_isr([renewed])
+        partition_id, proposal = change
+        renewed = replace(proposal, leader_epoch=role.leader_epoch, partition_epoch=role.partition_epoch)
+        [answer] = await ask(leader, (partition_id, renewed))
         assert (answer.error_code, cluster.state()["isr"]) == (ErrorCode.NONE, [2])
         await cluster.stop()
 
@@ -150,7 +147,7 @@ def test_a_broker_that_is_no_controller_says_so():
         cluster, brokers = await with_topic()
         brokers[2].plane._candidate.controller_id = 2
         with pytest.raises(ControllerUnavailable, match="NOT_CONTROLLER"):
-            await brokers[2].plane.controller.propose_isr([change_of(cluster, (2, 1))])
+            await ask(brokers[2].plane, change_of(cluster, (2, 1)))
         await cluster.stop()
 
     run(body())
@@ -340,7 +337,7 @@ def test_a_departure_ends_with_its_controller():
         epoch = await role.serve(lambda office: asyncio.sleep(0, office.controller.epoch))
         departure = Departure(2, epoch - 1)
         with pytest.raises(NotController):
-            await role.serve(lambda office: departures.carry_out(office.controller, departure))
+            await role.serve(lambda office: controlled_shutdown.carry_out(office.controller, departure))
         cluster.network.cut("node-1", "node-3")
         told = written_down(brokers)
         leaving = asyncio.get_running_loop().create_task(brokers[1].leave())

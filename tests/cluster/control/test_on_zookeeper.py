@@ -8,13 +8,12 @@ import json
 
 import pytest
 
-from cluster.broker.control.links.alter_partition import IsrChange
 from cluster.broker.control.links.producer_ids import CoordinatorLoading
 from cluster.metadata.paths import CONTROLLER_EPOCH, PRODUCER_ID_BLOCK, broker_path, state_path
 from cluster.metadata.zookeeper import ZooKeeperStore
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.asyncio_transport import AsyncioTransport
-from tests.cluster.control.cluster import Cluster
+from tests.cluster.control.cluster import Cluster, ask, isr_change
 from tests.cluster.metadata.harness import Forwarder, ZooKeeperHarness
 
 pytestmark = pytest.mark.integration
@@ -107,16 +106,9 @@ def test_election_death_and_return(zookeeper):
         assert 1 not in state["isr"]
         assert int((await cluster.read(CONTROLLER_EPOCH))[0]) >= 2
         leader = brokers[1]
-        change = IsrChange(
-            "t",
-            0,
-            leader.cache.topic("t").topic_id,
-            state["leader_epoch"],
-            state["version"],
-            (2, 3, 1),
-            {1: brokers[0].plane.broker_epoch},
-        )
-        [answer] = await leader.plane.controller.propose_isr([change])
+        topic_id = leader.cache.topic("t").topic_id
+        change = isr_change(topic_id, 0, state, (2, 3, 1), {1: brokers[0].plane.broker_epoch})
+        [answer] = await ask(leader.plane, change)
         assert (answer.error_code, answer.isr) == (ErrorCode.NONE, (2, 3, 1))
 
     run(zookeeper, test)

@@ -7,12 +7,11 @@ import json
 
 import pytest
 
-from cluster.broker.control.links.alter_partition import IsrChange
 from cluster.metadata.paths import topic_path
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import decode_response, encode_response, request_class
-from tests.cluster.control.cluster import Cluster
+from tests.cluster.control.cluster import Cluster, ask, isr_change
 from tests.cluster.control.virtual_time import run
 
 
@@ -63,8 +62,8 @@ async def catch_up(cluster: Cluster, *isr: int, topic: str = "t", partition: int
     leader = cluster.brokers[state["leader"]]
     epochs = {broker_id: cluster.brokers[broker_id].plane.broker_epoch for broker_id in isr}
     topic_id = leader.cache.topic(topic).topic_id
-    change = IsrChange(topic, partition, topic_id, state["leader_epoch"], state["version"], isr, epochs)
-    [answer] = await leader.plane.controller.propose_isr([change])
+    change = isr_change(topic_id, partition, state, isr, epochs)
+    [answer] = await ask(leader.plane, change)
     assert answer.error_code is ErrorCode.NONE
 
 

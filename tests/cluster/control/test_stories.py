@@ -12,13 +12,12 @@ from collections import Counter
 
 import pytest
 
-from cluster.broker.control.links.alter_partition import IsrChange
 from cluster.broker.control.links.producer_ids import CoordinatorLoading
 from cluster.metadata.memory import MemoryTree
 from cluster.metadata.paths import CONTROLLER_EPOCH, topic_path
 from cluster.metadata.store import SetData, StoreError
 from cluster.seams.randomness import derive
-from tests.cluster.control.cluster import SESSION_MS, Cluster
+from tests.cluster.control.cluster import SESSION_MS, Cluster, ask, isr_change
 from tests.cluster.control.virtual_time import run
 
 
@@ -139,17 +138,12 @@ class Story:
             for (topic, partition), role in list(broker.roles.items()):
                 if role.leader == broker_id:
                     others = [replica for replica in role.replicas if replica != broker_id and random.random() < 0.8]
-                    change = IsrChange(
-                        topic,
-                        partition,
-                        broker.cache.topic(topic).topic_id,
-                        role.leader_epoch,
-                        role.partition_epoch,
-                        (broker_id, *others),
-                    )
+                    known = {"leader_epoch": role.leader_epoch, "version": role.partition_epoch}
+                    topic_id = broker.cache.topic(topic).topic_id
+                    change = isr_change(topic_id, partition, known, (broker_id, *others), {})
                     with contextlib.suppress(OSError, StoreError):
                         async with asyncio.timeout(1):
-                            for answer in await broker.plane.controller.propose_isr([change]):
+                            for answer in await ask(broker.plane, change):
                                 if answer.error_code == 0 and broker.roles[topic, partition] is role:
                                     role.partition_epoch = answer.partition_epoch
                                     role.isr = list(answer.isr)

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.controller.alter_partition import (
-    UNKNOWN_BROKER_EPOCH,
-    IsrProposal,
     check_proposal,
     check_sender,
 )
 from cluster.controller.context import ControllerContext
+from cluster.controller.partitions import Change
+from cluster.isr import UNKNOWN_BROKER_EPOCH, IsrProposal
 from cluster.protocol.errors import ErrorCode
 from tests.cluster.controller.situations import T0, TOPIC_ID, carry_out, context_with, invariant_violations, led
 
@@ -25,18 +25,26 @@ def situation() -> ControllerContext:
     return context_with((1, 2, 3), led(1, (1, 2)))
 
 
-GOOD = IsrProposal(TOPIC_ID, 0, leader_epoch=3, partition_epoch=9, isr=((1, 101), (2, 102), (3, 103)))
+GOOD = IsrProposal(leader_epoch=3, partition_epoch=9, isr=((1, 101), (2, 102), (3, 103)))
+
+
+def check(context: ControllerContext, sender: int, proposal: IsrProposal, topic_id: UUID = TOPIC_ID, number: int = 0):
+    return check_proposal(context, sender, topic_id, number, proposal)
+
+
+def code_of(verdict: Change | ErrorCode) -> ErrorCode:
+    """What is answered once a change is written."""
+    return ErrorCode.NONE if isinstance(verdict, Change) else verdict
 
 
 def test_an_expansion_is_accepted_and_names_the_state_it_replaces():
     """The change is to be written over the partition epoch that was checked; the leader epoch stays."""
     context = situation()
-    verdict = check_proposal(context, 1, GOOD)
-    assert verdict.error_code is ErrorCode.NONE
-    assert verdict.change is not None
-    assert (verdict.change.topic_partition, verdict.change.expected_epoch) == (T0, 9)
-    assert (verdict.change.state.isr, verdict.change.state.leader_epoch) == ((1, 2, 3), 3)
-    carry_out(context, [verdict.change])
+    verdict = check(context, 1, GOOD)
+    assert isinstance(verdict, Change)
+    assert (verdict.topic_partition, verdict.expected_epoch) == (T0, 9)
+    assert (verdict.state.isr, verdict.state.leader_epoch) == ((1, 2, 3), 3)
+    carry_out(context, [verdict])
     assert invariant_violations(context) == []
 
 
@@ -52,7 +60,7 @@ def test_only_the_broker_that_is_registered_now_may_ask():
     ("change", "code"),
     [
         ({"topic_id": UUID(int=8)}, ErrorCode.UNKNOWN_TOPIC_ID),
-        ({"partition": 1}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ({"number": 1}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         ({"leader_epoch": 4}, ErrorCode.NOT_CONTROLLER),
         ({"partition_epoch": 10}, ErrorCode.NOT_CONTROLLER),
         ({"leader_epoch": 2}, ErrorCode.FENCED_LEADER_EPOCH),
@@ -66,18 +74,18 @@ def test_only_the_broker_that_is_registered_now_may_ask():
 )
 def test_each_check_has_its_own_answer(change, code):
     """One thing wrong at a time."""
-    verdict = check_proposal(situation(), 1, replace(GOOD, **change))
-    assert (verdict.error_code, verdict.change) == (code, None)
+    where = {name: change[name] for name in ("topic_id", "number") if name in change}
+    proposal = replace(GOOD, **{name: value for name, value in change.items() if name not in where})
+    assert check(situation(), 1, proposal, **where) is code
 
 
 def test_a_repeated_proposal_is_answered_as_done():
     """The first answer was lost: same ISR, same leader epoch, an older partition epoch. No second write."""
     context = situation()
-    verdict = check_proposal(context, 1, GOOD)
-    assert verdict.change is not None
-    carry_out(context, [verdict.change])
-    again = check_proposal(context, 1, GOOD)
-    assert (again.error_code, again.change) == (ErrorCode.NONE, None)
+    verdict = check(context, 1, GOOD)
+    assert isinstance(verdict, Change)
+    carry_out(context, [verdict])
+    assert check(context, 1, GOOD) is ErrorCode.NONE
 
 
 def test_a_stale_epoch_is_told_before_an_ineligible_member():
@@ -85,34 +93,34 @@ def test_a_stale_epoch_is_told_before_an_ineligible_member():
     context = situation()
     del context.brokers[3]
     stale = replace(GOOD, leader_epoch=2)
-    assert check_proposal(context, 1, stale).error_code is ErrorCode.FENCED_LEADER_EPOCH
-    assert check_proposal(context, 1, GOOD).error_code is ErrorCode.INELIGIBLE_REPLICA
+    assert check(context, 1, stale) is ErrorCode.FENCED_LEADER_EPOCH
+    assert check(context, 1, GOOD) is ErrorCode.INELIGIBLE_REPLICA
 
 
 def test_a_broker_does_not_enter_the_isr_by_a_proposal_for_its_former_life():
     """KIP-903: 3 was caught up as epoch 103, died, lost its disk, and is registered again as 300."""
     context = situation()
     context.brokers[3].epoch = 300
-    assert check_proposal(context, 1, GOOD).error_code is ErrorCode.INELIGIBLE_REPLICA
+    assert check(context, 1, GOOD) is ErrorCode.INELIGIBLE_REPLICA
     seen_again = replace(GOOD, isr=((1, 101), (2, 102), (3, 300)))
-    assert check_proposal(context, 1, seen_again).error_code is ErrorCode.NONE
+    assert code_of(check(context, 1, seen_again)) is ErrorCode.NONE
     unknown = replace(GOOD, isr=((1, 101), (2, 102), (3, UNKNOWN_BROKER_EPOCH)))
-    assert check_proposal(context, 1, unknown).error_code is ErrorCode.NONE
+    assert code_of(check(context, 1, unknown)) is ErrorCode.NONE
 
 
 def test_a_broker_that_is_shutting_down_does_not_join_but_may_stay():
     """The controller took it out; its last fetches must not bring it back."""
     context = situation()
     context.brokers[3].shutting_down = True
-    assert check_proposal(context, 1, GOOD).error_code is ErrorCode.INELIGIBLE_REPLICA
+    assert check(context, 1, GOOD) is ErrorCode.INELIGIBLE_REPLICA
     context.brokers[3].shutting_down = False
     context.brokers[2].shutting_down = True
-    assert check_proposal(context, 1, GOOD).error_code is ErrorCode.NONE
+    assert code_of(check(context, 1, GOOD)) is ErrorCode.NONE
 
 
 def test_a_broker_that_does_not_lead_cannot_change_the_isr():
     """Split brain: only the leader of this epoch knows who is in sync."""
-    assert check_proposal(situation(), 2, GOOD).error_code is ErrorCode.INVALID_REQUEST
+    assert check(situation(), 2, GOOD) is ErrorCode.INVALID_REQUEST
 
 
 @given(
@@ -124,12 +132,11 @@ def test_a_broker_that_does_not_lead_cannot_change_the_isr():
 def test_whatever_is_proposed_the_invariants_hold(sender, leader_epoch, partition_epoch, isr):
     """Leader in ISR, ISR within the assignment, members live in the epoch that was named; else no change."""
     context = situation()
-    proposal = IsrProposal(TOPIC_ID, 0, leader_epoch, partition_epoch, tuple(isr))
-    verdict = check_proposal(context, sender, proposal)
-    if verdict.change is None:
+    proposal = IsrProposal(leader_epoch, partition_epoch, tuple(isr))
+    verdict = check(context, sender, proposal)
+    if not isinstance(verdict, Change):
         return
-    assert verdict.error_code is ErrorCode.NONE
     assert (leader_epoch, partition_epoch, sender) == (3, 9, 1)
     assert all(epoch in (-1, context.brokers[member].epoch) for member, epoch in isr)
-    carry_out(context, [verdict.change])
+    carry_out(context, [verdict])
     assert invariant_violations(context) == []

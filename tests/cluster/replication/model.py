@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from cluster.isr import UNKNOWN_BROKER_EPOCH, IsrAnswer, IsrProposal
 from cluster.log.epochs import LeaderEpochCache
 from cluster.protocol.errors import ErrorCode
 from cluster.replication import follower, high_watermark, leader, leader_epochs
 from cluster.replication.follower import FetchPosition, Reaction
-from cluster.replication.isr import IsrAnswer, IsrProposal
 from cluster.replication.leader import LeaderState, acknowledgement
 
 LAG_MS = 10_000
@@ -279,15 +279,14 @@ class Cluster:
         state = self.state
         if leader_id != state.leader or proposal.leader_epoch < state.leader_epoch:
             return IsrAnswer(ErrorCode.FENCED_LEADER_EPOCH)
-        if set(proposal.new_isr) != set(state.isr):
+        if set(proposal.members) != set(state.isr):
             if proposal.partition_epoch < state.partition_epoch:
                 return IsrAnswer(ErrorCode.INVALID_UPDATE_VERSION)
-            seen = dict(proposal.broker_epochs)
-            for member in proposal.new_isr:
+            for member, seen_epoch in proposal.isr:
                 replica = self.replicas[member]
-                if not replica.is_up or seen.get(member, replica.broker_epoch) != replica.broker_epoch:
+                if not replica.is_up or seen_epoch not in (UNKNOWN_BROKER_EPOCH, replica.broker_epoch):
                     return IsrAnswer(ErrorCode.INELIGIBLE_REPLICA)
-            order = tuple(member for member in self.replicas if member in proposal.new_isr)
+            order = tuple(member for member in self.replicas if member in proposal.members)
             self.state = State(state.leader, state.leader_epoch, order, state.partition_epoch + 1)
         return IsrAnswer(ErrorCode.NONE, self.state.leader_epoch, self.state.isr, self.state.partition_epoch)
 

@@ -385,7 +385,7 @@ def test_the_watermark_moves_when_a_shrink_is_committed():
     assert leader is not None
     cluster[1].proposal = leader.check_lag(cluster[1].end, cluster.now_ms)
     assert cluster[1].proposal is not None
-    assert cluster[1].proposal.new_isr == (1, 2)
+    assert cluster[1].proposal.members == (1, 2)
     assert write.outcome is None, "until the controller has agreed, broker 3 counts"
     assert cluster.answer_proposal(1) is NONE
     assert write.outcome is NONE

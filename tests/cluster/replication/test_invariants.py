@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from cluster.invariants import InvariantBroken
+from cluster.isr import IsrProposal
 from cluster.replication import invariants
-from cluster.replication.isr import IsrProposal
 from cluster.replication.leader import LeaderState
 from tests.cluster.replication.test_leader import leading
 from tests.support.invariants import is_named, raised, stated
@@ -38,7 +38,7 @@ def forget_who_leaves(leader: LeaderState) -> None:
 
 
 def keep_an_old_proposal(leader: LeaderState) -> None:
-    leader.isr.pending = IsrProposal(leader.leader_epoch - 1, 0, (1, 2, 3))
+    leader.isr.pending = IsrProposal(leader.leader_epoch - 1, 0, ((1, -1), (2, -1), (3, -1)))
 
 
 def run_ahead(leader: LeaderState) -> None:

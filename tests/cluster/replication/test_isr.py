@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from cluster.isr import IsrAnswer
 from cluster.protocol.errors import ErrorCode
-from cluster.replication.isr import InSyncReplicas, IsrAnswer, Outcome
+from cluster.replication.isr import InSyncReplicas, Outcome
 
 
 def isr_with_change() -> InSyncReplicas:
@@ -15,12 +16,12 @@ def isr_with_change() -> InSyncReplicas:
 
 
 def test_a_proposal_names_epochs_and_broker_epochs() -> None:
-    """What the controller needs to fence it; members whose epoch was not seen are left out."""
+    """What the controller needs to fence it; of a member that was not seen the epoch is unknown."""
     isr = isr_with_change()
     proposal = isr.pending
     assert proposal is not None
     assert (proposal.leader_epoch, proposal.partition_epoch) == (3, 7)
-    assert (proposal.new_isr, proposal.broker_epochs) == ((1, 2, 3), ((2, 20), (3, 30)))
+    assert (proposal.members, proposal.isr) == ((1, 2, 3), ((1, -1), (2, 20), (3, 30)))
     assert (isr.committed, isr.maximal) == ({1, 2}, {1, 2, 3})
 
 
@@ -39,7 +40,7 @@ def test_a_replica_to_be_removed_counts_until_it_is() -> None:
     isr = InSyncReplicas((1, 2), 3, 7)
     proposal = isr.propose_removing([2], {})
     assert proposal is not None
-    assert (proposal.new_isr, isr.maximal) == ((1,), {1, 2})
+    assert (proposal.members, isr.maximal) == ((1,), {1, 2})
     assert isr.answered(proposal, IsrAnswer(ErrorCode.NONE, 3, (1,), 8)) is Outcome.COMMITTED
     assert (isr.committed, isr.maximal, isr.partition_epoch, isr.pending) == ({1}, {1}, 8, None)
 

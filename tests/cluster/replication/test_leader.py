@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cluster.isr import IsrAnswer
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.high_watermark import (
     follower_high_watermark,
     leader_high_watermark,
     restored_high_watermark,
 )
-from cluster.replication.isr import IsrAnswer, Outcome
+from cluster.replication.isr import Outcome
 from cluster.replication.leader import FollowerProgress, LeaderState, acknowledgement
 
 LAG_MS = 1000
@@ -103,7 +104,7 @@ def test_members_of_the_isr_get_one_lag_time() -> None:
     assert leader.check_lag(11, LAG_MS) is None
     proposal = leader.check_lag(11, LAG_MS + 2)
     assert proposal is not None
-    assert proposal.new_isr == (1,)
+    assert proposal.members == (1,)
 
 
 def test_a_replica_that_is_about_to_join_holds_the_watermark() -> None:
@@ -127,7 +128,7 @@ def test_who_may_join() -> None:
     assert leader.fetched(3, 7, 10, 1)[1] is None, "above the watermark, below the start of the epoch"
     proposal = leader.fetched(3, 10, 12, 2)[1]
     assert proposal is not None
-    assert proposal.new_isr == (1, 2, 3)
+    assert proposal.members == (1, 2, 3)
     assert leader.fetched(3, 11, 12, 3)[1] is None, "in flight already"
     dead = leading(isr=(1, 2), eligible=lambda _broker: False)
     assert dead.fetched(3, 10, 10, 1)[1] is None

@@ -30,7 +30,7 @@ def others_have_it(nemesis: Nemesis, broker_id: int) -> bool:
     # What it has asked for may still arrive after its end, and leave it alone in a set.
     leaderships = [partition.leader for partition in world.nodes[broker_id].replicas.partitions.values()]
     asked = [leader.isr.pending for leader in leaderships if leader is not None]
-    return all(proposal is None or len(proposal.new_isr) > 1 for proposal in asked)
+    return all(proposal is None or len(proposal.members) > 1 for proposal in asked)
 
 
 def spare_the_others(nemesis: Nemesis, broker_id: int) -> None:

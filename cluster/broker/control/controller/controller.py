@@ -1,9 +1,9 @@
-"""The controller of one epoch: takes over, follows the brokers' comings and goings, serves the leaders' requests.
+"""The controller of one epoch: takes over, follows the brokers' comings and goings, tells what is new.
 
 Owns the execution of decisions: read, decide (``cluster.controller``), write through the fence, apply, send. Its
 methods are called one at a time by the control plane's queue, so no two changes interleave. Any ControllerMovedError or
-StoreError out of them means that this controller is over. Topics are in ``topic_admin``; elections on request,
-reassignments, departures and producer ids have modules of their own.
+StoreError out of them means that this controller is over. ISR changes, topics, elections on request,
+reassignments, controlled shutdowns and producer ids have modules of their own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from cluster.broker.control.controller.state_writer import StateWriter
 from cluster.broker.control.links.channels import ChannelSet
 from cluster.broker.control.links.messages import MadeStates, RequestBuilder
 from cluster.broker.journal import Journal
-from cluster.controller.alter_partition import IsrProposal, IsrVerdict, check_sender
 from cluster.controller.context import ControllerContext, TopicPartition
 from cluster.controller.outbox import Outbox
 from cluster.controller.partitions import (
@@ -34,9 +33,6 @@ from cluster.controller.partitions import (
 )
 from cluster.controller.rules import ControlRules
 from cluster.metadata.znodes import BrokerRegistration
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import response_class
 
 logger = logging.getLogger(__name__)
 
@@ -208,62 +204,6 @@ class Controller:
                 answers += self._channels.put(broker_id, self._builder.build(broker_id, parcel, made))
         return answers
 
-    async def alter_partition(self, request: Any) -> Any:
-        """AlterPartition 3 (KIP-497, KIP-903): each partition is judged, what passes is written, all brokers hear."""
-        response = response_class(ApiKey.ALTER_PARTITION)
-        error = check_sender(self.context, request.broker_id, request.broker_epoch)
-        if error is not ErrorCode.NONE:
-            return response(version=3, error_code=error, topics=[])
-        verdicts: list[tuple[Any, int, IsrVerdict]] = []
-        judged: set[tuple[Any, int]] = set()
-        for topic in request.topics:
-            for data in topic.partitions:
-                proposal = _proposal(topic, data)
-                if (topic.topic_id, data.partition_index) in judged:
-                    verdict = IsrVerdict(ErrorCode.INVALID_REQUEST)
-                else:
-                    judged.add((topic.topic_id, data.partition_index))
-                    verdict = self.rules.check_proposal(self.context, request.broker_id, proposal)
-                if verdict.error_code is not ErrorCode.NONE:
-                    logger.info("ISR proposal refused: %s: %s", verdict.error_code.name, proposal)
-                verdicts.append((topic.topic_id, data.partition_index, verdict))
-        changes = [verdict.change for _, _, verdict in verdicts if verdict.change is not None]
-        if changes:
-            await self.writer.write(changes)
-            outbox = Outbox(self.context)
-            outbox.add_update_metadata(change.topic_partition for change in changes)
-            self.send(outbox)
-        topics: dict[Any, list[Any]] = {}
-        for topic_id, partition_index, verdict in verdicts:
-            topics.setdefault(topic_id, []).append(self._isr_answer(response, partition_index, verdict))
-        return response(
-            version=3,
-            error_code=ErrorCode.NONE,
-            topics=[response.TopicData(topic_id=topic_id, partitions=data) for topic_id, data in topics.items()],
-        )
-
-    def _isr_answer(self, response: Any, partition_index: int, verdict: IsrVerdict) -> Any:
-        partition = None if verdict.topic_partition is None else self.context.partition(verdict.topic_partition)
-        state = None if partition is None else partition.state
-        if verdict.error_code is not ErrorCode.NONE or state is None:
-            return response.TopicData.PartitionData(
-                partition_index=partition_index,
-                error_code=verdict.error_code,
-                leader_id=-1,
-                leader_epoch=-1,
-                isr=[],
-                partition_epoch=-1,
-            )
-        return response.TopicData.PartitionData(
-            partition_index=partition_index,
-            error_code=ErrorCode.NONE,
-            leader_id=state.leader,
-            leader_epoch=state.leader_epoch,
-            isr=list(state.isr),
-            leader_recovery_state=int(state.recovering),
-            partition_epoch=state.partition_epoch,
-        )
-
     async def configs_changed(self, name: str | None) -> None:
         """The configuration of a topic (None: of this broker) has changed: what concerns elections is taken over."""
         named = [topic for topic in self.context.topics.values() if name in (None, topic.name)]
@@ -278,14 +218,3 @@ class Controller:
             outbox = Outbox(self.context)
             outbox.add_changes(await self._settle())
             self.send(outbox)
-
-
-def _proposal(topic: Any, data: Any) -> IsrProposal:
-    return IsrProposal(
-        topic_id=topic.topic_id,
-        partition=data.partition_index,
-        leader_epoch=data.leader_epoch,
-        partition_epoch=data.partition_epoch,
-        isr=tuple((member.broker_id, member.broker_epoch) for member in data.new_isr_with_epochs),
-        recovering=data.leader_recovery_state == 1,
-    )

@@ -1,39 +1,117 @@
-"""What the replica side of a broker and its control plane say to each other. Values and errors alone."""
+"""AlterPartition 3 (KIP-497, KIP-903): ISR changes of a leader's partitions as one request, and the answers to them.
+
+Owns the layout, in both directions and on both sides. Does not own what is proposed (``cluster.replication.isr``) nor
+what is answered (``controller.isr_changes``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from typing import Any
 from uuid import UUID
 
+from cluster.isr import IsrAnswer, IsrProposal
+from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
+from cluster.protocol.messages import request_class, response_class
+
+VERSION = 3
+
+#: A partition as AlterPartition names it: topic id and number.
+PartitionId = tuple[UUID, int]
 
 
-@dataclass(frozen=True, slots=True)
-class IsrChange:
-    """A leader's wish to change one ISR (one partition of AlterPartition, KIP-497).
+def request_of(broker_id: int, broker_epoch: int, proposals: Mapping[PartitionId, IsrProposal]) -> Any:
+    """The request of a leader in the life ``broker_epoch``, which is also its own epoch in each ISR."""
+    request = request_class(ApiKey.ALTER_PARTITION)
+    data_class = request.TopicData.PartitionData
+    topics: dict[UUID, list[Any]] = {}
+    for (topic_id, partition), proposal in proposals.items():
+        members = [
+            data_class.BrokerState(broker_id=member, broker_epoch=broker_epoch if member == broker_id else seen_epoch)
+            for member, seen_epoch in proposal.isr
+        ]
+        topics.setdefault(topic_id, []).append(
+            data_class(
+                partition_index=partition,
+                leader_epoch=proposal.leader_epoch,
+                new_isr_with_epochs=members,
+                leader_recovery_state=int(proposal.recovering),
+                partition_epoch=proposal.partition_epoch,
+            )
+        )
+    return request(
+        version=VERSION,
+        broker_id=broker_id,
+        broker_epoch=broker_epoch,
+        topics=[request.TopicData(topic_id=topic_id, partitions=data) for topic_id, data in topics.items()],
+    )
 
-    ``broker_epochs`` maps members to the broker epoch in which the leader saw them fetch (KIP-903); a member that is
-    not in it goes as "unknown", and the controller can then not tell a broker from its former life.
-    """
 
-    topic: str
-    partition: int
-    topic_id: UUID
-    leader_epoch: int
-    partition_epoch: int
-    new_isr: tuple[int, ...]
-    broker_epochs: Mapping[int, int] = field(default_factory=dict)
+def proposals_in(request: Any) -> list[tuple[PartitionId, IsrProposal]]:
+    """In the request's order; a partition may be there twice."""
+    return [
+        (
+            (topic.topic_id, data.partition_index),
+            IsrProposal(
+                leader_epoch=data.leader_epoch,
+                partition_epoch=data.partition_epoch,
+                isr=tuple((member.broker_id, member.broker_epoch) for member in data.new_isr_with_epochs),
+                recovering=data.leader_recovery_state == 1,
+            ),
+        )
+        for topic in request.topics
+        for data in topic.partitions
+    ]
 
 
-@dataclass(frozen=True, slots=True)
-class IsrResult:
-    """The controller's answer to one ``IsrChange``. The state fields mean something only without an error."""
+def response_of(answers: Iterable[tuple[PartitionId, IsrAnswer]]) -> Any:
+    """The answer to all partitions of a request."""
+    response = response_class(ApiKey.ALTER_PARTITION)
+    topics: dict[UUID, list[Any]] = {}
+    for (topic_id, partition), answer in answers:
+        topics.setdefault(topic_id, []).append(
+            response.TopicData.PartitionData(
+                partition_index=partition,
+                error_code=answer.error_code,
+                leader_id=answer.leader_id,
+                leader_epoch=answer.leader_epoch,
+                isr=list(answer.isr),
+                leader_recovery_state=int(answer.recovering),
+                partition_epoch=answer.partition_epoch,
+            )
+        )
+    return response(
+        version=VERSION,
+        error_code=ErrorCode.NONE,
+        topics=[response.TopicData(topic_id=topic_id, partitions=data) for topic_id, data in topics.items()],
+    )
 
-    topic: str
-    partition: int
-    error_code: ErrorCode
-    leader_id: int = -1
-    leader_epoch: int = -1
-    isr: tuple[int, ...] = ()
-    partition_epoch: int = -1
+
+def refusal_of(error: ErrorCode) -> Any:
+    """The answer that refuses a whole request."""
+    return response_class(ApiKey.ALTER_PARTITION)(version=VERSION, error_code=error, topics=[])
+
+
+def answers_in(response: Any) -> dict[PartitionId, IsrAnswer]:
+    """Of a response that refuses nothing as a whole."""
+    return {
+        (topic.topic_id, data.partition_index): IsrAnswer(
+            error_code=error_of(data.error_code),
+            leader_epoch=data.leader_epoch,
+            isr=tuple(data.isr),
+            partition_epoch=data.partition_epoch,
+            leader_id=data.leader_id,
+            recovering=data.leader_recovery_state == 1,
+        )
+        for topic in response.topics
+        for data in topic.partitions
+    }
+
+
+def error_of(number: int) -> ErrorCode:
+    """A code that nobody knows is an unknown error."""
+    try:
+        return ErrorCode(number)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR

@@ -6,20 +6,19 @@ reading of the answers. Does not own when a question is asked, nor asking it aga
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
-from uuid import UUID
 
-from cluster.broker.control.links.alter_partition import IsrChange, IsrResult
+from cluster.broker.control.links import alter_partition
+from cluster.broker.control.links.alter_partition import PartitionId
 from cluster.broker.control.links.peers import Peer
 from cluster.broker.control.links.producer_ids import NoProducerIds
-from cluster.controller.alter_partition import UNKNOWN_BROKER_EPOCH
 from cluster.controller.producer_ids import ProducerIdBlock
+from cluster.isr import IsrAnswer, IsrProposal
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
 
-ALTER_PARTITION_VERSION = 3
 ALLOCATE_PRODUCER_IDS_VERSION = 0
 CONTROLLED_SHUTDOWN_VERSION = 3
 
@@ -84,43 +83,12 @@ class ControllerClient:
             self._peer = (controller_id, self._link_to(controller_id))
         return await self._peer[1].ask(message, version)
 
-    async def propose_isr(self, changes: Sequence[IsrChange]) -> list[IsrResult]:
-        """AlterPartition with all of ``changes``. Raises OSError if nothing can be said of any of them: try again."""
-        request = request_class(ApiKey.ALTER_PARTITION)
-        names = {(change.topic_id, change.partition): change.topic for change in changes}
-        own_epoch = self._broker_epoch()
-        topics: dict[UUID, list[Any]] = {}
-        for change in changes:
-            topics.setdefault(change.topic_id, []).append(self._partition_data(request, change, own_epoch))
-        message = request(
-            version=ALTER_PARTITION_VERSION,
-            broker_id=self._broker_id,
-            broker_epoch=own_epoch,
-            topics=[request.TopicData(topic_id=topic_id, partitions=data) for topic_id, data in topics.items()],
-        )
-        response = await self.ask(message, ALTER_PARTITION_VERSION)
+    async def alter_partition(self, proposals: Mapping[PartitionId, IsrProposal]) -> dict[PartitionId, IsrAnswer]:
+        """Ask for all of these ISR changes. Raises OSError if nothing can be said of any of them: try again."""
+        message = alter_partition.request_of(self._broker_id, self._broker_epoch(), proposals)
+        response = await self.ask(message, alter_partition.VERSION)
         _require(response, "AlterPartition")
-        results = []
-        for topic in response.topics:
-            for data in topic.partitions:
-                name = names.get((topic.topic_id, data.partition_index))
-                if name is not None:
-                    results.append(_isr_result(name, data))
-        return results
-
-    def _partition_data(self, request: Any, change: IsrChange, own_epoch: int) -> Any:
-        epochs = {**change.broker_epochs, self._broker_id: own_epoch}
-        return request.TopicData.PartitionData(
-            partition_index=change.partition,
-            leader_epoch=change.leader_epoch,
-            new_isr_with_epochs=[
-                request.TopicData.PartitionData.BrokerState(
-                    broker_id=member, broker_epoch=epochs.get(member, UNKNOWN_BROKER_EPOCH)
-                )
-                for member in change.new_isr
-            ],
-            partition_epoch=change.partition_epoch,
-        )
+        return alter_partition.answers_in(response)
 
     async def request_block(self) -> ProducerIdBlock:
         """AllocateProducerIds, once. Raises OSError (try again) or NoProducerIds."""
@@ -145,23 +113,4 @@ class ControllerClient:
 
 def _require(response: Any, what: str) -> None:
     if response.error_code != ErrorCode.NONE:
-        raise ControllerUnavailable(f"{what}: error {_error(response.error_code).name}")
-
-
-def _isr_result(topic: str, data: Any) -> IsrResult:
-    return IsrResult(
-        topic=topic,
-        partition=data.partition_index,
-        error_code=_error(data.error_code),
-        leader_id=data.leader_id,
-        leader_epoch=data.leader_epoch,
-        isr=tuple(data.isr),
-        partition_epoch=data.partition_epoch,
-    )
-
-
-def _error(number: int) -> ErrorCode:
-    try:
-        return ErrorCode(number)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
+        raise ControllerUnavailable(f"{what}: error {alter_partition.error_of(response.error_code).name}")

@@ -11,9 +11,11 @@ from typing import Any
 
 from cluster.broker.control.controller import controlled_shutdown, elections, reassignments
 from cluster.broker.control.controller.epoch_fence import NotController
+from cluster.broker.control.controller.isr_changes import alter_partition
 from cluster.broker.control.controller.producer_id_blocks import allocate_producer_ids
 from cluster.broker.control.controller.topic_deletion import DoomedTopic
 from cluster.broker.control.controller.topics import AdminOutcome
+from cluster.broker.control.links.alter_partition import refusal_of
 from cluster.broker.control.links.channels import all_answered
 from cluster.broker.control.links.controller_client import Serve
 from cluster.broker.control.office import admin_answers
@@ -53,12 +55,11 @@ class ControllerApis:
         """The response to a decoded request of one of these APIs. Raises QueueClosed (an OSError) at the very end."""
         return await self._table[ApiKey(request.API_KEY)](request, version)
 
-    async def _alter_partition(self, request: Any, version: int) -> Any:
+    async def _alter_partition(self, request: Any, _version: int) -> Any:
         try:
-            return await self._candidate.serve(lambda office: office.controller.alter_partition(request))
+            return await self._candidate.serve(lambda office: alter_partition(office.controller, request))
         except NotController:
-            response = response_class(ApiKey.ALTER_PARTITION)
-            return response(version=version, error_code=ErrorCode.NOT_CONTROLLER, topics=[])
+            return refusal_of(ErrorCode.NOT_CONTROLLER)
 
     async def _controlled_shutdown(self, request: Any, _version: int) -> Any:
         try:

@@ -151,7 +151,7 @@ def test_idle_fetches_stand_still_at_a_change() -> None:
     session.fetched_ms = 20_000
     proposal = leader.check_lag(6, 20_001)
     assert proposal is not None, "it has not asked for 6 since"
-    assert proposal.new_isr == (1,)
+    assert proposal.members == (1,)
 
 
 class Traffic:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from uuid import UUID
 
-from cluster.broker.control.links.alter_partition import IsrChange, IsrResult
+from cluster.broker.control.links.alter_partition import PartitionId
 from cluster.broker.control.links.controller_client import ControllerUnavailable
 from cluster.broker.replicas.isr_proposals import CHANGES_AT_ONCE, WAIT_MS, IsrProposals
+from cluster.isr import UNKNOWN_BROKER_EPOCH, IsrAnswer, IsrProposal
 from cluster.protocol.errors import ErrorCode
-from cluster.replication.isr import IsrAnswer, IsrProposal, Outcome
+from cluster.replication.isr import Outcome
 from tests.cluster.control.virtual_time import LoopClock, run
 
 
@@ -35,7 +37,22 @@ class FakePartition:
         return self.pending is proposal
 
 
-PROPOSAL = IsrProposal(3, 5, (1, 2), ((2, 77),))
+PROPOSAL = IsrProposal(3, 5, ((1, UNKNOWN_BROKER_EPOCH), (2, 77)))
+
+#: What is sent, and what comes back.
+Asked = Mapping[PartitionId, IsrProposal]
+Answers = dict[PartitionId, IsrAnswer]
+
+
+def all_of(asked: Asked, answer: IsrAnswer) -> Answers:
+    return dict.fromkeys(asked, answer)
+
+
+def numbers(asked: Asked) -> list[int]:
+    return [number for _, number in asked]
+
+
+DONE = IsrAnswer(ErrorCode.NONE, 3, (1, 2), 6)
 
 
 def test_a_proposal_is_asked_until_it_is_answered() -> None:
@@ -45,15 +62,15 @@ def test_a_proposal_is_asked_until_it_is_answered() -> None:
         asked: list[list[int]] = []
         partitions = [FakePartition(number) for number in range(2)]
 
-        async def send(changes: Sequence[IsrChange]) -> list[IsrResult]:
-            asked.append([change.partition for change in changes])
-            assert changes[0].broker_epochs == {2: 77}
+        async def send(changes: Asked) -> Answers:
+            asked.append(numbers(changes))
+            assert changes[FakePartition.topic_id, 0] is PROPOSAL
             await asyncio.sleep(0.01)
             if len(asked) == 1:
                 raise ControllerUnavailable("there is none")
             if len(asked) == 2:
-                return [IsrResult("t", 0, ErrorCode.NOT_CONTROLLER)]
-            return [IsrResult("t", change.partition, ErrorCode.NONE, 1, 3, (1, 2), 6) for change in changes]
+                return {(FakePartition.topic_id, 0): IsrAnswer(ErrorCode.NOT_CONTROLLER)}
+            return all_of(changes, DONE)
 
         proposals = IsrProposals(send, LoopClock(), asyncio.get_running_loop())
         for partition in partitions:
@@ -76,16 +93,16 @@ def test_what_comes_meanwhile_goes_in_the_next_request() -> None:
         asked: list[list[tuple[int, int]]] = []
         partition = FakePartition(0)
 
-        async def send(changes: Sequence[IsrChange]) -> list[IsrResult]:
-            asked.append([(change.partition, change.partition_epoch) for change in changes])
+        async def send(changes: Asked) -> Answers:
+            asked.append([(number, proposal.partition_epoch) for (_, number), proposal in changes.items()])
             await asyncio.sleep(0.1)
-            return [IsrResult("t", change.partition, ErrorCode.NONE) for change in changes]
+            return all_of(changes, IsrAnswer(ErrorCode.NONE))
 
         proposals = IsrProposals(send, LoopClock(), asyncio.get_running_loop())
         proposals.propose(partition, PROPOSAL)
         await asyncio.sleep(0.05)
         for epoch in (6, 7):
-            proposals.propose(partition, IsrProposal(3, epoch, (1,)))
+            proposals.propose(partition, IsrProposal(3, epoch, ((1, 11),)))
         await asyncio.sleep(1)
         assert asked == [[(0, 5)], [(0, 7)]]
         await proposals.close()
@@ -102,10 +119,10 @@ def test_what_a_deposed_controller_answered_is_asked_again() -> None:
         began_s = loop.time()
         told, forgotten = FakePartition(0), FakePartition(1)
 
-        async def send(changes: Sequence[IsrChange]) -> list[IsrResult]:
-            asked.append((round(loop.time() - began_s, 3), [change.partition for change in changes]))
+        async def send(changes: Asked) -> Answers:
+            asked.append((round(loop.time() - began_s, 3), numbers(changes)))
             code = ErrorCode.NONE if len(asked) > 2 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            return [IsrResult("t", change.partition, code, 1, 3, (1, 2), 6) for change in changes]
+            return all_of(changes, replace(DONE, error_code=code))
 
         proposals = IsrProposals(send, LoopClock(), loop)
         for partition in (told, forgotten):
@@ -125,10 +142,10 @@ def test_nothing_is_asked_again_after_the_end() -> None:
     async def main() -> None:
         asked = 0
 
-        async def send(changes: Sequence[IsrChange]) -> list[IsrResult]:
+        async def send(changes: Asked) -> Answers:
             nonlocal asked
             asked += 1
-            return [IsrResult("t", change.partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for change in changes]
+            return all_of(changes, IsrAnswer(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
 
         proposals = IsrProposals(send, LoopClock(), asyncio.get_running_loop())
         proposals.propose(FakePartition(0), PROPOSAL)
@@ -146,11 +163,11 @@ def test_a_request_is_small_enough_to_be_answered_in_time() -> None:
     async def main() -> None:
         asked: list[list[int]] = []
 
-        async def send(changes: Sequence[IsrChange]) -> list[IsrResult]:
-            asked.append([change.partition for change in changes])
+        async def send(changes: Asked) -> Answers:
+            asked.append(numbers(changes))
             if len(asked) == 1:
                 raise ControllerUnavailable("it does not answer")
-            return [IsrResult("t", change.partition, ErrorCode.NONE, 1, 3, (1, 2), 6) for change in changes]
+            return all_of(changes, DONE)
 
         proposals = IsrProposals(send, LoopClock(), asyncio.get_running_loop())
         for number in range(2 * CHANGES_AT_ONCE + 1):

@@ -1,0 +1,67 @@
+"""ISR changes at the controller: each proposal of a leader is judged, what passes is written, all brokers hear.
+
+Owns that order (KIP-497). Does not own the judgment (``cluster.controller.alter_partition``) nor the layout
+(``links.alter_partition``).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from cluster.broker.control.controller.controller import Controller
+from cluster.broker.control.links.alter_partition import PartitionId, proposals_in, refusal_of, response_of
+from cluster.controller.alter_partition import check_sender
+from cluster.controller.context import TopicPartition
+from cluster.controller.outbox import Outbox
+from cluster.controller.partitions import Change
+from cluster.isr import IsrAnswer
+from cluster.protocol.errors import ErrorCode
+
+logger = logging.getLogger(__name__)
+
+
+async def alter_partition(controller: Controller, request: Any) -> Any:
+    """The response to an AlterPartition request."""
+    error = check_sender(controller.context, request.broker_id, request.broker_epoch)
+    if error is not ErrorCode.NONE:
+        return refusal_of(error)
+    verdicts = _judge(controller, request)
+    changes = [verdict for _, verdict in verdicts if isinstance(verdict, Change)]
+    if changes:
+        await controller.writer.write(changes)
+        outbox = Outbox(controller.context)
+        outbox.add_update_metadata(change.topic_partition for change in changes)
+        controller.send(outbox)
+    return response_of((partition_id, _answer(controller, partition_id, verdict)) for partition_id, verdict in verdicts)
+
+
+def _judge(controller: Controller, request: Any) -> list[tuple[PartitionId, Change | ErrorCode]]:
+    verdicts: dict[PartitionId, Change | ErrorCode] = {}
+    found = []
+    for partition_id, proposal in proposals_in(request):
+        if partition_id in verdicts:
+            verdict: Change | ErrorCode = ErrorCode.INVALID_REQUEST
+        else:
+            verdict = controller.rules.check_proposal(controller.context, request.broker_id, *partition_id, proposal)
+            verdicts[partition_id] = verdict
+        if isinstance(verdict, ErrorCode) and verdict is not ErrorCode.NONE:
+            topic_id, number = partition_id
+            logger.info("ISR proposal refused: %s: partition %d of %s: %s", verdict.name, number, topic_id, proposal)
+        found.append((partition_id, verdict))
+    return found
+
+
+def _answer(controller: Controller, partition_id: PartitionId, verdict: Change | ErrorCode) -> IsrAnswer:
+    """In the state of now, which a change that was written is part of."""
+    if isinstance(verdict, ErrorCode) and verdict is not ErrorCode.NONE:
+        return IsrAnswer(verdict)
+    topic_id, number = partition_id
+    topic = controller.context.topic_by_id(topic_id)
+    partition = None if topic is None else controller.context.partition(TopicPartition(topic.name, number))
+    state = None if partition is None else partition.state
+    if state is None:
+        return IsrAnswer(ErrorCode.NONE)
+    return IsrAnswer(
+        ErrorCode.NONE, state.leader_epoch, state.isr, state.partition_epoch, state.leader, state.recovering
+    )
