@@ -10,8 +10,8 @@ from cluster.broker.handlers.metadata import MOST_ASKED_FOR, TopicCreator
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
-from tests.cluster.control.cluster import SESSION_MS, Cluster, create_topics_request
-from tests.cluster.control.virtual_time import run
+from tests.cluster.broker.control.cluster import SESSION_MS, Cluster, create_topics_request
+from tests.support.virtual_time import run
 
 TOPICS = 100
 #: Of one look at ZooKeeper, or one write to it.

@@ -17,11 +17,11 @@ from cluster.metadata.znodes import TopicRegistration
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
+from tests.cluster.broker.control.cluster import SESSION_MS, Cluster, create_topics_request
 from tests.cluster.broker.handlers.test_configs import SET, TOPIC, alter, stored
-from tests.cluster.control.cluster import SESSION_MS, Cluster, create_topics_request
-from tests.cluster.control.virtual_time import run
 from tests.simulation.client import Client
 from tests.simulation.nodes import MemoryCluster
+from tests.support.virtual_time import run
 
 #: A legal number, and a megabyte and a half that mean nothing.
 LONG_FIVE = " " * 1_500_000 + "5"

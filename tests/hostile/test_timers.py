@@ -7,7 +7,7 @@ import random
 import tracemalloc
 
 from cluster.broker.replicas.purgatory import TimerWheel
-from tests.cluster.control.virtual_time import run
+from tests.support.virtual_time import run
 
 
 class Alarm:

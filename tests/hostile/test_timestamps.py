@@ -17,10 +17,10 @@ from cluster.protocol.errors import ErrorCode
 from cluster.protocol.records import write_varint
 from tests.cluster.broker.scenes import TOPIC, with_topic
 from tests.cluster.broker.test_housekeeping import COMPACTING, Bench
-from tests.cluster.control.virtual_time import run
 from tests.cluster.log.builders import append
 from tests.simulation.client import Client, batch
 from tests.simulation.nodes import MemoryCluster
+from tests.support.virtual_time import run
 
 MOST = 2**63 - 1
 

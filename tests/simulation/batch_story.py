@@ -18,8 +18,8 @@ from unittest import mock
 from cluster.log.partition_log import PartitionLog
 from cluster.protocol.batch import BatchHeader, iter_batches
 from cluster.protocol.records import decode_records
-from tests.cluster.control.virtual_time import OWNER
 from tests.simulation.ledger import value_of
+from tests.support.virtual_time import OWNER
 
 _LINE = re.compile(r" *([0-9.]+) (.{12}) (.*)")
 _READS = re.compile(r"(?:reads )?(\S+-\d+)\b")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.cluster.control.virtual_time import LoopClock
+from tests.support.virtual_time import LoopClock
 
 
 class JumpingClock(LoopClock):

@@ -21,11 +21,11 @@ from cluster.client.consumer.values import (
 from cluster.seams.memory_selector import MemorySelector
 from cluster.seams.memory_transport import MemoryTransport
 from cluster.seams.randomness import derive
-from tests.cluster.control.virtual_time import LoopClock
 from tests.simulation.evidence import Evidence
 from tests.simulation.ledger import value_of
 from tests.simulation.nodes import CLIENT
 from tests.simulation.world import TopicPartition, World
+from tests.support.virtual_time import LoopClock
 
 
 def settings_of(random: Random, *, takes_away: bool) -> dict[str, object]:

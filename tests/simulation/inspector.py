@@ -31,9 +31,9 @@ from cluster.metadata.memory_tree import MemoryTree
 from cluster.metadata.paths import CONTROLLER_EPOCH, state_path
 from cluster.metadata.store import NoNodeError
 from cluster.metadata.znodes import StateNode
-from tests.cluster.control.virtual_time import VirtualTimeLoop
 from tests.simulation.faulty_storage import FaultyStorage
 from tests.simulation.nodes import MemoryCluster
+from tests.support.virtual_time import VirtualTimeLoop
 
 
 class Inspector:

@@ -1,7 +1,7 @@
 """MemoryCluster: brokers in one process over a memory network, memory disks and one memory ZooKeeper.
 
 Owns their lives (start, crash, pause, restart) and a few plain requests of a client. Run it in virtual time
-(``tests.cluster.control.virtual_time.run``): seconds of a cluster take milliseconds, and the same steps give the same
+(``tests.support.virtual_time.run``): seconds of a cluster take milliseconds, and the same steps give the same
 outcome. Each life of a broker runs in a context of its own (``virtual_time.OWNER``), so that it can be made to stand
 still and be asked what it has left behind.
 """
@@ -28,7 +28,7 @@ from cluster.seams.clock import Clock
 from cluster.seams.memory_storage import MemoryStorage, Survivors
 from cluster.seams.memory_transport import MemoryNetwork, MemoryTransport
 from cluster.seams.randomness import derive
-from tests.cluster.control.virtual_time import OWNER, LoopClock, VirtualTimeLoop
+from tests.support.virtual_time import OWNER, LoopClock, VirtualTimeLoop
 
 HOST = "127.0.0.1"
 CLIENT = "client"

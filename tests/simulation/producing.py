@@ -20,11 +20,11 @@ from cluster.protocol.compression import CODEC_NAMES
 from cluster.seams.memory_selector import ROOM_BYTES, LoopRunner, MemorySelector
 from cluster.seams.memory_transport import MemoryTransport
 from cluster.seams.randomness import derive
-from tests.cluster.control.virtual_time import OWNER, LoopClock
 from tests.simulation.evidence import Evidence
 from tests.simulation.keys import Keys
 from tests.simulation.nodes import CLIENT
 from tests.simulation.world import TopicPartition, World
+from tests.support.virtual_time import OWNER, LoopClock
 
 PAUSES_S = (0.0, 0.0, 0.01, 0.05, 0.2)
 RECORDS = (1, 1, 2, 3, 8)

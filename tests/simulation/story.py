@@ -16,7 +16,6 @@ from cluster.broker.rules import Rules
 from cluster.invariants import InvariantBroken
 from cluster.protocol.batch import iter_batches
 from cluster.seams.randomness import derive
-from tests.cluster.control.virtual_time import run
 from tests.simulation.clients import SimulatedClients
 from tests.simulation.evidence import Evidence
 from tests.simulation.inspector import Inspector
@@ -28,6 +27,7 @@ from tests.simulation.oracle import judge
 from tests.simulation.removals import Removal
 from tests.simulation.topology import TOPIC, Topology, topology
 from tests.simulation.world import World
+from tests.support.virtual_time import run
 
 #: Virtual seconds: how long the cluster has to become whole, and clients to be done, once everything is healed.
 WHOLE_S, DRAIN_S = 60, 30

@@ -12,8 +12,8 @@ from cluster.client.new_topic import NewTopic
 from cluster.client.producer.producer import Producer
 from cluster.seams.memory_selector import LoopRunner, MemorySelector
 from cluster.seams.randomness import Random
-from tests.cluster.control.virtual_time import LoopClock, run
 from tests.simulation.nodes import CLIENT, MemoryCluster
+from tests.support.virtual_time import LoopClock, run
 
 KEY = ("t", 0)
 

@@ -8,9 +8,9 @@ import errno
 import pytest
 
 from cluster.seams.randomness import derive
-from tests.cluster.control.virtual_time import run
 from tests.simulation.events import EventLog
 from tests.simulation.faulty_storage import CALLS, DiskFault, FaultyStorage
+from tests.support.virtual_time import run
 
 LOG = "/data/t-0/00000000000000000000.log"
 

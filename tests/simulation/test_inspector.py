@@ -14,11 +14,11 @@ from cluster.invariants import InvariantBroken
 from cluster.log import invariants as log_invariants
 from cluster.log import producer_invariants as log_producer_invariants
 from cluster.replication import invariants as leader_invariants
-from tests.cluster.control.virtual_time import run
 from tests.simulation.client import Client, batch
 from tests.simulation.inspector import Inspector
 from tests.simulation.nodes import MemoryCluster
 from tests.support.invariants import stated
+from tests.support.virtual_time import run
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "simulation.md"
 MODULES = (

@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from cluster.broker.rules import Rules
-from tests.cluster.control.virtual_time import run
 from tests.simulation.clients import SimulatedClients
 from tests.simulation.consuming import ConsumingReader
 from tests.simulation.producing import ProducingWriter
@@ -17,6 +16,7 @@ from tests.simulation.readers import Reader
 from tests.simulation.topology import TOPIC, topology
 from tests.simulation.world import World
 from tests.simulation.writers import Writer
+from tests.support.virtual_time import run
 
 KEY, MADE = (TOPIC, 0), ("t1", 0)
 SEEDS = range(40)

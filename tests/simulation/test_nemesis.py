@@ -9,12 +9,12 @@ from typing import Any
 from unittest.mock import Mock
 
 from cluster.seams.randomness import derive
-from tests.cluster.control.virtual_time import run
 from tests.simulation.nemesis.base import FACTORS, Move, Nemesis, draw
 from tests.simulation.nemesis.catalogue import MOVES
 from tests.simulation.story import tell
 from tests.simulation.topology import Topology, topology
 from tests.simulation.world import World
+from tests.support.virtual_time import run
 
 SEEDS = 300
 

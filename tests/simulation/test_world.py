@@ -13,9 +13,9 @@ from cluster.metadata.memory import MemoryStore, MemoryTree
 from cluster.metadata.store import ConnectionLostError, Create, SessionExpiredError, SessionState
 from cluster.seams.memory_storage import MemoryStorage
 from cluster.seams.memory_transport import MemoryNetwork
-from tests.cluster.control.virtual_time import OWNER, VirtualTimeLoop, run
 from tests.cluster.seams.recording import Acceptor, echo
 from tests.simulation.nodes import MemoryCluster
+from tests.support.virtual_time import OWNER, VirtualTimeLoop, run
 
 
 def the_loop() -> VirtualTimeLoop:

@@ -26,13 +26,13 @@ from cluster.invariants import InvariantBroken
 from cluster.protocol.batch import iter_batches
 from cluster.protocol.errors import CorruptBatch
 from cluster.protocol.records import decode_records
-from tests.cluster.control.virtual_time import run
 from tests.simulation import transcript_admin, transcript_clients, transcript_faults
 from tests.simulation.client import Client
 from tests.simulation.inspector import Inspector
 from tests.simulation.nodes import MemoryCluster
 from tests.simulation.transcript_clients import TOPIC
 from tests.simulation.transcript_faults import RefusingStorage
+from tests.support.virtual_time import run
 
 GOLDEN = Path(__file__).parent / "golden"
 SEPARATOR = "----"

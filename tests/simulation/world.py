@@ -24,7 +24,6 @@ from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import Clock
 from cluster.seams.memory_storage import Survivors
 from cluster.seams.randomness import derive
-from tests.cluster.control.virtual_time import OWNER
 from tests.simulation.clocks import JumpingClock
 from tests.simulation.events import EventLog, Traffic
 from tests.simulation.faulty_storage import FaultyStorage
@@ -34,6 +33,7 @@ from tests.simulation.observer import StateObserver
 from tests.simulation.retention import RETENTION, looked_at
 from tests.simulation.seen import SeenCluster, TopicPartition
 from tests.simulation.topology import Topology
+from tests.support.virtual_time import OWNER
 
 #: A broker that could not start is tried again after a while, as its supervisor would.
 RESTART_S = 0.5

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from tests.cluster.control.virtual_time import run
 from tests.simulation.client import Client
 from tests.simulation.nodes import MemoryCluster
+from tests.support.virtual_time import run
 
 TOPIC = "t"
 

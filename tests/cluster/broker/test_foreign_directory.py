@@ -6,8 +6,8 @@ import pytest
 
 from cluster.log.errors import LogError
 from cluster.metadata.paths import broker_path
-from tests.cluster.control.virtual_time import run
 from tests.simulation.nodes import MemoryCluster
+from tests.support.virtual_time import run
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from cluster.log.errors import LogError
 from cluster.log.manager import LogManager
 from cluster.protocol.records import NewRecord, build_batch
 from cluster.seams.memory_storage import MemoryStorage
-from tests.cluster.control.virtual_time import LoopClock, run
 from tests.cluster.log.builders import NOW_MS, append
+from tests.support.virtual_time import LoopClock, run
 
 DELETING = LogConfig(segment_bytes=150, retention_ms=60_000, file_delete_delay_ms=5000)
 COMPACTING = LogConfig(segment_bytes=300, cleanup_policy=("compact",), file_delete_delay_ms=0)

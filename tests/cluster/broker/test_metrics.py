@@ -9,8 +9,8 @@ import pytest
 from cluster.broker import metrics
 from cluster.broker.metrics import Counters, LoopLag
 from cluster.protocol.batch import parse_header
-from tests.cluster.control.virtual_time import run
 from tests.simulation.client import batch
+from tests.support.virtual_time import run
 
 
 def arrive(counters: Counters, records: bytes, *, appended: bool = True) -> None:

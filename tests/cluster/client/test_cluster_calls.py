@@ -10,8 +10,8 @@ from cluster.client import AdminError, AsyncAdmin
 from cluster.client.cluster_calls import BROKER_RESOURCE, TOPIC_RESOURCE, UNCLEAN
 from cluster.client.new_topic import NewTopic
 from cluster.protocol.errors import ErrorCode
-from tests.cluster.control.virtual_time import LoopClock, run
 from tests.simulation.nodes import HOST, MemoryCluster
+from tests.support.virtual_time import LoopClock, run
 
 
 def with_admin(check: Callable[[MemoryCluster, AsyncAdmin], Awaitable[None]]) -> None:

@@ -13,9 +13,9 @@ from cluster.defects.firings import FIRINGS_FILE, Firings
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.memory_storage import MemoryStorage
 from cluster.seams.randomness import derive
-from tests.cluster.control.virtual_time import LoopClock, run
 from tests.simulation.client import Client, batch
 from tests.simulation.nodes import MemoryCluster
+from tests.support.virtual_time import LoopClock, run
 
 TOPIC = "t"
 

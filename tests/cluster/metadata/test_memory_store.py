@@ -8,7 +8,7 @@ import pytest
 
 from cluster.metadata.memory import MemoryStore, MemoryTree
 from cluster.metadata.store import ConnectionLostError, Create, NodeExistsError, NoNodeError, SessionExpiredError
-from tests.cluster.control.virtual_time import run
+from tests.support.virtual_time import run
 
 
 async def opened(tree: MemoryTree, **options) -> MemoryStore:

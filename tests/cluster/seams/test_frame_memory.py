@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from cluster.seams.frame_memory import STALLED_S, FrameMemory
-from tests.cluster.control.virtual_time import run
+from tests.support.virtual_time import run
 
 
 class Connection:

@@ -12,10 +12,10 @@ from cluster.seams.memory_selector import LoopRunner, MemorySelector
 from cluster.seams.memory_transport import MemoryListener, MemoryNetwork
 from cluster.seams.runner import ThreadRunner
 from cluster.seams.transport import Connection
-from tests.cluster.control.virtual_time import run
 from tests.cluster.seams.recording import Acceptor, echo
 from tests.cluster.seams.recording import Recorder as Frames
 from tests.cluster.seams.test_socket_selector import NODE, Recorder
+from tests.support.virtual_time import run
 
 
 class Accepting(Acceptor):

@@ -11,9 +11,9 @@ import pytest
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
-from tests.cluster.control.virtual_time import run
 from tests.simulation.client import Client, batch
 from tests.simulation.nodes import MemoryCluster
+from tests.support.virtual_time import run
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 TOPIC, BROKER = 2, 4
@@ -258,7 +258,7 @@ def test_old_news_is_removed() -> None:
             await cluster.create_topic("t")
             await check(cluster, [Client(await cluster.connect(1))])
 
-    from tests.cluster.control.virtual_time import VirtualTimeLoop
+    from tests.support.virtual_time import VirtualTimeLoop
 
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         runner.run(body())

@@ -18,9 +18,9 @@ from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
 from cluster.seams.memory_storage import MemoryStorage
 from tests.cluster.broker.scenes import TOPIC, with_topic
-from tests.cluster.control.virtual_time import run
 from tests.simulation.client import Client, batch
 from tests.simulation.nodes import MemoryCluster
+from tests.support.virtual_time import run
 
 LEADER_AND_ISR = request_class(ApiKey.LEADER_AND_ISR)
 STOP_REPLICA = request_class(ApiKey.STOP_REPLICA)

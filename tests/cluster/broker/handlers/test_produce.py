@@ -12,9 +12,9 @@ from cluster.protocol.batch import CODEC_ZSTD
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
 from tests.cluster.broker.scenes import TOPIC, cut_followers, with_topic
-from tests.cluster.control.virtual_time import run
 from tests.simulation.client import Client, Produced, batch
 from tests.simulation.nodes import MemoryCluster
+from tests.support.virtual_time import run
 
 
 def spoiled(records: bytes) -> bytes:

@@ -21,9 +21,9 @@ from cluster.protocol.compression import compress, decompress
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
 from cluster.protocol.records import write_varint
-from tests.cluster.control.virtual_time import run
 from tests.simulation.client import Client, batch
 from tests.simulation.nodes import MemoryCluster
+from tests.support.virtual_time import run
 
 TOPIC = "keyed"
 MAX_BYTES = 3000

@@ -13,7 +13,7 @@ from cluster.broker.replicas.isr_proposals import CHANGES_AT_ONCE, WAIT_MS, IsrP
 from cluster.isr import UNKNOWN_BROKER_EPOCH, IsrAnswer, IsrProposal
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.isr import Outcome
-from tests.cluster.control.virtual_time import LoopClock, run
+from tests.support.virtual_time import LoopClock, run
 
 
 class FakePartition:

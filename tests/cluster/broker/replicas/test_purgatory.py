@@ -9,7 +9,7 @@ from cluster.broker.replicas.waiters import Waiters
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.produce import ProduceResult
 from cluster.replication.leader import LeaderState
-from tests.cluster.control.virtual_time import run
+from tests.support.virtual_time import run
 
 
 class Alarm:

@@ -15,7 +15,7 @@ from cluster.broker.replicas.waiters import Waiters
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.produce import ProduceResult
 from cluster.replication.leader import LeaderState
-from tests.cluster.control.virtual_time import run
+from tests.support.virtual_time import run
 
 PARTITIONS = 4
 REQUESTS = 400

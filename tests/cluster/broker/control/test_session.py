@@ -16,7 +16,7 @@ from cluster.metadata.memory import MemoryStore, MemoryTree
 from cluster.metadata.paths import CONTROLLER, CONTROLLER_EPOCH, broker_path
 from cluster.metadata.store import BadVersionError, Create, Delete, NodeExistsError, SessionExpiredError, SetData
 from cluster.metadata.znodes import BrokerRegistration
-from tests.cluster.control.virtual_time import LoopClock, run
+from tests.support.virtual_time import LoopClock, run
 
 
 async def opened(tree: MemoryTree) -> tuple[Session, MemoryStore]:

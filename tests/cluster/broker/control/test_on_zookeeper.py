@@ -13,7 +13,7 @@ from cluster.metadata.paths import CONTROLLER_EPOCH, PRODUCER_ID_BLOCK, broker_p
 from cluster.metadata.zookeeper import ZooKeeperStore
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.asyncio_transport import AsyncioTransport
-from tests.cluster.control.cluster import Cluster, ask, isr_change
+from tests.cluster.broker.control.cluster import Cluster, ask, isr_change
 from tests.cluster.metadata.harness import Forwarder, ZooKeeperHarness
 
 pytestmark = pytest.mark.integration

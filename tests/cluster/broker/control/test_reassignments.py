@@ -11,8 +11,8 @@ from cluster.metadata.paths import topic_path
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import decode_response, encode_response, request_class
-from tests.cluster.control.cluster import Cluster, ask, isr_change
-from tests.cluster.control.virtual_time import run
+from tests.cluster.broker.control.cluster import Cluster, ask, isr_change
+from tests.support.virtual_time import run
 
 
 def reassign(*moves: tuple[int, list[int] | None], topic: str = "t"):

@@ -17,8 +17,8 @@ from cluster.metadata.memory import MemoryTree
 from cluster.metadata.paths import CONTROLLER_EPOCH, topic_path
 from cluster.metadata.store import SetData, StoreError
 from cluster.seams.randomness import derive
-from tests.cluster.control.cluster import SESSION_MS, Cluster, ask, isr_change
-from tests.cluster.control.virtual_time import run
+from tests.cluster.broker.control.cluster import SESSION_MS, Cluster, ask, isr_change
+from tests.support.virtual_time import run
 
 
 class CheckedTree(MemoryTree):

@@ -19,8 +19,8 @@ from cluster.metadata.znodes import ProducerIdBlockNode
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
-from tests.cluster.control.cluster import Cluster
-from tests.cluster.control.virtual_time import run
+from tests.cluster.broker.control.cluster import Cluster
+from tests.support.virtual_time import run
 
 BROKERS = st.sampled_from([1, 2])
 STEPS = st.one_of(

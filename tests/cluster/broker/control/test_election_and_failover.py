@@ -14,8 +14,8 @@ from cluster.metadata.paths import CONTROLLER, CONTROLLER_EPOCH, broker_path
 from cluster.metadata.store import SessionExpiredError
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from tests.cluster.control.cluster import SESSION_MS, Cluster
-from tests.cluster.control.virtual_time import run
+from tests.cluster.broker.control.cluster import SESSION_MS, Cluster
+from tests.support.virtual_time import run
 
 
 def kinds(broker) -> list[ApiKey]:

@@ -11,8 +11,8 @@ from cluster.controller.partitions import plan_controlled_shutdown, plan_repairs
 from cluster.log.checkpoints import partition_metadata_text
 from cluster.metadata.paths import state_path
 from cluster.metadata.znodes import StateNode
-from tests.cluster.control.virtual_time import run
 from tests.simulation.nodes import MemoryCluster
+from tests.support.virtual_time import run
 
 PLACE = TopicPartition("t", 0)
 

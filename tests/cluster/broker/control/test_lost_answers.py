@@ -13,9 +13,9 @@ import pytest
 from cluster.broker.control.links.producer_ids import CoordinatorLoading
 from cluster.metadata.memory import MemoryStore
 from cluster.metadata.paths import CONTROLLER, CONTROLLER_EPOCH, PRODUCER_ID_BLOCK
-from tests.cluster.control import cluster as harness
-from tests.cluster.control.cluster import Cluster
-from tests.cluster.control.virtual_time import run
+from tests.cluster.broker.control import cluster as harness
+from tests.cluster.broker.control.cluster import Cluster
+from tests.support.virtual_time import run
 
 
 class LossyStore(MemoryStore):

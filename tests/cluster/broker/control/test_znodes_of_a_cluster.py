@@ -10,9 +10,9 @@ from cluster.broker.config_store import BROKERS, TOPICS, ConfigStore
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
-from tests.cluster.control.cluster import Cluster
-from tests.cluster.control.test_reassignments import catch_up, move
-from tests.cluster.control.virtual_time import run
+from tests.cluster.broker.control.cluster import Cluster
+from tests.cluster.broker.control.test_reassignments import catch_up, move
+from tests.support.virtual_time import run
 
 #: Nodes without data, or with none of their own.
 PERSISTENT = {

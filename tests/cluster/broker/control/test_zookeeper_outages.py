@@ -13,8 +13,8 @@ from cluster.process.java import find_java
 from cluster.process.supervisor import Supervisor
 from cluster.process.zookeeper import ZooKeeperHandle, start_zookeeper
 from cluster.protocol.errors import ErrorCode
-from tests.cluster.control.cluster import create_topics_request
-from tests.cluster.control.test_on_zookeeper import SESSION_MS, RealCluster
+from tests.cluster.broker.control.cluster import create_topics_request
+from tests.cluster.broker.control.test_on_zookeeper import SESSION_MS, RealCluster
 from tests.support.require import require
 
 pytestmark = [pytest.mark.integration, pytest.mark.full]

@@ -15,8 +15,8 @@ from cluster.metadata.znodes import TopicRegistration, encode_config
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import decode_response, encode_response, request_class, response_class
-from tests.cluster.control.cluster import Cluster, create_topics_request
-from tests.cluster.control.virtual_time import run
+from tests.cluster.broker.control.cluster import Cluster, create_topics_request
+from tests.support.virtual_time import run
 
 
 async def create(cluster: Cluster, topics, version: int = 7, **more):

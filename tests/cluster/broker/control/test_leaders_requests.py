@@ -20,8 +20,8 @@ from cluster.metadata.paths import PRODUCER_ID_BLOCK
 from cluster.metadata.store import SetData
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from tests.cluster.control.cluster import Cluster, IsrChange, ask, isr_change
-from tests.cluster.control.virtual_time import run
+from tests.cluster.broker.control.cluster import Cluster, IsrChange, ask, isr_change
+from tests.support.virtual_time import run
 
 
 def change_of(cluster: Cluster, isr: tuple[int, ...], broker_epochs: dict[int, int] | None = None) -> IsrChange:

@@ -22,8 +22,8 @@ from cluster.metadata.znodes import BrokerRegistration
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import decode_request, encode_request, parse_request_header
-from tests.cluster.control.virtual_time import LoopClock, run
 from tests.cluster.controller.situations import T0, context_with, led
+from tests.support.virtual_time import LoopClock, run
 
 
 def test_events_do_not_interleave_and_merge_by_name():

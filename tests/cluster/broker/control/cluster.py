@@ -30,7 +30,7 @@ from cluster.protocol.messages import (
 from cluster.seams.memory_transport import MemoryNetwork
 from cluster.seams.randomness import derive
 from cluster.seams.transport import Connection
-from tests.cluster.control.virtual_time import LoopClock
+from tests.support.virtual_time import LoopClock
 
 SESSION_MS = 2000
 PROPERTIES = {
