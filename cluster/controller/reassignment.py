@@ -3,7 +3,7 @@
 A move first adds: the leader learns of the whole set, old and new. When all that it goes to are in the ISR, it takes
 away: the others leave the ISR, another leads if the leader is among them, and their data is deleted. Owns the checks of
 AlterPartitionReassignments with their texts, and the next state of a partition. Does not own the order of writing and
-sending (``broker.control.reassignments``).
+sending (``broker.control.controller.reassignments``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A broker wants to go: the controller's part of a controlled shutdown (Kafka's KafkaController).
 
 Owns who hears of it in which order, which is what decides for how long the partitions are away. Does not own who leads
-next (``plan_controlled_shutdown``), the waiting for the brokers' answers, nor the leaving broker's part (``shutdown``).
+next (``plan_controlled_shutdown``), the waiting for the brokers' answers, nor the leaving broker's part
+(``membership.leaving``).
 
 1. What is decided is written, and told to all brokers as metadata: a client that is refused by the old leader and asks
    anybody who leads now is sent to the right one at the first attempt.

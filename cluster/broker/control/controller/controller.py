@@ -1,7 +1,7 @@
 """The controller of one epoch: takes over, follows the brokers' comings and goings, tells what is new.
 
 Owns the execution of decisions: read, decide (``cluster.controller``), write through the fence, apply, send. Its
-methods are called one at a time by the control plane's queue, so no two changes interleave. Any ControllerMovedError or
+methods are called one at a time by the queue of control, so no two changes interleave. Any ControllerMovedError or
 StoreError out of them means that this controller is over. ISR changes, topics, elections on request,
 reassignments, controlled shutdowns and producer ids have modules of their own.
 """
@@ -42,7 +42,7 @@ PLACED_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class ControllerParts:
-    """What one controller is made of; the control plane puts it together when an election is won."""
+    """What one controller is made of; ``office`` puts it together when an election is won."""
 
     broker_id: int
     fence: EpochFence

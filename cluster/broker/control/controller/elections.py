@@ -53,7 +53,7 @@ class ElectionOutcome:
 
 
 class Elections:
-    """For one controller. Its methods are called by the control plane's queue, one at a time."""
+    """For one controller. Its methods are called by the queue of control, one at a time."""
 
     def __init__(self, controller: Controller, properties: Mapping[str, Any], post: Post) -> None:
         self._controller = controller

@@ -1,7 +1,7 @@
 """AllocateProducerIds at the controller: the next block for a broker, recorded before it is handed out.
 
 Owns the compare-and-set on ``/latest_producer_id_block`` (Kafka's ZkProducerIdManager). Does not own the arithmetic
-(``cluster.controller.producer_ids``) nor a broker's use of its blocks (``producer_id_manager``).
+(``cluster.controller.producer_ids``) nor a broker's use of its blocks (``links.producer_ids``).
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class AlterOutcome:
 
 
 class Reassignments:
-    """For one controller. Its methods are called by the control plane's queue, one at a time."""
+    """For one controller. Its methods are called by the queue of control, one at a time."""
 
     def __init__(self, controller: Controller, post: Post) -> None:
         self._controller = controller

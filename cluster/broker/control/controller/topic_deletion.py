@@ -44,7 +44,7 @@ CHUNKS_AT_ONCE = 5
 
 
 class TopicDeletion:
-    """For one controller. Its methods are called by the control plane's queue, one at a time."""
+    """For one controller. Its methods are called by the queue of control, one at a time."""
 
     def __init__(self, controller: Controller, post: Post, *, enabled: bool) -> None:
         self._controller = controller

@@ -88,7 +88,7 @@ class AdminOutcome:
 
 
 class Topics:
-    """For one controller. Its methods are called by the control plane's queue, one at a time."""
+    """For one controller. Its methods are called by the queue of control, one at a time."""
 
     def __init__(self, controller: Controller, properties: Mapping[str, Any], random: Random) -> None:
         self._controller = controller

@@ -1,7 +1,7 @@
 """The APIs that only a controller serves: each request to the one who does it, each answer in its layout.
 
-Owns the table and the answer NOT_CONTROLLER. Does not own what is done (the room ``controller``) nor
-how a request came here (handlers, or this very broker in process).
+Owns the table and the answer NOT_CONTROLLER. Does not own what is done (the room ``controller``) nor how a
+request came here (handlers, or this very broker in process).
 """
 
 from __future__ import annotations
