@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-from cluster.broker.control.config_store import ALL_BROKERS, BROKERS, TOPICS, NoSuchTopic
+from cluster.broker.config_store import ALL_BROKERS, BROKERS, TOPICS, NoSuchTopic
 from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.services import Services
 from cluster.config.broker_keys import BROKER_KEYS
