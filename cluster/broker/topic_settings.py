@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from cluster.broker.replicas.values import TopicSettings
+from cluster.broker.replicas.host import TopicSettings
 from cluster.config import topic as topic_config
 from cluster.config.broker import BrokerConfig
 from cluster.config.errors import ConfigError
