@@ -32,7 +32,7 @@ from verifier.history_rows import HISTORY_COLUMNS, HistoryFilePath
 from verifier.lag import read_lags
 from verifier.segments import rows
 from verifier.segments.rows import SegmentFile, find_segments
-from verifier.wall_clock import STEADY, Shift, known_shift
+from verifier.wall_clock import STEADY, ClockShift, known_shift
 from verifier.witness import Witness, witness
 
 logger = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class RunEvidence:
     histories: tuple[Path, ...]
     deletions: Deletions = field(default_factory=Deletions)
     witness: Witness = field(default_factory=Witness)
-    shift: Shift = STEADY
+    shift: ClockShift = STEADY
 
     @classmethod
     def of(

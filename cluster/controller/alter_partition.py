@@ -19,7 +19,7 @@ UNKNOWN_BROKER_EPOCH = -1
 
 
 @dataclass(frozen=True, slots=True)
-class IsrProposal:
+class ProposedIsr:
     """One partition of an AlterPartition request. ``isr`` holds (broker id, broker epoch) in the leader's order."""
 
     topic_id: UUID
@@ -51,7 +51,7 @@ def check_sender(context: ControllerContext, broker_id: int, broker_epoch: int) 
     return ErrorCode.NONE
 
 
-def check_proposal(context: ControllerContext, broker_id: int, proposal: IsrProposal) -> IsrVerdict:
+def check_proposal(context: ControllerContext, broker_id: int, proposal: ProposedIsr) -> IsrVerdict:
     """One partition, by its topic id. ``broker_id`` is the sender, who passed ``check_sender``."""
     topic = context.topic_by_id(proposal.topic_id)
     if topic is None or topic.deleting:
@@ -79,7 +79,7 @@ def check_proposal(context: ControllerContext, broker_id: int, proposal: IsrProp
     )
 
 
-def _check_epochs(state: PartitionState, proposal: IsrProposal) -> ErrorCode:
+def _check_epochs(state: PartitionState, proposal: ProposedIsr) -> ErrorCode:
     if proposal.leader_epoch > state.leader_epoch or proposal.partition_epoch > state.partition_epoch:
         # The leader knows more than this controller: it is the controller that may be of yesterday.
         return ErrorCode.NOT_CONTROLLER
@@ -88,7 +88,7 @@ def _check_epochs(state: PartitionState, proposal: IsrProposal) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def _is_so_already(state: PartitionState, proposal: IsrProposal) -> bool:
+def _is_so_already(state: PartitionState, proposal: ProposedIsr) -> bool:
     """A repeated proposal whose first answer was lost: the same ISR at the same leader epoch."""
     return set(proposal.members) == set(state.isr) and proposal.recovering == state.recovering
 
@@ -99,7 +99,7 @@ def _check_members(
     partition: Partition,
     state: PartitionState,
     broker_id: int,
-    proposal: IsrProposal,
+    proposal: ProposedIsr,
 ) -> ErrorCode:
     members = proposal.members
     if proposal.recovering and (len(members) > 1 or not state.recovering):

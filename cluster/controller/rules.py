@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cluster.controller.alter_partition import IsrProposal, IsrVerdict, check_proposal
+from cluster.controller.alter_partition import IsrVerdict, ProposedIsr, check_proposal
 from cluster.controller.context import ControllerContext
 from cluster.controller.control_fence import control_request_error, required_version
 from cluster.controller.election import elect_offline
@@ -22,7 +22,7 @@ class ControlRules:
     """What a controller, or a broker obeying one, decides by. The defaults are the correct rules."""
 
     elect_offline: ElectOffline = elect_offline
-    check_proposal: Callable[[ControllerContext, int, IsrProposal], IsrVerdict] = check_proposal
+    check_proposal: Callable[[ControllerContext, int, ProposedIsr], IsrVerdict] = check_proposal
     control_request_error: Callable[..., ErrorCode] = control_request_error
     required_version: Callable[[int], int | None] = required_version
     next_block: Callable[[int | None], ProducerIdBlock] = next_block

@@ -20,7 +20,7 @@ from loadgen.clients.base import (
     ClientCallbacks,
     ClientRefusal,
     Failure,
-    Polled,
+    PolledRecords,
     ProducerFactory,
     Retried,
     SentResult,
@@ -190,7 +190,7 @@ class ConfluentReader:
     def assign(self, topic: str, offsets: Mapping[int, int]) -> None:
         self._consumer.assign([TopicPartition(topic, partition, offset) for partition, offset in offsets.items()])
 
-    def poll(self, max_records: int, timeout_s: float) -> Polled:
+    def poll(self, max_records: int, timeout_s: float) -> PolledRecords:
         records: list[ReadRecord] = []
         errors: list[str] = []
         broken = False
@@ -202,7 +202,7 @@ class ConfluentReader:
                 broken = True
                 errors.append(f"partition {message.partition()}: {describe(error)}")
         notices, self._notices = self._notices, []
-        return Polled(records, errors + notices, broken)
+        return PolledRecords(records, errors + notices, broken)
 
     def watermarks(self, topic: str, partition: int) -> Watermarks:
         """The last stable offset is librdkafka's own: it is not shown."""

@@ -22,7 +22,7 @@ from loadgen.clients.base import (
     ClientCallbacks,
     ClientRefusal,
     Failure,
-    Polled,
+    PolledRecords,
     ProducerFactory,
     Retried,
     Watermarks,
@@ -144,13 +144,13 @@ class NativeReader:
         for partition, offset in offsets.items():
             self._consumer.seek((topic, partition), offset)
 
-    def poll(self, max_records: int, timeout_s: float) -> Polled:
+    def poll(self, max_records: int, timeout_s: float) -> PolledRecords:
         """At most ``max.poll.records``, whatever ``max_records`` says."""
         try:
             found = self._consumer.poll(timeout_s)
         except ConsumerError as error:
-            return Polled([], [f"{error.error_code.name}: {first_line(error)}"], broken=True)
-        return Polled([ReadRecord(each.partition, each.offset, each.value) for each in found], [], broken=False)
+            return PolledRecords([], [f"{error.error_code.name}: {first_line(error)}"], broken=True)
+        return PolledRecords([ReadRecord(each.partition, each.offset, each.value) for each in found], [], broken=False)
 
     def watermarks(self, topic: str, partition: int) -> Watermarks:
         return Watermarks(*self._consumer.watermarks((topic, partition)))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from loadgen import read_back
-from loadgen.clients.base import Polled, SentResult
+from loadgen.clients.base import PolledRecords, SentResult
 from loadgen.runs import ReadRecord
 from loadgen.settings import LoadSettings, SettingsError
 from loadgen.topics import Log
@@ -31,7 +31,7 @@ def prepare(
     monkeypatch: pytest.MonkeyPatch, log: Log | SettingsError, answers: list[dict[int, SentResult]], end: int = 9
 ) -> FakeReader:
     """A cluster whose topic has this log, and which gives records up to ``end``."""
-    polled = [Polled([ReadRecord(0, offset, None) for offset in range(4, end + 1)], [], broken=False)]
+    polled = [PolledRecords([ReadRecord(0, offset, None) for offset in range(4, end + 1)], [], broken=False)]
     reader = FakeReader(polled)
 
     def positions(bootstrap: str, topic: str, partitions: int) -> dict[int, Log]:

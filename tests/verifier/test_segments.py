@@ -24,7 +24,7 @@ from verifier.segments import runs, walk
 from verifier.segments.compression import MAX_DECOMPRESSED_BYTES, DecompressionError, decompress
 from verifier.segments.records import find_values
 from verifier.segments.rows import SegmentFile, find_segments, read_segment
-from verifier.segments.runs import Chunk, find_runs
+from verifier.segments.runs import BatchChunk, find_runs
 
 with warnings.catch_warnings():
     # kafka-python loads its schemas by a call that Python 3.11 deprecates
@@ -278,7 +278,7 @@ def test_a_compressed_batch_with_a_wrong_crc_is_not_decompressed() -> None:
         positions, sizes = np.array([0]), np.array([len(data)])
         fields = walk.headers(buffer, positions)
         crc_ok = walk.check_crcs(buffer, positions, sizes, fields["crc"])
-        chunk = Chunk(buffer, positions, sizes, fields, crc_ok, walk.problems(fields, crc_ok))
+        chunk = BatchChunk(buffer, positions, sizes, fields, crc_ok, walk.problems(fields, crc_ok))
         assert find_runs(77, chunk).batch.size == found
         assert chunk.problems == ["the CRC does not match the bytes"]
 
@@ -352,7 +352,7 @@ def test_one_flipped_byte_is_seen_as_the_oracle_sees_it(position: int, flip: int
         return
     fields = walk.headers(buffer, found.positions)
     crc_ok = walk.check_crcs(buffer, found.positions, found.sizes, fields["crc"])
-    chunk = Chunk(buffer, found.positions, found.sizes, fields, crc_ok, walk.problems(fields, crc_ok))
+    chunk = BatchChunk(buffer, found.positions, found.sizes, fields, crc_ok, walk.problems(fields, crc_ok))
     runs = find_runs(77, chunk)
     wanted = oracle.read_batch(bytes(data), 0, 77)
     assert (chunk.problems[0] is None) == (wanted.problem is None)

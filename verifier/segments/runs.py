@@ -21,7 +21,7 @@ VALUE_PROBLEMS = (None, "payload", "foreign", "run")
 _FINE, _PAYLOAD, _FOREIGN, _OTHER_RUN = range(4)
 
 
-class Chunk(NamedTuple):
+class BatchChunk(NamedTuple):
     """Some neighboring batches of a segment: where they lie, their header fields, and what is wrong with each."""
 
     data: NDArray[np.uint8]
@@ -54,7 +54,7 @@ _NONE = np.zeros(0, dtype=np.int64)
 NO_RUNS = Runs(_NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE.astype(np.bool_), _NONE.astype(np.int8), _NONE)
 
 
-def find_runs(run_id: int, chunk: Chunk) -> Runs:
+def find_runs(run_id: int, chunk: BatchChunk) -> Runs:
     """The runs of all batches of a chunk, in order. Batches whose records are damaged get a problem and no run."""
     attributes = chunk.fields["attributes"].astype(np.int64)
     is_data = ((attributes & walk.CONTROL) == 0) & (chunk.fields["magic"] == 2)
@@ -71,7 +71,7 @@ def find_runs(run_id: int, chunk: Chunk) -> Runs:
 
 
 def _decompress(
-    chunk: Chunk, chosen: NDArray[np.int64], codec: NDArray[np.int64]
+    chunk: BatchChunk, chosen: NDArray[np.int64], codec: NDArray[np.int64]
 ) -> Iterator[tuple[NDArray[np.int64], list[bytes]]]:
     """The chosen batches in groups of about ``UNPACKED_BYTES``, at least one each, with the plain records of each."""
     plain: list[bytes] = []
@@ -99,7 +99,7 @@ def _in_one_buffer(plain: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.in
 
 def _runs(
     run_id: int,
-    chunk: Chunk,
+    chunk: BatchChunk,
     chosen: NDArray[np.int64],
     buffer: NDArray[np.uint8],
     starts: NDArray[np.int64],

@@ -20,7 +20,7 @@ from cluster.broker.control.requests import MadeStates, RequestBuilder
 from cluster.broker.control.session import EpochFence
 from cluster.broker.control.state_writer import StateWriter
 from cluster.broker.journal import Journal
-from cluster.controller.alter_partition import IsrProposal, IsrVerdict, check_sender
+from cluster.controller.alter_partition import IsrVerdict, ProposedIsr, check_sender
 from cluster.controller.context import ControllerContext, TopicPartition
 from cluster.controller.outbox import Outbox
 from cluster.controller.partitions import (
@@ -280,8 +280,8 @@ class ActiveController:
             self.send(outbox)
 
 
-def _proposal(topic: Any, data: Any) -> IsrProposal:
-    return IsrProposal(
+def _proposal(topic: Any, data: Any) -> ProposedIsr:
+    return ProposedIsr(
         topic_id=topic.topic_id,
         partition=data.partition_index,
         leader_epoch=data.leader_epoch,

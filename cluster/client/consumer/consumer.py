@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from cluster.client.backoff import ExponentialBackoff
-from cluster.client.closing import Closing
+from cluster.client.closing import Closeable
 from cluster.client.cluster_view import PartitionView, TopicPartition
 from cluster.client.consumer.fetching import FetchCore
 from cluster.client.consumer.lookup import OffsetQuery
 from cluster.client.consumer.plans import FetchSettings
-from cluster.client.consumer.reader import Reader
+from cluster.client.consumer.reader import FetchReader
 from cluster.client.consumer.values import ConsumerClosed, ConsumerRecord, OffsetAndTimestamp, PartitionError
 from cluster.client.names import checked_keys, checked_long, checked_topic
 from cluster.client.offset_listing import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, ListedOffset
@@ -39,7 +39,7 @@ T = TypeVar("T")
 _MAX_IN_FLIGHT = 100
 
 
-class Consumer(Closing):
+class Consumer(Closeable):
     """``config`` has Kafka's own keys. For one thread at a time: another that calls meanwhile gets ``RuntimeError``.
 
     Calls that wait take ``timeout_s`` (None: ``default.api.timeout.ms``) and raise ``TimeoutError`` after it. Raises
@@ -78,7 +78,7 @@ class Consumer(Closing):
             chosen.shutdown()
             raise
         self._core = FetchCore(settings, self._backoff)
-        self._reader = Reader(self._core, io, self._clock, settings.isolation_level)
+        self._reader = FetchReader(self._core, io, self._clock, settings.isolation_level)
         self._max_records: int = typed["max.poll.records"]
         self._timeout_ms: int = typed["default.api.timeout.ms"]
         self._consumed = 0

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cluster.controller.alter_partition import (
     UNKNOWN_BROKER_EPOCH,
-    IsrProposal,
+    ProposedIsr,
     check_proposal,
     check_sender,
 )
@@ -25,7 +25,7 @@ def situation() -> ControllerContext:
     return context_with((1, 2, 3), led(1, (1, 2)))
 
 
-GOOD = IsrProposal(TOPIC_ID, 0, leader_epoch=3, partition_epoch=9, isr=((1, 101), (2, 102), (3, 103)))
+GOOD = ProposedIsr(TOPIC_ID, 0, leader_epoch=3, partition_epoch=9, isr=((1, 101), (2, 102), (3, 103)))
 
 
 def test_an_expansion_is_accepted_and_names_the_state_it_replaces():
@@ -124,7 +124,7 @@ def test_a_broker_that_does_not_lead_cannot_change_the_isr():
 def test_whatever_is_proposed_the_invariants_hold(sender, leader_epoch, partition_epoch, isr):
     """Leader in ISR, ISR within the assignment, members live in the epoch that was named; else no change."""
     context = situation()
-    proposal = IsrProposal(TOPIC_ID, 0, leader_epoch, partition_epoch, tuple(isr))
+    proposal = ProposedIsr(TOPIC_ID, 0, leader_epoch, partition_epoch, tuple(isr))
     verdict = check_proposal(context, sender, proposal)
     if verdict.change is None:
         return
