@@ -20,7 +20,7 @@ from cluster.log.segment import Segment
 from cluster.log.sequence import ACCEPTED, ProducerEntry, SequenceVerdict
 from cluster.protocol.batch import BatchHeader
 from cluster.protocol.errors import ErrorCode
-from cluster.replication.isr import InSyncReplicas, ProposedIsr
+from cluster.replication.isr import InSyncReplicas, IsrProposal
 from cluster.replication.leader import LeaderState
 
 
@@ -77,7 +77,7 @@ def advance_alone(leader: LeaderState, log_end_offset: int, now_ms: int) -> bool
 _propose = InSyncReplicas._propose
 
 
-def take_what_is_proposed(isr: InSyncReplicas, members: frozenset[int], broker_epochs: dict) -> ProposedIsr | None:
+def take_what_is_proposed(isr: InSyncReplicas, members: frozenset[int], broker_epochs: dict) -> IsrProposal | None:
     """KIP-497: the leader counts with a smaller ISR before the controller has agreed."""
     proposal = _propose(isr, members, broker_epochs)
     if proposal is not None:
