@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cluster.seams.clock import Clock
-from loadgen.runs import PolledRows, SendRun
+from loadgen.spans import PolledRows, SendRun
 from loadgen.tally import Tally
 from loadgen.unwritten import name_of
 from verifier.evidence.history import Function, HistoryRow, HistoryWriter, Outcome

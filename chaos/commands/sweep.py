@@ -32,8 +32,8 @@ from chaos.sweeps.catalogue import find_sweep
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, SweepError, Wanted, parse_filter
 from chaos.sweeps.report.words import red_lines
-from chaos.sweeps.runner import SweepRunner, stored
 from chaos.sweeps.summary import SCHEMA, claims_line, exit_status, left_out, ran, rows_of
+from chaos.sweeps.sweep_runner import SweepRunner, stored
 from cluster.process import invocation
 from cluster.process.one_line import log_to, printable, reason
 from cluster.process.supervisor import Supervisor

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chaos.commands.judge import judge, judge_all, say, say_lines
 from chaos.commands.preflight import check_java, check_spark_master
 from chaos.commands.pruned import is_pruned, say_pruned
 from chaos.commands.shown import examples
 from chaos.commands.stored import A_RUN_OR_HISTORY, StoredPath, latest_run, run_directory, stored
 from chaos.commands.talk import PlainQuiet
+from chaos.commands.verifier_process import judge, judge_all, say, say_lines
 from chaos.exits import VERDICTS, BadRequest, Exit
 from cluster.process.invocation import command
 from cluster.process.one_line import printable
@@ -192,7 +192,7 @@ def _history(asked: StoredPath, options: JudgeOptions, out: Path | None, *, as_j
     """Judge a history, here: it needs no Spark."""
     from verifier.by_hand import judge_load
     from verifier.operations.report import write_reports
-    from verifier.operations.verdict import judge_file
+    from verifier.operations.verify_history import judge_file
 
     if asked.load is not None:
         out = out or asked.load.path

@@ -9,8 +9,8 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from chaos.conductor.observed_cluster import ObservedCluster
 from chaos.conductor.observer import Observer
-from chaos.conductor.view import ObservedCluster
 from chaos.faults.base import until
 from cluster.client import NewTopic
 from cluster.client.errors import AdminError

@@ -12,8 +12,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from chaos.conductor.observed_cluster import ObservedPartition
 from chaos.conductor.observer import Observer
-from chaos.conductor.view import ObservedPartition
 from chaos.faults.base import until
 from cluster.client.errors import AdminError
 from cluster.client.offset_listing import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP

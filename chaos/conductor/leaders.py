@@ -11,8 +11,8 @@ import json
 import logging
 from collections.abc import Mapping
 
+from chaos.conductor.observed_cluster import ObservedPartition
 from chaos.conductor.observer import Observer
-from chaos.conductor.view import ObservedPartition
 from cluster.seams.clock import Clock
 from cluster.seams.storage import Storage
 

@@ -10,12 +10,12 @@ import logging
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from cluster.client.argument_checks import checked_topics
 from cluster.client.async_admin import AsyncAdmin
-from cluster.client.closing import Closeable
+from cluster.client.closeable import Closeable
 from cluster.client.cluster_calls import PREFERRED, TOPIC_RESOURCE, Reassignment
 from cluster.client.cluster_view import ClusterView, TopicPartition, TopicView
 from cluster.client.loop_thread import LoopThread
-from cluster.client.names import checked_topics
 from cluster.client.new_topic import NewTopic
 from cluster.client.offset_listing import ListedOffset
 from cluster.client.partition_calls import LogDirectory, ProducerState

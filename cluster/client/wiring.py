@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cluster.client.asking import parse_address
+from cluster.client.argument_checks import MOST_STRING_BYTES, fits_string
 from cluster.client.backoff import ExponentialBackoff
 from cluster.client.client_metadata import ClientMetadata
 from cluster.client.exchange import InFlightRequest
 from cluster.client.metadata_updater import MetadataUpdater
-from cluster.client.names import MOST_STRING_BYTES, fits_string
 from cluster.client.network import NetworkClient
 from cluster.client.nodes import Nodes
+from cluster.client.retried_calls import parse_address
 from cluster.config.errors import ConfigError
 from cluster.config.keys import TypedConfig
 from cluster.seams.clock import Clock

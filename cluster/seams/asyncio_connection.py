@@ -1,8 +1,8 @@
 """One connection of the real transport: asyncio's BufferedProtocol, frames parsed in place, files sent by sendfile.
 
 Owns its socket, its life and back-pressure. Does not own what a frame means, nor the order of what is sent
-(``cluster.seams.outbox``), nor listening and connecting (``cluster.seams.asyncio_transport``). Stream readers are not
-used: they cost a copy and up to twice the time per request.
+(``cluster.seams.send_queue``), nor listening and connecting (``cluster.seams.asyncio_transport``). Stream readers are
+not used: they cost a copy and up to twice the time per request.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cluster.protocol.errors import ProtocolError
 from cluster.protocol.framing import FrameBuffer
 from cluster.seams.descriptors import is_for_connections
 from cluster.seams.frame_memory import FrameMemory
-from cluster.seams.outbox import SendQueue
+from cluster.seams.send_queue import SendQueue
 from cluster.seams.storage import Payload, payload_size
 from cluster.seams.transport import AcceptHandler, FrameHandler
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from cluster.protocol.errors import ErrorCode
-from loadgen.runs import ReadRecord
+from loadgen.spans import ReadRecord
 
 
 class Failure(NamedTuple):

@@ -29,8 +29,8 @@ from loadgen.clients.base import (
 )
 from loadgen.clients.librdkafka import SENTINEL_NEEDS, consumer_config, producer_config, producer_identity
 from loadgen.clients.librdkafka_attempts import ATTEMPTS, AttemptListener, LostConnections, client_logger
-from loadgen.runs import ReadRecord
 from loadgen.settings import ConfigValue, LoadSettings, SettingsError
+from loadgen.spans import ReadRecord
 
 logger = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from cluster.seams.clock import Clock
 from loadgen.clients.base import PolledRecords, SentResult, Watermarks, first_line
-from loadgen.runs import ReadRecord
 from loadgen.settings import ConfigValue
+from loadgen.spans import ReadRecord
 
 with warnings.catch_warnings():
     # kafka-python 3.0 reads its schemas in a way that Python 3.11 alone calls deprecated

@@ -13,8 +13,8 @@ from functools import partial
 from threading import get_ident
 
 from cluster.client import Consumer, Producer
-from cluster.client.consumer.values import ConsumerError
-from cluster.client.producer.values import FatalProducerError, ProduceError, RecordMetadata, RetriedBatch
+from cluster.client.consumer.results import ConsumerError
+from cluster.client.producer.delivery import FatalProducerError, ProduceError, RecordMetadata, RetriedBatch
 from cluster.config import consumer, producer
 from cluster.config.errors import ConfigError
 from cluster.seams.clock import Clock
@@ -28,8 +28,8 @@ from loadgen.clients.base import (
     Watermarks,
     first_line,
 )
-from loadgen.runs import ReadRecord
 from loadgen.settings import ConfigValue, LoadSettings, SettingsError
+from loadgen.spans import ReadRecord
 
 PRODUCER_DEFAULTS: dict[str, ConfigValue] = {"max.block.ms": 0}
 CONSUMER_DEFAULTS: dict[str, ConfigValue] = {

@@ -19,7 +19,7 @@ JUDGED = (*PACKAGES, "bench")
 #: Classes that share their name: the modules that have it, and why.
 SHARED_CLASSES: Mapping[str, tuple[tuple[str, ...], str]] = {
     "OffsetOutOfRange": (
-        ("cluster.client.consumer.values", "cluster.log.errors"),
+        ("cluster.client.consumer.results", "cluster.log.errors"),
         "Kafka's name of one error: what a program catches, and what a log raises",
     ),
 }
@@ -38,7 +38,7 @@ SHARED_CLASSES_OF_BROKERS: Mapping[str, tuple[tuple[str, ...], str]] = {
         "a replica on its broker, and a partition as the controller knows it",
     ),
     "Run": (
-        ("cluster.log.replay", "cluster.protocol.record_runs"),
+        ("cluster.log.replay", "cluster.protocol.record_spans"),
         "batches of one producer, and records of one shape",
     ),
     "Verdict": (

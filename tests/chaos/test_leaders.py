@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from chaos.conductor.leaders import LeaderWatch
-from chaos.conductor.view import ObservedCluster, ObservedPartition
+from chaos.conductor.observed_cluster import ObservedCluster, ObservedPartition
 from cluster.seams.clock import ManualClock
 from cluster.seams.memory_storage import MemoryStorage
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from unittest.mock import Mock
 
+from chaos.conductor.observed_cluster import BrokerView, ObservedPartition, merge
 from chaos.conductor.observer import Observer
-from chaos.conductor.view import BrokerView, ObservedPartition, merge
 
 
 def _seen(by: int, alive: set[int], controller: int, leader: int, epoch: int, isr: tuple[int, ...]) -> BrokerView:

@@ -10,11 +10,11 @@ from cluster.seams.clock import ManualClock
 from loadgen.clients.base import PolledRecords
 from loadgen.final_read import PartitionRead, parse_through, read_through
 from loadgen.recorder import Recorder
-from loadgen.runs import ReadRecord
 from loadgen.settings import SettingsError
+from loadgen.spans import ReadRecord
 from tests.loadgen.fakes import FakeReader
 from verifier.evidence.history import read_history
-from verifier.evidence.values import encode
+from verifier.evidence.sequenced_value import encode
 
 
 def record(partition: int, offset: int) -> ReadRecord:

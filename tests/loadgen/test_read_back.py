@@ -9,8 +9,8 @@ import pytest
 
 from loadgen import read_back
 from loadgen.clients.base import PolledRecords, SentResult
-from loadgen.runs import ReadRecord
 from loadgen.settings import LoadSettings, SettingsError
+from loadgen.spans import ReadRecord
 from loadgen.topics import Log
 from tests.loadgen.fakes import FakeReader, FakeSender
 from tests.verifier.test_by_hand import READ, SENT, START, load

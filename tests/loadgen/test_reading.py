@@ -10,10 +10,10 @@ from cluster.seams.clock import ManualClock
 from loadgen.clients.base import PolledRecords, Watermarks
 from loadgen.reading import IDLE_NS, REASSIGN_NS, PartitionReader
 from loadgen.recorder import CountedRequest, Recorder
-from loadgen.runs import ReadRecord
+from loadgen.spans import ReadRecord
 from tests.loadgen.fakes import FakeReader
 from verifier.evidence.history import read_history
-from verifier.evidence.values import encode
+from verifier.evidence.sequenced_value import encode
 
 RUN = 3
 

@@ -20,7 +20,7 @@ from loadgen.records import StreamRecords
 from loadgen.stream import RETIRE_NS, ProducerStream
 from tests.loadgen.fakes import TIMED_OUT, FakeProducer
 from verifier.evidence.history import read_history
-from verifier.evidence.values import decode
+from verifier.evidence.sequenced_value import decode
 
 RESERVE = 10
 REFUSED = Failure("INVALID_RECORD: told", ErrorCode.INVALID_RECORD)

@@ -13,8 +13,8 @@ from unittest.mock import patch
 from cluster.client import wiring
 from cluster.client.client_metadata import ClientMetadata
 from cluster.client.consumer import consumer
+from cluster.client.consumer.fetch_plans import Fetch
 from cluster.client.consumer.fetching import FetchCore
-from cluster.client.consumer.plans import Fetch
 from cluster.client.producer import outcomes, producer, sender
 from cluster.client.producer.outcomes import BatchFacts, BatchOutcome, BatchStep
 from cluster.protocol.errors import ErrorCode

@@ -25,7 +25,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from verifier.segments import walk
-from verifier.segments.runs import NO_RUNS, VALUE_PROBLEMS, BatchChunk, find_runs
+from verifier.segments.value_spans import NO_RUNS, VALUE_PROBLEMS, BatchChunk, find_runs
 
 #: Values of a column, and where it is null.
 Column = tuple[NDArray[Any], NDArray[np.bool_] | None]

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from verifier.evidence.values import HEADER_BYTES as VALUE_HEADER_BYTES
+from verifier.evidence.sequenced_value import HEADER_BYTES as VALUE_HEADER_BYTES
 from verifier.segments import compression, records, walk
 from verifier.segments.rows import SegmentFile
-from verifier.segments.runs import VALUE_PROBLEMS, BatchChunk, find_runs
+from verifier.segments.value_spans import VALUE_PROBLEMS, BatchChunk, find_runs
 from verifier.surroundings.model import Spot, Stored, StoredBatch, StoredRun
 
 #: Batches of one replica around one spot.

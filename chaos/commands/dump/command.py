@@ -12,7 +12,7 @@ import typer
 
 from chaos.commands.dump.entries import TOO_DEEP, DamagedPart, Entry, Lines, as_json, as_text
 from chaos.commands.dump.files import RANGED, kind_of, lines_of
-from chaos.commands.dump.verification import data_directory, is_replica, replica, run_data
+from chaos.commands.dump.replica_agreement import data_directory, is_replica, replica, run_data
 from chaos.commands.stored import latest_run
 from chaos.exits import BadRequest, Exit
 from cluster.process.one_line import printable, reason

@@ -1,7 +1,7 @@
 """The files of a log, entry by entry: batches and records, the three indexes, the snapshots of producer state.
 
 Owns how they are shown, and that a damaged file is read as far as it is good. Does not own the formats
-(``cluster.protocol``, ``cluster.log``), nor whether files agree with each other (``verification``).
+(``cluster.protocol``, ``cluster.log``), nor whether files agree with each other (``replica_agreement``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cluster.log.snapshots import parse_histories
 from cluster.protocol.batch import BatchHeader, crc_ok, parse_header
 from cluster.protocol.errors import ProtocolError
 from cluster.protocol.records import Record, decode_records
-from verifier.evidence.values import decode
+from verifier.evidence.sequenced_value import decode
 
 #: version, producer id, first offset, last offset (the marker's), last stable offset (Kafka's AbortedTxn)
 _ABORTED = struct.Struct(">hqqqq")

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from cluster.client.cluster_view import ClusterView, TopicPartition
 from cluster.client.consumer.block import FetchedBlock
-from cluster.client.consumer.values import ConsumerError, ConsumerRecord, CorruptRecord
+from cluster.client.consumer.results import ConsumerError, ConsumerRecord, CorruptRecord
 
 
 class AssignedPartition:

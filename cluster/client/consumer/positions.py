@@ -12,9 +12,9 @@ from uuid import UUID
 from cluster.client.backoff import ExponentialBackoff
 from cluster.client.cluster_view import ClusterView, TopicPartition
 from cluster.client.consumer.assignment import AssignedPartition, ConsumerAssignment
+from cluster.client.consumer.fetch_plans import READ_COMMITTED, FetchSettings
 from cluster.client.consumer.lookup import OffsetLookup
-from cluster.client.consumer.plans import READ_COMMITTED, FetchSettings
-from cluster.client.consumer.values import ConsumerRecord, NoOffsetForPartition
+from cluster.client.consumer.results import ConsumerRecord, NoOffsetForPartition
 
 
 class Positions:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 
-from cluster.client.names import checked_topic
+from cluster.client.argument_checks import checked_topic
 from cluster.client.producer.batch import ProducerBatch
+from cluster.client.producer.delivery import ProduceError, RecordTooLarge
 from cluster.client.producer.encoding import size_upper_bound
 from cluster.client.producer.futures import OnDelivery, RecordFuture
 from cluster.client.producer.partitioner import partition_for_key
-from cluster.client.producer.shared import ProducerShared
+from cluster.client.producer.shared_state import ProducerShared
 from cluster.client.producer.topic_choice import TopicChoice
-from cluster.client.producer.values import ProduceError, RecordTooLarge
 from cluster.client.wiring import nobody_answered
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.records import Header

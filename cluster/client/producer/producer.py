@@ -10,13 +10,14 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cluster.client.argument_checks import checked_long, checked_partition
 from cluster.client.backoff import ExponentialBackoff
-from cluster.client.closing import Closeable
+from cluster.client.closeable import Closeable
 from cluster.client.cluster_view import PartitionView
-from cluster.client.names import checked_long, checked_partition
 from cluster.client.producer.accumulator import RecordAccumulator
 from cluster.client.producer.appender import RecordAppender
 from cluster.client.producer.buffer_pool import BufferPool
+from cluster.client.producer.delivery import FatalProducerError, ProduceError, ProducerClosed
 from cluster.client.producer.encoding import as_bytes
 from cluster.client.producer.futures import BatchDelivery, OnDelivery, RecordFuture
 from cluster.client.producer.idempotence import IdentityState, ProducerIdentity
@@ -26,8 +27,7 @@ from cluster.client.producer.metrics import ProducerMetrics
 from cluster.client.producer.partitioner import partition_for_key
 from cluster.client.producer.sender import SenderCore
 from cluster.client.producer.settings import producer_settings
-from cluster.client.producer.shared import ProducerShared
-from cluster.client.producer.values import FatalProducerError, ProduceError, ProducerClosed
+from cluster.client.producer.shared_state import ProducerShared
 from cluster.client.wiring import client_io
 from cluster.protocol.records import Header
 from cluster.seams.clock import Clock, SystemClock

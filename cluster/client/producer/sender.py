@@ -25,14 +25,14 @@ from cluster.client.producer.actions import (
     SendProduce,
     WakeAt,
 )
-from cluster.client.producer.asking_id import IdentityQuestion
 from cluster.client.producer.connections import Connections
+from cluster.client.producer.delivery import DeliveryTimeout, ProduceError, RecordErrors
 from cluster.client.producer.idempotence import IdentityState, ProducerIdentity
+from cluster.client.producer.identity_question import IdentityQuestion
 from cluster.client.producer.in_flight import RequestsInFlight
 from cluster.client.producer.outcomes import BatchFacts, BatchOutcome, BatchStep, may_be_stored, produce_outcome
 from cluster.client.producer.ready import earlier
 from cluster.client.producer.sender_settings import SenderSettings
-from cluster.client.producer.values import DeliveryTimeout, ProduceError, RecordErrors
 from cluster.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 from chaos.experiment.errors import ExperimentError
 from chaos.experiment.forms import ScheduleFile
 from chaos.experiment.resolve import plan, resolve
-from chaos.experiment.verdict import settings_of
+from chaos.experiment.verdict_settings import settings_of
 from chaos.faults.catalogue import check_faults
 from chaos.sweeps.catalogue import SWEEPS, find_sweep
 from chaos.sweeps.delivery import claims, injections

@@ -23,7 +23,7 @@ from chaos.sweeps.nightly import FAULT_SETS, build
 from chaos.sweeps.outcome import CellOutcome, outcome_of
 from chaos.sweeps.report import write_reports
 from chaos.sweeps.report.words import red_lines
-from chaos.sweeps.runner import SweepRunner
+from chaos.sweeps.sweep_runner import SweepRunner
 from cluster.process.supervisor import Supervisor
 from cluster.seams.clock import SystemClock
 from loadgen.workloads import CATALOGUE

@@ -14,7 +14,7 @@ from chaos.conductor.progress import Progress
 from chaos.sweeps.catalogue import find_sweep
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, Wanted
-from chaos.sweeps.runner import SweepRunner, stored
+from chaos.sweeps.sweep_runner import SweepRunner, stored
 from cluster.process.supervisor import Supervisor
 from cluster.seams.clock import SystemClock
 from tests.chaos.sweeps.finished import finish

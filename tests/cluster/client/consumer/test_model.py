@@ -6,8 +6,8 @@ import pytest
 
 from cluster.client.cluster_view import ClusterView
 from cluster.client.consumer.assignment import AssignedPartition
+from cluster.client.consumer.fetch_plans import AskedPosition, Fetch, Plan
 from cluster.client.consumer.fetching import FetchCore
-from cluster.client.consumer.plans import AskedPosition, Fetch, Plan
 from cluster.protocol.fetch import FetchResponse
 from tests.cluster.client.consumer.model_world import Violation, World
 

@@ -16,7 +16,7 @@ from cluster.client.nodes import NodeState
 from cluster.client.producer.actions import AskProducerId, ProduceResults, SendProduce
 from cluster.client.producer.metrics import ProducerMetrics
 from cluster.client.producer.produce_codec import ProduceAnswer, encode_request, response_decoder
-from cluster.client.producer.shared import ProducerShared
+from cluster.client.producer.shared_state import ProducerShared
 from cluster.client.wiring import ClientIo
 from cluster.protocol.apis import PRODUCE_MIN_VERSION, ApiKey
 from cluster.protocol.batch import CODEC_NONE, CODEC_ZSTD, INT32_MAX

@@ -13,12 +13,12 @@ from functools import partial
 from typing import NamedTuple
 
 from cluster.client.cluster_view import TopicPartition
+from cluster.client.consumer.fetch_plans import Fetch
 from cluster.client.consumer.fetching import FetchCore
 from cluster.client.consumer.lookup import OffsetLookup, OffsetQuery, Sought
-from cluster.client.consumer.plans import Fetch
 from cluster.client.errors import UnsupportedVersion
 from cluster.client.exchange import ClientResponse
-from cluster.client.missing import Missing
+from cluster.client.missing_topics import Missing
 from cluster.client.offset_listing import ListedOffset, list_offsets_request, listed_offsets
 from cluster.client.wiring import ClientIo
 from cluster.protocol.apis import ApiKey

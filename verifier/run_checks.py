@@ -15,7 +15,7 @@ from threading import Event
 
 from pyspark.sql import DataFrame, SparkSession
 
-from verifier import asking, collect, context, findings, sources, staging, tables
+from verifier import collect, context, findings, sources, spark_questions, staging, tables
 from verifier.accounts import accounts
 from verifier.deletions import Deletions
 from verifier.deletions import deletions as deletions_of
@@ -112,7 +112,7 @@ def audit(
     """What Spark finds out about each run, by its name. ``here``: the runs' rows, if Spark need not read the files."""
     models = {run.name: run.model for run in runs}
     history, segments, files = _load(spark, runs, here)
-    first = asking.ask(
+    first = spark_questions.ask(
         {
             "history": collect.ask_history(history),
             "segments": collect.ask_segments(segments),
