@@ -2,8 +2,8 @@
 
 What asking takes (the protocol, HTTP) is loaded when it is first used: starting a cluster asks nothing.
 
-Owns the asking and its timeouts; ``chaos.conductor.observed_cluster`` owns what the answers add up to. Control listeners
-have no proxy before them, so a broker that is cut off still answers here, and says what it believes.
+Owns the asking and its timeouts; ``chaos.conductor.observed_cluster`` owns what the answers add up to. Control
+listeners have no proxy before them, so a broker that is cut off still answers here, and says what it believes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One word, one thing: a public class has a name of its own, a module tells itself from those of other rooms.
 
-Owns the tables of the names that are there more than once, each with its reason. Tests are left out: their stand-ins
+Owns the table of the names that are there more than once, each with its reason. Tests are left out: their stand-ins
 have the names of what they stand in for, and the oracle of the verifier is a second implementation on purpose.
 """
 
@@ -12,40 +12,12 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
-from tests.architecture.sources import PACKAGES, Module, modules, nodes, within
+from tests.architecture.sources import PACKAGES, Module, modules, nodes
 
 JUDGED = (*PACKAGES, "bench")
 
-#: Classes that share their name: the modules that have it, and why.
-SHARED_CLASSES: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "OffsetOutOfRange": (
-        ("cluster.client.consumer.results", "cluster.log.errors"),
-        "Kafka's name of one error: what a program catches, and what a log raises",
-    ),
-}
-#: The same for the rooms cluster.broker and cluster.log, which go by themselves through their names.
-SHARED_CLASSES_OF_BROKERS: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "ClusterView": (
-        ("cluster.broker.control.cluster_view", "cluster.client.cluster_view"),
-        "a controller's reads of the store, and a client's Metadata answer",
-    ),
-    "Found": (
-        ("cluster.broker.replicas.fetch_checks", "verifier.facts"),
-        "one partition's part of a fetch, and the anomalies of one check",
-    ),
-    "Partition": (
-        ("cluster.broker.replicas.partition", "cluster.controller.context"),
-        "a replica on its broker, and a partition as the controller knows it",
-    ),
-    "Run": (
-        ("cluster.log.replay", "cluster.protocol.record_spans"),
-        "batches of one producer, and records of one shape",
-    ),
-    "Verdict": (
-        ("cluster.log.sequence", "verifier.verdict"),
-        "of a batch's sequence, and of a run",
-    ),
-}
+#: Classes that share their name: the modules that have it, and why. Empty since the last ones were told apart.
+SHARED_CLASSES: Mapping[str, tuple[tuple[str, ...], str]] = {}
 
 
 def duplicates(found: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
@@ -65,17 +37,10 @@ def classes(judged: Iterable[Module]) -> Iterable[tuple[str, str]]:
 
 
 def test_a_class_has_a_name_of_its_own() -> None:
-    """No two public classes share a name, but for those of the tables; and the tables hold no name too many."""
-    allowed = {name: places for name, (places, _) in {**SHARED_CLASSES, **SHARED_CLASSES_OF_BROKERS}.items()}
+    """No two public classes share a name, but for those of the table; and the table holds no name too many."""
+    assert all(reason for _, reason in SHARED_CLASSES.values())
+    allowed = {name: places for name, (places, _) in SHARED_CLASSES.items()}
     assert duplicates(classes(modules(*JUDGED))) == allowed
-
-
-def test_only_brokers_names_are_in_their_table() -> None:
-    """The brokers' table holds what has a place in their rooms."""
-    rooms = ("cluster.broker", "cluster.log")
-    for places, reason in SHARED_CLASSES_OF_BROKERS.values():
-        assert reason
-        assert any(within(place, room) for place in places for room in rooms)
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from cluster.broker.control.channels import ChannelSet
-from cluster.broker.control.cluster_view import ClusterView
 from cluster.broker.control.requests import MadeStates, RequestBuilder
 from cluster.broker.control.session import EpochFence
 from cluster.broker.control.state_writer import StateWriter
+from cluster.broker.control.stored_cluster import StoredCluster
 from cluster.broker.journal import Journal
 from cluster.controller.alter_partition import IsrVerdict, ProposedIsr, check_sender
 from cluster.controller.context import ControllerContext, TopicPartition
@@ -50,7 +50,7 @@ class ControllerParts:
 
     broker_id: int
     fence: EpochFence
-    view: ClusterView
+    view: StoredCluster
     channels: ChannelSet
     rules: ControlRules
     journal: Journal

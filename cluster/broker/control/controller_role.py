@@ -14,12 +14,12 @@ from typing import Any, TypeVar
 
 from cluster.broker.control.active_controller import ActiveController, ControllerParts
 from cluster.broker.control.channels import ChannelSet, Peer
-from cluster.broker.control.cluster_view import ClusterView
 from cluster.broker.control.elections import Elections
 from cluster.broker.control.elector import Elector
 from cluster.broker.control.event_queue import Event, EventQueue, Shift
 from cluster.broker.control.reassignments import Reassignments
 from cluster.broker.control.session import ControllerMovedError, EpochFence, Session
+from cluster.broker.control.stored_cluster import StoredCluster
 from cluster.broker.control.topic_admin import TopicAdmin
 from cluster.broker.control.topic_deletion import TopicDeletion
 from cluster.broker.journal import Journal
@@ -184,7 +184,7 @@ class ControllerRole:
             ControllerParts(
                 broker_id=parts.broker_id,
                 fence=fence,
-                view=ClusterView(parts.session, unclean_by_default=parts.unclean_by_default),
+                view=StoredCluster(parts.session, unclean_by_default=parts.unclean_by_default),
                 channels=ChannelSet(parts.peer_for, self.look_again, replicas_offline),
                 rules=parts.rules,
                 journal=parts.journal,

@@ -2,8 +2,8 @@
 
 Owns one turn, and the end after the last; whose turn it is when, mostly a thread's, is the ``Runner``'s. Does not own
 decisions (``sender.py``), requests (``producer_requests.py``), connections and their deadlines
-(``cluster.client.network``), nor metadata (``cluster.client.metadata_updater``). Everything but the sender's turn happens without the lock of
-``ProducerShared``, for callbacks run here.
+(``cluster.client.network``), nor metadata (``cluster.client.metadata_updater``). Everything but the sender's
+turn happens without the lock of ``ProducerShared``, for callbacks run here.
 """
 
 from __future__ import annotations

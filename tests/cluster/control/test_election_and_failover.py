@@ -8,8 +8,8 @@ import logging
 import pytest
 
 from cluster.broker.control.changes import BrokerIdTaken
-from cluster.broker.control.cluster_view import ClusterView
 from cluster.broker.control.controller_role import NotController
+from cluster.broker.control.stored_cluster import StoredCluster
 from cluster.metadata.paths import CONTROLLER, CONTROLLER_EPOCH, broker_path
 from cluster.metadata.store import SessionExpiredError
 from cluster.protocol.apis import ApiKey
@@ -388,7 +388,7 @@ def test_a_controller_that_falls_while_it_takes_over_tells_nobody(monkeypatch):
         role = broker.plane._role
         await cluster.until(lambda: role.is_active)
         role.resign("a test")
-        read = ClusterView.brokers
+        read = StoredCluster.brokers
 
         async def resign_meanwhile(view):
             found = await read(view)
@@ -396,7 +396,7 @@ def test_a_controller_that_falls_while_it_takes_over_tells_nobody(monkeypatch):
             return found
 
         with monkeypatch.context() as patched:
-            patched.setattr(ClusterView, "brokers", resign_meanwhile)
+            patched.setattr(StoredCluster, "brokers", resign_meanwhile)
             await broker.plane._queue.run(role.incumbent_changed)
         assert not role.is_active
         assert [task for task in asyncio.all_tasks() if task.get_name().startswith("control-channel")] == []

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 _UNCLEAN = "unclean.leader.election.enable"
 
 
-class ClusterView:
+class StoredCluster:
     """Reads for one controller."""
 
     def __init__(self, session: Session, *, unclean_by_default: Callable[[], bool]) -> None:
@@ -39,7 +39,7 @@ class ClusterView:
         self._unclean_by_default = unclean_by_default
 
     def __repr__(self) -> str:
-        return f"ClusterView({self._session!r})"
+        return f"StoredCluster({self._session!r})"
 
     async def brokers(self) -> dict[int, tuple[int, BrokerRegistration]]:
         """Broker id -> (epoch, registration)."""
