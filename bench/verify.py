@@ -6,10 +6,10 @@
 
 Each run is made by ``tests.support.long_run``, judged by ``verifier.main`` in a process of its own, and removed. A
 large one is better made once with ``--write`` and judged with ``--run``, which keep it. Told are the wall time, the CPU
-of all processes, and the peak memory: of Java what is resident, of Python what is its own, without the files
-that it has mapped. Bars (at 100 million records and two cores): 15 minutes, 6 GB of heap and what Java needs beside it, and from
-the smallest size of 10 million or more to the largest one a record's CPU grows by less than 1.3x. ``--small``: the run
-of 60 s, 90,000 records in batches of 8, 25 s. The first verifier of a machine also writes the archive of Java's
+of all processes, and the peak memory: of Java what is resident, of Python what is its own, without the files that it
+has mapped. Bars (at 100 million records and two cores): 15 minutes, 6 GB of heap and what Java needs beside it, and
+from the smallest size of 10 million or more to the largest one a record's CPU grows by less than 1.3x. ``--small``: the
+run of 60 s, 90,000 records in batches of 8, 25 s. The first verifier of a machine also writes the archive of Java's
 classes: judge a small run first. Exit status 0 if all hold, 1 if one does not.
 """
 
